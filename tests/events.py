@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec import inspect, structs
 
 from sm.store.events import KINDS, Event, Rotation, RotationStep
@@ -38,3 +39,8 @@ def _value(kind: inspect.Type, text: str) -> object:
         case inspect.EnumType():
             return RotationStep.BEGUN
     return None
+
+
+def encode_line(event: Event) -> bytes:
+    """The line of the journal that has the event."""
+    return msgspec.json.encode(event) + b"\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import json
 import math
 import os
 import shutil
@@ -249,10 +248,3 @@ def a_pull(
     head = f"{number:040x}"
     pull = PullRequest(number, "Mend it", PullState.OPEN, "sm", 1000.0, branch, "main", head)
     return structs.replace(pull, check=Check(check, head), **more)
-
-
-def old_line(event: str, session: str = "", detail: str = "", *, at: float = 0.0) -> bytes:
-    """A line of the journal as the versions before the typed events have written it."""
-    entry: dict[str, object] = {"at": at or time.time(), "event": event}
-    entry |= {name: text for name, text in (("session", session), ("detail", detail)) if text}
-    return json.dumps(entry, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"

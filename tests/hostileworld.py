@@ -26,7 +26,7 @@ from sm.store import journal
 from sm.store.files import append_line, ensure_private_dir, write_json
 from sm.store.paths import Root
 from tests.events import samples
-from tests.helpers import Repository, git, old_line, put_session, put_snapshot
+from tests.helpers import Repository, git, put_session, put_snapshot
 
 NOISE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[8m\x9b31m\x9d52;c;eA==\x9c\x7f\x08\u202e\u2066\u200b"
 """Clipboard, clear screen, conceal; the same by C1 controls; backspace; bidirectional, hidden."""
@@ -139,8 +139,6 @@ def _fill_session(root: Root, session: IssueSession) -> None:
         begun, time.time(), project="harb", session=session.name, error=HOSTILE
     )
     assert history.append(root, failed)
-    for event in ("start", "problem", "inject", "decided", "reply", "dropped", HOSTILE):
-        append_line(root.journal, old_line(event, session.name, HOSTILE))
     for one in samples(HOSTILE):
         journal.record(root.journal, structs.replace(one, session=session.name))
 

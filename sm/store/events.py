@@ -40,7 +40,6 @@ class Kind(StrEnum):
     PERSON = "person"
     LOCK = "lock"
     PROBLEM = "problem"
-    UNTYPED = "untyped"
 
 
 class RotationStep(StrEnum):
@@ -269,13 +268,6 @@ class Problem(Event, frozen=True, kw_only=True, tag=Kind.PROBLEM.value):
     """Something went wrong."""
 
     text: str = ""
-
-
-class Untyped(Event, frozen=True, kw_only=True, tag=Kind.UNTYPED.value):
-    """A line of an earlier version that none of the other kinds can tell."""
-
-    event: str
-    detail: str = ""
 
 
 KINDS: tuple[type[Event], ...] = tuple(Event.__subclasses__())

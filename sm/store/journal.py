@@ -107,18 +107,8 @@ def _decoded(line: bytes) -> Event | None:
     try:
         event = _decoder().decode(line)
     except UNREADABLE:
-        return _decoded_old(line)
-    return event if event.at else None
-
-
-def _decoded_old(line: bytes) -> Event | None:
-    if b'"event":' not in line:
         return None
-    from sm.store.old_events import read_old  # its patterns: most journals have no such line
-
-    with suppress(*UNREADABLE):
-        return read_old(line)
-    return None
+    return event if event.at else None
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED
 from sm.store import events
-from sm.store.events import Event, Rotation, RotationStep, StepDone, Untyped
+from sm.store.events import Event, Rotation, RotationStep, StepDone
 from sm.views.row_words import ROWS, put_in_words, word_limit
 
 BY_HAND = "asked for by a person"
@@ -48,10 +48,6 @@ def tell(event: Event) -> str:
     match event:
         case StepDone():
             return _step(event)
-        case Untyped():
-            words = WORDINGS_BY_NAME.get(event.event)
-            before = words.told if words and isinstance(words.told, str) else event.event
-            return _behind(UNTYPED.get(event.event, before), event.detail)
     words = WORDINGS[type(event)]
     if isinstance(words.told, str):
         return _behind(words.told, words.detail(event))
@@ -63,8 +59,6 @@ def tell_shortly(event: Event) -> str:
     match event:
         case StepDone():
             return _step_shortly(event)
-        case Untyped():
-            return tell(event)
     shortly = WORDINGS[type(event)].shortly
     return shortly(event) if shortly else tell(event)
 
@@ -74,8 +68,6 @@ def name_event(event: Event) -> str:
     match event:
         case StepDone():
             return event.verb
-        case Untyped():
-            return event.event
     return WORDINGS[type(event)].name
 
 
@@ -84,8 +76,6 @@ def describe(event: Event) -> str:
     match event:
         case StepDone():
             return event.result or event.trouble
-        case Untyped():
-            return event.detail
     return WORDINGS[type(event)].detail(event)
 
 
@@ -371,9 +361,4 @@ WORDINGS: dict[type[Event], Wording] = dict(
         _wording(events.Problem, "problem", lambda event: event.text),
     )
 )
-"""Of every kind but steps and untyped lines, whose words depend on more than their kind."""
-
-WORDINGS_BY_NAME = {words.name: words for words in WORDINGS.values()}
-
-UNTYPED = {"rotation": "context"}
-"""The words before the detail of an old line, where its kind's words are made of fields."""
+"""Of every kind but steps, whose words depend on more than their kind."""

@@ -19,7 +19,8 @@ from sm.__main__ import run
 from sm.store import journal
 from sm.store.events import KINDS, Claimed, Decided, Kind, Problem, RotationStep, kind_of
 from sm.store.paths import Root
-from tests.helpers import HANG_S, REPOSITORY, old_line, sm_yaml, wait_for
+from tests.events import encode_line
+from tests.helpers import HANG_S, REPOSITORY, sm_yaml, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +85,8 @@ def test_an_unknown_session_and_an_unknown_time_are_errors(
 
 
 def test_since_counts_back_from_now(root: Root, capsys: pytest.CaptureFixture[str]) -> None:
-    root.journal.write_bytes(old_line("problem", "s-000000aa", "old", at=time.time() - 601))
+    old = Problem(session="s-000000aa", text="old", at=time.time() - 601)
+    root.journal.write_bytes(encode_line(old))
     root.journal.chmod(0o600)
     happen(root, "new")
     assert run(["events", "--since", "10m"]) == 0

@@ -38,7 +38,8 @@ def test_each_test_has_the_marker_by_what_it_uses(request: pytest.FixtureRequest
 
 
 @pytest.mark.parametrize(
-    ("module", "is_whole"), [("server/test_heads.py", True), ("server/test_serve.py", False)]
+    ("module", "is_whole"),
+    [("plugins/http/test_heads.py", True), ("plugins/http/test_serve.py", False)],
 )
 def test_tests_that_share_a_server_stay_together(module: str, is_whole: bool) -> None:
     """Shared out one by one, each of them would start it anew."""

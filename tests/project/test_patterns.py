@@ -10,7 +10,6 @@ import pytest
 
 from sm.adapters.agent.profiles import BUILTIN, PATTERNS
 from sm.base import redact
-from sm.store.old_events import FORMS
 from tests import patterns
 from tests.patterns import Use, calls, held, hostile, is_compile, target, uses, worse_than_linear
 
@@ -59,10 +58,6 @@ def of_names() -> Patterns:
     yield re.compile(re.escape("dev-harb-") + r"[1-9]\d*")
 
 
-def of_old_events() -> Patterns:
-    yield from (form.pattern for forms in FORMS.values() for form in forms)
-
-
 MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/profiles.py", "_context"): of_profiles,
     ("adapters/agent/profiles.py", "_patterns"): of_profiles,
@@ -70,18 +65,17 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/screen.py", "_found"): of_profiles,
     ("adapters/agent/screen.py", "split_draft"): of_profiles,
     ("adapters/tmux.py", "_error"): of_tmux,
-    ("doctor/assumptions.py", "_trusts"): of_trust,
-    ("doctor/project.py", "check_strangers"): of_names,
-    ("redact.py", "_compiled"): of_redacting,
-    ("redact.py", "_literal"): of_redacting,
+    ("plugins/doctor/assumptions.py", "_trusts"): of_trust,
+    ("plugins/doctor/project.py", "check_strangers"): of_names,
+    ("base/redact.py", "_compiled"): of_redacting,
+    ("base/redact.py", "_literal"): of_redacting,
     ("context/usage.py", "find_percent"): of_profiles,
-    ("store/old_events.py", "_form"): of_old_events,
     ("adapters/agent/wording.py", "make_hook_answer"): of_hook_escapes,
 }
 """Functions that make patterns of what they are given, and examples of each."""
 
 
-APPLIED = {of_composers: {"match"}, of_old_events: {"fullmatch"}, of_redacting: {"sub"}}
+APPLIED = {of_composers: {"match"}, of_redacting: {"sub"}}
 """How; the others are searched for."""
 
 

@@ -1,4 +1,4 @@
-"""Kinds of events: what is read is what was written, in the new form and in the old one."""
+"""Kinds of events: what is read is what was written."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import pytest
 from msgspec import structs
 
 from sm.store import events, journal
-from sm.store.events import KINDS, Event, Kind, Rotation, RotationStep, Untyped, kind_of
-from sm.store.old_events import FORMS, read_old
+from sm.store.events import KINDS, Event, Kind, Rotation, RotationStep, kind_of
 from sm.views.event_words import describe, name_event, tell, tell_shortly
 from tests.events import samples
-from tests.helpers import old_line
 
-OF_BOTH = {
+EVENTS = {
     "claimed: won": events.Claimed(how="won"),
     "started: Mend it": events.Started(title="Mend it"),
     "monitor: started": events.Monitor(state="started"),
@@ -101,43 +99,21 @@ OF_BOTH = {
     "lock: /x/index.lock": events.LockRemoved(path="/x/index.lock"),
     "problem: it is: broken": events.Problem(text="it is: broken"),
 }
-"""Old lines as `event: detail`, and the events that they tell."""
+"""What `sm trace --json` says of events, as `event: detail`, and the events."""
 
 
-@pytest.mark.parametrize("line", OF_BOTH)
-def test_a_line_of_an_earlier_version_is_the_event_that_it_tells(line: str) -> None:
-    event, _, detail = line.partition(": ")
-    read = read_old(old_line(event, "dev-a-1", detail, at=5.0))
-    assert read == structs.replace(OF_BOTH[line], at=5.0, session="dev-a-1")
-    assert (name_event(read), describe(read)) == (event, detail)
+@pytest.mark.parametrize("said", EVENTS)
+def test_json_calls_an_event_as_it_always_did(said: str) -> None:
+    event, _, detail = said.partition(": ")
+    assert (name_event(EVENTS[said]), describe(EVENTS[said])) == (event, detail)
 
 
-def test_each_old_form_has_its_example() -> None:
-    assert {line.partition(": ")[0] for line in OF_BOTH} >= set(FORMS)
-    told = {type(event) for event in OF_BOTH.values()}
-    newer: set[type[Event]] = {Untyped, events.TextTaken, events.PassedOver}
+def test_each_kind_and_each_step_of_a_rotation_has_its_example() -> None:
+    told = {type(event) for event in EVENTS.values()}
+    newer: set[type[Event]] = {events.TextTaken, events.PassedOver}
     assert told == set(KINDS) - newer
-    steps = {event.step for event in OF_BOTH.values() if isinstance(event, Rotation)}
+    steps = {event.step for event in EVENTS.values() if isinstance(event, Rotation)}
     assert steps == set(RotationStep)
-
-
-@pytest.mark.parametrize(
-    ("event", "detail", "told"),
-    [
-        ("rotation", "clear 1: else", "context: clear 1: else"),
-        ("rotation", "finished, after 1.0 s with '/cut/off…", "context: finished, after 1.0 s"),
-        ("decided", "ci-passed", "decided: ci-passed"),
-        ("reply", "yes", "a person answered: yes"),
-        ("bridge", "a task", "handed over from the chat: a task"),
-        ("compaction", "another", "compaction: another"),
-    ],
-)
-def test_an_old_line_of_another_form_is_told_as_it_is(event: str, detail: str, told: str) -> None:
-    read = read_old(old_line(event, "dev-a-1", detail, at=5.0))
-    assert read == Untyped(at=5.0, session="dev-a-1", event=event, detail=detail)
-    assert tell(read).startswith(told)
-    assert tell_shortly(read) == tell(read)
-    assert (name_event(read), describe(read)) == (event, detail)
 
 
 @pytest.mark.parametrize("event", list(samples("words")), ids=lambda event: str(kind_of(event)))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from sm.base.errors import StateError
 from sm.store import journal
-from sm.store.events import Decided, Event, Problem, Started, kind_of
+from sm.store.events import Decided, Event, Problem, Started
 from sm.store.journal import LINE_LIMIT, ROTATE_AT
-from tests.helpers import old_line
 
 
 @pytest.fixture
@@ -180,13 +179,3 @@ def test_what_is_too_long_is_known_again_as_well(path: Path) -> None:
     for _ in range(2):
         journal.record_once(path, Problem(text="x" * 5000))
     assert len(list(journal.read(path))) == 1
-
-
-def test_old_and_new_lines_make_one_story(path: Path) -> None:
-    path.write_bytes(old_line("started", "dev-a-1", "Mend it"))
-    path.chmod(0o600)
-    said(path, "it is broken", "dev-a-1")
-    found = list(journal.read(path, "dev-a-1"))
-    assert [kind_of(event) for event in found] == ["started", "problem"]
-    assert list(journal.read_newest_first(path)) == found[::-1]
-    assert journal.read_since(path, 0)[0] == found

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.issues.rules.matrix import BY_NAME
 from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views.news import DECIDED, read_news
-from tests.helpers import old_line
 
 
 def test_every_decision_that_is_told_is_one_of_the_matrix() -> None:
@@ -56,24 +56,31 @@ def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "detail", "told"),
+    ("event", "told"),
     [
-        ("decided", "ci-failed (PHASE:awaiting_ci)", "CI failed, its agent is told"),
-        ("decided", "merged (PHASE:done)", "merged"),
-        ("reply", "ada: take: the second", "answered by ada"),
-        ("kill", "asked for by a person", "a person has ended its session"),
-        ("recover", "asked for by a person", "a person has its agent restarted"),
-        ("open the pull request", "#12", "pull request #12 opened"),
-        ("escalate", "ci-broken", "a person is needed: CI itself failed"),
-        ("remind", "reminder", "a person is reminded"),
-        ("park", "until 17:40: usage limit", "its agent has to wait until 17:40: usage limit"),
+        (
+            events.Decided(row="ci-failed", phase="PHASE:awaiting_ci"),
+            "CI failed, its agent is told",
+        ),
+        (events.Decided(row="merged", phase="PHASE:done"), "merged"),
+        (events.Reply(author="ada", text="take: the second"), "answered by ada"),
+        (events.Kill(), "a person has ended its session"),
+        (events.RecoverAsked(), "a person has its agent restarted"),
+        (events.StepDone(verb="open the pull request", result="#12"), "pull request #12 opened"),
+        (
+            events.StepDone(verb="escalate", result="ci-broken"),
+            "a person is needed: CI itself failed",
+        ),
+        (events.StepDone(verb="remind", result="reminder"), "a person is reminded"),
+        (
+            events.StepDone(verb="park", result="until 17:40: usage limit"),
+            "its agent has to wait until 17:40: usage limit",
+        ),
     ],
 )
-def test_lines_of_earlier_versions_are_told_as_they_were(
-    tmp_path: Path, event: str, detail: str, told: str
-) -> None:
+def test_what_happens_is_told_in_a_line(tmp_path: Path, event: events.Event, told: str) -> None:
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(old_line(event, "dev-a-1", detail) + old_line("recover", "dev-a-1", ""))
-    path.chmod(0o600)
+    for one in (event, events.StepDone(verb="recover")):
+        journal.record(path, structs.replace(one, session="dev-a-1"))
     lines, _ = read_news(path, 0, ("a",))
     assert [line.split(" ", 1)[1] for line in lines] == [f"a: #1 {told}"]

@@ -13,7 +13,7 @@ import pytest
 from sm.store import journal
 from sm.store.events import Problem, Started
 from sm.views.stream import follow_events, make_json
-from tests.helpers import old_line
+from tests.events import encode_line
 
 
 class EnoughError(Exception):
@@ -73,7 +73,7 @@ def test_what_is_there_is_told_oldest_first_also_of_the_journal_before(path: Pat
 
 
 def test_since_leaves_out_what_was_before(path: Path) -> None:
-    path.write_bytes(old_line("problem", detail="old", at=time.time() - 700))
+    path.write_bytes(encode_line(Problem(text="old", at=time.time() - 700)))
     path.chmod(0o600)
     said(path, "new")
     assert told(path, since=time.time() - 600) == ["new"]
@@ -145,7 +145,7 @@ def test_a_journal_that_is_removed_is_waited_for(path: Path) -> None:
 
 def test_half_a_line_is_told_when_it_is_whole(path: Path) -> None:
     said(path, "one")
-    line = old_line("problem", detail="two")
+    line = encode_line(Problem(text="two", at=1.0))
 
     def write(part: bytes) -> None:
         with path.open("ab") as lines:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from msgspec import convert
+from msgspec import convert, structs
 
 from sm.__main__ import run
 from sm.cli.times import format_age, format_span
@@ -22,30 +22,30 @@ from sm.sessions.project import Project
 from sm.store import events as kinds
 from sm.store import journal
 from sm.store.events import Event, Rotation, RotationStep
-from sm.store.old_events import read_old
 from sm.store.paths import Root
-from sm.views.event_words import describe, name_event, tell, tell_shortly
+from sm.views.event_words import describe, tell, tell_shortly
 from sm.views.row_words import put_in_words
 from sm.views.trace import OUTCOMES, read_story, summarise
-from tests.helpers import old_line, put_session, remove_tree, sm_yaml
+from tests.events import encode_line
+from tests.helpers import put_session, remove_tree, sm_yaml
 from tests.residents import settle
 
 JOURNEY = (
-    (0, "claimed", "won"),
-    (1, "started", "Mend it"),
-    (60, "decided", "ci-failed (PHASE:awaiting_ci)"),
-    (61, "write ci-result", ""),
-    (62, "inject", "ci-failed"),
-    (100, "decided", "recover (PHASE:awaiting_ci)"),
-    (101, "recover", ""),
-    (150, "decided", "review-changes (PHASE:awaiting_review)"),
-    (151, "dropped", "review-changes: there is no agent to tell"),
-    (160, "decided", "review-changes (PHASE:awaiting_review)"),
-    (161, "inject", "review-changes"),
-    (200, "reply", "ada: take the\nsecond \x1b[31mone"),
-    (240, "decided", "merged (PHASE:done)"),
-    (241, "kill session", ""),
-    (243, "remove files", ""),
+    (0, kinds.Claimed(how="won")),
+    (1, kinds.Started(title="Mend it")),
+    (60, kinds.Decided(row="ci-failed", phase="PHASE:awaiting_ci")),
+    (61, kinds.StepDone(verb="write ci-result")),
+    (62, kinds.StepDone(verb="inject", result="ci-failed")),
+    (100, kinds.Decided(row="recover", phase="PHASE:awaiting_ci")),
+    (101, kinds.StepDone(verb="recover")),
+    (150, kinds.Decided(row="review-changes", phase="PHASE:awaiting_review")),
+    (151, kinds.Dropped(row="review-changes", reason="there is no agent to tell")),
+    (160, kinds.Decided(row="review-changes", phase="PHASE:awaiting_review")),
+    (161, kinds.StepDone(verb="inject", result="review-changes")),
+    (200, kinds.Reply(author="ada", text="take the\nsecond \x1b[31mone")),
+    (240, kinds.Decided(row="merged", phase="PHASE:done")),
+    (241, kinds.StepDone(verb="kill session")),
+    (243, kinds.StepDone(verb="remove files")),
 )
 
 
@@ -59,28 +59,25 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     return Project(config, config.projects[0])
 
 
-def old(*entries: tuple[float, str, str]) -> list[bytes]:
-    """Lines as the versions before the typed events have written them."""
+Entry = tuple[float, Event]
+"""An event, and how many seconds after the first one it happens."""
+
+
+def events(*entries: Entry) -> list[Event]:
     return [
-        old_line(event, "dev-harb-7", detail, at=1_767_000_000.0 + at)
-        for at, event, detail in entries
+        structs.replace(event, session="dev-harb-7", at=1_767_000_000.0 + at)
+        for at, event in entries
     ]
 
 
-def events(*entries: tuple[float, str, str]) -> list[Event]:
-    return [read_old(line) for line in old(*entries)]
-
-
-def write(root: Root, *entries: tuple[float, str, str]) -> None:
+def write(root: Root, *entries: Entry) -> None:
     with root.journal.open("ab") as lines:
-        lines.writelines(old(*entries))
+        lines.writelines(encode_line(event) for event in events(*entries))
 
 
-def write_typed(root: Root, *found: Event) -> None:
-    import msgspec
-
+def write_line(root: Root, event: Event) -> None:
     with root.journal.open("ab") as lines:
-        lines.writelines(msgspec.json.encode(event) + b"\n" for event in found)
+        lines.write(encode_line(event))
 
 
 def test_the_story_is_told_in_order_with_times(
@@ -123,7 +120,7 @@ def test_an_issue_that_nothing_is_known_of_is_an_error(capsys: pytest.CaptureFix
 def test_the_story_goes_on_over_a_journal_that_was_rotated(project: Project) -> None:
     write(project.root, *JOURNEY[:5])
     project.root.journal.rename(project.root.journal.with_name("journal.jsonl.1"))
-    write_typed(project.root, *events(*JOURNEY[5:]))
+    write(project.root, *JOURNEY[5:])
     assert len(read_story(project, 7).entries) == len(JOURNEY)
 
 
@@ -131,38 +128,60 @@ def test_the_story_goes_on_over_a_journal_that_was_rotated(project: Project) -> 
     ("more", "outcome"),
     [
         ((), "still at work"),
-        (((5, "decided", "failed (PHASE:failed)"), (6, "remove files", "")), "failed: the agent"),
-        (((5, "decided", "blocked (no phase)"), (6, "remove files", "")), "stopped, as the issue"),
-        (((5, "decided", "merged (PHASE:done)"), (6, "waiting", "merged: x")), "still at work"),
         (
-            ((5, "decided", "merged (x)"), (6, "remove files", ""), (9, "claimed", "won")),
+            (
+                (5, kinds.Decided(row="failed", phase="PHASE:failed")),
+                (6, kinds.StepDone(verb="remove files")),
+            ),
+            "failed: the agent",
+        ),
+        (
+            ((5, kinds.Decided(row="blocked")), (6, kinds.StepDone(verb="remove files"))),
+            "stopped, as the issue",
+        ),
+        (
+            (
+                (5, kinds.Decided(row="merged", phase="PHASE:done")),
+                (6, kinds.Waiting(reason="merged: x")),
+            ),
+            "still at work",
+        ),
+        (
+            (
+                (5, kinds.Decided(row="merged", phase="x")),
+                (6, kinds.StepDone(verb="remove files")),
+                (9, kinds.Claimed(how="won")),
+            ),
             "still at work",
         ),
     ],
 )
-def test_the_outcome_is_that_of_the_last_session(
-    more: tuple[tuple[float, str, str], ...], outcome: str
-) -> None:
-    assert summarise(events((0, "claimed", "won"), *more)).outcome.startswith(outcome)
+def test_the_outcome_is_that_of_the_last_session(more: tuple[Entry, ...], outcome: str) -> None:
+    assert summarise(events((0, kinds.Claimed(how="won")), *more)).outcome.startswith(outcome)
 
 
 @pytest.mark.parametrize(
     ("more", "outcome"),
     [
-        (((5, "kill", "ended and removed"),), "ended"),
-        (((5, "over", "has died"), (9, "kill", "ended and removed")), "has died"),
-        (((5, "kill", "asked for by a person"),), "still at work"),
+        (((5, kinds.Kill(done=True)),), "ended"),
+        (((5, kinds.Over(how="has died")), (9, kinds.Kill(done=True))), "has died"),
+        (((5, kinds.Kill()),), "still at work"),
     ],
 )
 def test_a_session_that_was_killed_is_not_told_to_be_at_work(
-    more: tuple[tuple[float, str, str], ...], outcome: str
+    more: tuple[Entry, ...], outcome: str
 ) -> None:
-    assert summarise(events((0, "started", ""), *more)).outcome == outcome
+    assert summarise(events((0, kinds.Started()), *more)).outcome == outcome
 
 
 def test_what_the_monitor_of_contexts_has_told_is_told_in_words() -> None:
     said, late = "[sm context] Context at 56%.", "Compaction triggered (auto): handoff was too late"
-    assert [tell(event) for event in events((0, "context", said), (1, "compaction", late))] == [
+    assert [
+        tell(event)
+        for event in events(
+            (0, kinds.ContextNotice(text=said)), (1, kinds.Compacted(trigger="auto"))
+        )
+    ] == [
         f"told the agent: {said}",
         late,
     ]
@@ -199,10 +218,10 @@ def test_a_decision_without_its_limits_is_told_without_them(limits: dict[str, fl
 def test_restarts_by_hand_and_further_sessions_are_counted() -> None:
     found = summarise(
         events(
-            (0, "started", "a"),
-            (10, "recover", "asked for by a person"),
-            (11, "recover", ""),
-            (20, "started", "a"),
+            (0, kinds.Started(title="a")),
+            (10, kinds.RecoverAsked()),
+            (11, kinds.StepDone(verb="recover")),
+            (20, kinds.Started(title="a")),
         )
     )
     assert sum_up(found) == "still at work, 20s, 2 sessions, 1 restart"
@@ -212,14 +231,28 @@ SAME = ("merged", "approved")
 """Rows that are called in a word that people use."""
 
 ROTATION = (
-    (0, "started", ""),
-    (10, "rotation", "cycle begins at 87% (cycle)"),
-    (11, "rotation", "ask1: Create handoff document now - context at 87%"),
-    (70, "rotation", "clear 1: confirmed"),
-    (71, "rotation", "resume1: Read handoff from /x/h.md and resume work"),
-    (80, "rotation", "finished, after 70.0 s with '/x/handoff-1.md'"),
-    (90, "rotation", "given up: asked twice: in vain"),
-    (91, "person", "could not be given a new context: asked twice"),
+    (0, kinds.Started()),
+    (10, Rotation(step=RotationStep.BEGUN, cause="cycle", percent=87.0)),
+    (
+        11,
+        Rotation(
+            step=RotationStep.ASKED,
+            message="ask1",
+            text="Create handoff document now - context at 87%",
+        ),
+    ),
+    (70, Rotation(step=RotationStep.CLEARED, attempt=1, result="confirmed")),
+    (
+        71,
+        Rotation(
+            step=RotationStep.ASKED,
+            message="resume1",
+            text="Read handoff from /x/h.md and resume work",
+        ),
+    ),
+    (80, Rotation(step=RotationStep.FINISHED, document="/x/handoff-1.md", took_s=70.0)),
+    (90, Rotation(step=RotationStep.GIVEN_UP, reason="asked twice: in vain")),
+    (91, kinds.PersonTold(text="could not be given a new context: asked twice")),
 )
 
 
@@ -240,7 +273,7 @@ def test_a_rotation_is_told_in_words_and_counted(project: Project) -> None:
 
 
 def test_each_further_request_for_a_document_is_told_in_words(project: Project) -> None:
-    write(project.root, (0, "started", ""))
+    write(project.root, (0, kinds.Started()))
     step, name = RotationStep.ASKED, "dev-harb-7"
     for message in ("ask2", "ask3"):
         asked = Rotation(session=name, step=step, message=message, text="Again")
@@ -261,24 +294,37 @@ def test_in_a_table_a_rotation_is_told_shortly() -> None:
 
 
 def test_what_the_chat_says_is_told_as_such() -> None:
-    [event] = events((0, "bridge", "task (entry 12 of hof_V1StGXR8Z5jdHi6BmyTuQ)"))
+    [event] = events(
+        (0, kinds.FromChat(type="task", entry=12, handoff="hof_V1StGXR8Z5jdHi6BmyTuQ"))
+    )
     assert tell(event) == f"handed over from the chat: {describe(event)}"
     assert tell_shortly(event) == "from the chat: task"
 
 
 @pytest.mark.parametrize(
-    ("detail", "told"),
+    ("event", "told"),
     [
-        ("resume3: Read it", "context: the new context is to be told again to resume: Read it"),
-        ("clear 2: confirmed", "context: cleared (try 2)"),
-        ("clear 1: unconfirmed", "context: the clear was not confirmed"),
-        ("clear 1: taken", "context: cleared, which its next prompt will confirm"),
-        ("clear 1: else", "context: clear 1: else"),
-        ("turn interrupted", "context: turn interrupted"),
+        (
+            Rotation(step=RotationStep.ASKED, message="resume3", text="Read it"),
+            "context: the new context is to be told again to resume: Read it",
+        ),
+        (
+            Rotation(step=RotationStep.CLEARED, attempt=2, result="confirmed"),
+            "context: cleared (try 2)",
+        ),
+        (
+            Rotation(step=RotationStep.CLEARED, attempt=1, result="unconfirmed"),
+            "context: the clear was not confirmed",
+        ),
+        (
+            Rotation(step=RotationStep.CLEARED, attempt=1, result="taken"),
+            "context: cleared, which its next prompt will confirm",
+        ),
+        (Rotation(step=RotationStep.INTERRUPTED), "context: turn interrupted"),
     ],
 )
-def test_what_came_of_a_clear_is_told_in_words(detail: str, told: str) -> None:
-    assert tell(events((0, "rotation", detail))[0]) == told
+def test_what_came_of_a_clear_is_told_in_words(event: Event, told: str) -> None:
+    assert tell(event) == told
 
 
 def test_the_story_of_a_session_without_an_issue(
@@ -308,12 +354,6 @@ def test_the_story_of_a_session_that_was_killed_is_still_told(
     for unknown in ("s-000000ab", "s-000000a", "harb#8", "../x", "#1", ""):
         assert run(["trace", unknown]) == 2
         assert "no session" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("entry", [*JOURNEY, *ROTATION], ids=lambda entry: f"{entry[1]} {entry[2]}")
-def test_json_calls_an_event_as_it_always_did(entry: tuple[float, str, str]) -> None:
-    [event] = events(entry)
-    assert (name_event(event), describe(event)) == entry[1:]
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.steps], ids=lambda row: row.name)
@@ -387,7 +427,7 @@ def test_the_last_line_counts_up_to_now_while_the_session_works(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = put_session(project, 7, age_s=400)
-    write_typed(project.root, kinds.Started(at=time.time() - 370, session=session.name))
+    write_line(project.root, kinds.Started(at=time.time() - 370, session=session.name))
     assert run(["trace", "harb", "7"]) == 0
     assert re.search(r"dev-harb-7: still at work, 6m\d\ds$", last_line(capsys))
     assert run(["trace", "harb#7", "--json"]) == 0
@@ -398,7 +438,7 @@ def test_a_crashed_session_is_not_told_to_be_at_work(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     session = put_session(project, 7, alive=False)
-    write_typed(project.root, kinds.Started(at=time.time() - 20, session=session.name))
+    write_line(project.root, kinds.Started(at=time.time() - 20, session=session.name))
     assert run(["trace", "harb", "7"]) == 0
     assert "dev-harb-7: crashed (waits for its restart), 2" in last_line(capsys)
     remove_tree(session.dir.path)
