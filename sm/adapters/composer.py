@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from itertools import groupby
@@ -16,6 +17,8 @@ from sm.adapters.tmux import (
     NoServerError,
     Pane,
     Tmux,
+    TmuxBusyError,
+    TmuxError,
     join_commands,
     join_conditions,
     unaliased,
@@ -23,6 +26,7 @@ from sm.adapters.tmux import (
 from sm.base.errors import UsageError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
+from sm.base.text import one_line
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
@@ -201,9 +205,19 @@ def _guarded(
     )
     try:
         said = tmux.command(*join_commands(*load, (*choose, *branches)), stdin=data)
-    except (NoServerError, MissingPaneError):
-        return Refusal.GONE
+    except TmuxError as error:
+        # tmux has stopped at the command that failed, before the one that deletes the text.
+        if buffer:
+            _discard(tmux, buffer)
+        if isinstance(error, (NoServerError, MissingPaneError)):
+            return Refusal.GONE
+        raise
     return _verdict(said, pane)
+
+
+def _discard(tmux: Tmux, buffer: str) -> None:
+    with contextlib.suppress(TmuxError, TmuxBusyError):
+        tmux.command(*join_commands(("delete-buffer", "-b", buffer)))
 
 
 def _say(pane: Pane, facts: str) -> str:
@@ -215,7 +229,12 @@ def _verdict(said: str, pane: Pane) -> Refusal | None:
     answer = next((line for line in said.split("\n") if line.startswith("sm:")), "")
     if answer == "sm:typed":
         return None
-    _, typed, dead, pid, in_mode, input_off, command = answer.split(":", 6)
+    try:
+        _, typed, dead, pid, in_mode, input_off, command = answer.split(":", 6)
+    except ValueError:
+        raise TmuxBusyError(
+            f"cannot tell whether it was typed: tmux said '{one_line(said)}'"
+        ) from None
     if typed:
         return None  # by an earlier call
     if dead != "0" or pid != str(pane.pid):

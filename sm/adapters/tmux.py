@@ -81,7 +81,8 @@ ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
     # A server without a session has no target, and is about to end.
     (rf"no server running|{UNREACHED}No such file|no current target", NoServerError),
     (rf"{UNREACHED}(refused|temporarily)|lost server|server exited", TmuxBusyError),
-    ("can't find|no such (session|pane)", MissingPaneError),
+    # The last since 3.4 (cmd-paste-buffer.c), of one whose end is not told everywhere yet.
+    ("can't find|no such (session|pane)|target pane has exited", MissingPaneError),
     ("duplicate session", DuplicateSessionError),
 )
 """What tmux says on stderr, and what it means; the first match counts."""

@@ -11,7 +11,7 @@ import pytest
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.screen import read
 from sm.adapters.composer import forget, is_typed, press, type_once
-from sm.adapters.tmux import Pane, Tmux
+from sm.adapters.tmux import Pane, Tmux, TmuxBusyError
 from sm.adapters.tmux_start import start_session
 from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
@@ -121,9 +121,27 @@ def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_pa
     tmux.kill("agent", pane.pid)
     assert type_once(tmux, pane, "a", ["text"]) is Refusal.GONE
     assert "text" not in tmux.capture(other.id)
+    assert tmux.command("list-buffers") == ""
     tmux.command("kill-server")
     assert type_once(tmux, pane, "a", ["text"]) is Refusal.GONE
     assert not is_typed(tmux, pane, "a")
+
+
+def test_a_pane_that_ends_before_the_paste_leaves_no_text_behind(
+    tmux: Tmux, pane: Pane, tmp_path: Path
+) -> None:
+    tmux.start("other", tmp_path, ["cat"])
+    tmux.command("set-hook", "-g", "after-send-keys", "kill-session -t =agent")
+    assert type_once(tmux, pane, "a", ["secret"], stash="C-s") is Refusal.GONE
+    assert tmux.command("list-buffers") == ""
+
+
+def test_an_answer_that_is_none_leaves_it_open_whether_it_was_typed(tmux: Tmux, pane: Pane) -> None:
+    tmux.command("set-option", "-s", "command-alias[99]", "display-messag=show-options -qv")
+    with pytest.raises(TmuxBusyError, match="cannot tell whether it was typed: tmux said ''"):
+        type_once(tmux, pane, "a", ["text"])
+    tmux.command("set-option", "-su", "command-alias[99]")
+    assert is_typed(tmux, pane, "a")
 
 
 @pytest.mark.parametrize("odd", ["#", ",", "}", "{a,b}", "$", ">>>", "[x]", ":", "(", "\\", "#("])
