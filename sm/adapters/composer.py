@@ -185,7 +185,8 @@ def _guarded(
         "#{==:#{pane_input_off},0}",
         f"#{{==:#{{pane_pid}},{pane.pid}}}",
         # A key since then may not be drawn yet: it is in the input line, and nobody sees it.
-        f"#{{==:#{{session_activity}},{pane.keyed_at}}}",
+        # Asked without a session, a tmux 3.2 server ends.
+        f"#{{?session_id,#{{==:#{{session_activity}},{pane.keyed_at}}},0}}",
         *([] if pane.command in SHELLS else [NO_SHELL]),
         *([f"#{{==:{typed},}}"] if ident else []),
         *_showing(row),
