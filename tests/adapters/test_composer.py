@@ -130,7 +130,7 @@ def test_a_pane_or_server_that_is_gone_is_refused(tmux: Tmux, pane: Pane, tmp_pa
 def test_a_pane_that_ends_before_the_paste_leaves_no_text_behind(
     tmux: Tmux, pane: Pane, tmp_path: Path
 ) -> None:
-    tmux.start("other", tmp_path, ["cat"])
+    start_session(tmux, "other", tmp_path, ["cat"])
     tmux.command("set-hook", "-g", "after-send-keys", "kill-session -t =agent")
     assert type_once(tmux, pane, "a", ["secret"], stash="C-s") is Refusal.GONE
     assert tmux.command("list-buffers") == ""

@@ -1,4 +1,4 @@
-"""Runs slow work in threads: a few for each session, so that a stuck one does not block others.
+"""Runs slow work in threads: a few in each lane, so that a stuck session does not block others.
 
 A thread cannot be ended. An abandoned one counts until it ends by itself.
 """
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Lanes:
-    """Allows `each` threads at once for one session, and `total` for all. For one event loop."""
+    """Allows `each` threads at once in one lane, and `total` in all. For one event loop."""
 
     def __init__(self, each: int, total: int) -> None:
         """Begin without a running thread."""
@@ -26,54 +26,58 @@ class Lanes:
         self._running: Counter[str] = Counter()
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def run(self, session: str, act: Callable[[], T]) -> T:
-        """Run `act` in a thread as soon as there is room, and return its result."""
-        while not self._has_room(session):
+    async def enter(self, lane: str) -> Place:
+        """Wait until there is room for one more thread; who enters has to run something."""
+        while not self._has_room(lane):
             await self._a_change()
-        self._running[session] += 1
-        place = _Place(lambda: self._leave(session))
-        try:
-            return await to_thread.run_sync(
-                lambda: place.hold(act), abandon_on_cancel=True, limiter=CapacityLimiter(math.inf)
-            )
-        finally:
-            if not place.taken:
-                place.free()
+        self._running[lane] += 1
+        return Place(lambda: self._leave(lane))
 
-    def _has_room(self, session: str) -> bool:
-        return self._running[session] < self._each and self._running.total() < self._total
+    def _has_room(self, lane: str) -> bool:
+        return self._running[lane] < self._each and self._running.total() < self._total
 
     async def _a_change(self) -> None:
         change = asyncio.get_running_loop().create_future()
         self._waiting.append(change)
         await change
 
-    def _leave(self, session: str) -> None:
-        self._running -= Counter((session,))  # drops a session without threads
+    def _leave(self, lane: str) -> None:
+        self._running -= Counter((lane,))  # drops a lane without threads
         woken, self._waiting = self._waiting, []
         for change in woken:
             if not change.done():
                 change.set_result(None)
 
 
-class _Place:
-    """The place of one running thread; `free` gives it back, once."""
+class Place:
+    """Room for one running thread, which is given back once."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
-        self.taken = False
+        """Take the room; `leave` gives it back."""
+        self._taken = False
         self._leave: Callable[[], None] | None = leave
         self._loop = asyncio.get_running_loop()
 
-    def hold(self, act: Callable[[], T]) -> T:
+    async def run(self, act: Callable[[], T]) -> T:
+        """Run `act` in a thread and return its result."""
+        try:
+            return await to_thread.run_sync(
+                lambda: self._hold(act), abandon_on_cancel=True, limiter=CapacityLimiter(math.inf)
+            )
+        finally:
+            if not self._taken:
+                self._free()
+
+    def _hold(self, act: Callable[[], T]) -> T:
         """Run in the thread."""
-        self.taken = True
+        self._taken = True
         try:
             return act()
         finally:
             with contextlib.suppress(RuntimeError):  # the server has stopped meanwhile
-                self._loop.call_soon_threadsafe(self.free)
+                self._loop.call_soon_threadsafe(self._free)
 
-    def free(self) -> None:
+    def _free(self) -> None:
         leave, self._leave = self._leave, None
         if leave:
             leave()

@@ -17,21 +17,32 @@ from sm.plugins.http import actions, bodies, hooks, shapes, webhooks
 from sm.plugins.http.actions import Call
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.errors import HttpError, choose_status
-from sm.plugins.http.lanes import Lanes
+from sm.plugins.http.lanes import Lanes, Place
 from sm.sessions.machine import Machine
 
 KIB = 1024
 WEBHOOK_LIMIT = 10 * 1024 * KIB
 WEBHOOKS_LIMIT = 64 * 1024 * KIB
 """Bytes of all webhooks that are being read: anyone who reaches the server may send them."""
+WAIT_S = 60.0
+"""So long an action waits for others of its lane; then it is not begun any more."""
 ACTION_S = 60.0
 """After so long a client is told that the action goes on without it."""
+
+
+def _of_session(call: Call[Any]) -> str:
+    return call.ident
+
+
+def _of_directory(call: Call[shapes.NewSession]) -> str:
+    """What is begun in a directory that does not answer holds up nothing elsewhere."""
+    return str(call.body.working_dir)
 
 
 class Endpoint(Struct, frozen=True):
     """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
-    A `slow` one works on terminals and forges: few run at a time for each session. A `signed` one
+    A `slow` one works on terminals and forges: few run at a time in each `lane`. A `signed` one
     takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
     """
 
@@ -44,6 +55,7 @@ class Endpoint(Struct, frozen=True):
     limit: int = 64 * KIB
     errors: tuple[int, ...] = ()
     slow: bool = False
+    lane: Callable[[Call[Any]], str] = _of_session
     signed: bool = False
     status: int = 200
 
@@ -68,6 +80,7 @@ ENDPOINTS = (
         limit=2048 * KIB,
         errors=(409, 503),
         slow=True,
+        lane=_of_directory,
     ),
     Endpoint(
         "PATCH",
@@ -181,16 +194,34 @@ async def _answer(site: Site, endpoint: Endpoint, lanes: Lanes, request: Request
     try:
         with site.room.share() as share:
             call = await _call(site, endpoint, request, share)
-            with anyio.fail_after(ACTION_S):
-                return await lanes.run(call.ident, functools.partial(_act, endpoint, call))
+            place = await _enter(lanes, endpoint.lane(call))
+            return await _carry_out(place, functools.partial(_act, endpoint, call))
     except SmError as error:
         return answer_failure(choose_status(error), error.message)
-    except TimeoutError:
-        return answer_failure(503, f"not done after {ACTION_S:g} s: it may still be carried out")
     except asyncio.CancelledError:
-        return answer_failure(503, "the server stops: it may still be carried out")
+        return answer_failure(503, "the server stops: nothing was begun")
     except ClientDisconnect:
         return answer_failure(400, "the client has gone")
+
+
+async def _enter(lanes: Lanes, lane: str) -> Place:
+    try:
+        with anyio.fail_after(WAIT_S):
+            return await lanes.enter(lane)
+    except TimeoutError:
+        why = f"not begun: others before it were not done within {WAIT_S:g} s"
+        raise HttpError(503, why) from None
+
+
+async def _carry_out(place: Place, act: Callable[[], Answer]) -> Answer:
+    try:
+        with anyio.fail_after(ACTION_S):
+            return await place.run(act)
+    except TimeoutError:
+        why = f"not done after {ACTION_S:g} s: it may still be carried out"
+        raise HttpError(503, why) from None
+    except asyncio.CancelledError:
+        raise HttpError(503, "the server stops: it may still be carried out") from None
 
 
 async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.Share) -> Call[Any]:

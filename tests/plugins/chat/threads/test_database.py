@@ -18,11 +18,11 @@ import pytest
 from sm.__main__ import run
 from sm.base.errors import StateError, TemporaryError
 from sm.config.schema import Config
+from sm.plugins.chat.examine import check_database
 from sm.plugins.chat.threads import database
 from sm.plugins.chat.threads.database import APPLICATION, MIGRATIONS, VERSION, open_database
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType, Status
-from sm.plugins.chat.examine import check_database
 from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
