@@ -72,9 +72,9 @@ BELL = Plugin(channels={"bell": f"{__name__}:Bell"})
 @pytest.fixture
 def session(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Iterator[IssueSession]:
     monkeypatch.setattr(Pager, "heard", [])
-    plugin.use(lambda: PLUGINS)
+    plugin.use(PLUGINS.items)
     yield make_session(make_stage(tmp_path, auto=False))
-    plugin.use(lambda: OURS)
+    plugin.use(OURS.items)
 
 
 def list_problems(session: IssueSession) -> list[str]:
