@@ -188,27 +188,27 @@ SHARED_CHECKS: tuple[
 """The same for the keys that a machine and a project share."""
 
 
-def check_machine(entry: Entry) -> MachineSettings:
+def check_machine(entry: Entry, shape: type[MachineSettings] = MachineSettings) -> MachineSettings:
     """Return the machine's settings of an entry.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
 
     """
-    machine = convert(entry, MachineSettings)
+    machine = convert(entry, shape)
     for path, problem in SHARED_CHECKS:
         _refuse(entry, path, problem(machine))
     return machine
 
 
-def make_project(entry: Entry) -> ProjectSettings:
+def make_project(entry: Entry, shape: type[ProjectSettings] = ProjectSettings) -> ProjectSettings:
     """Return the project that an entry describes.
 
     Raises:
         UsageError: it cannot be used; the message names the key and the file.
 
     """
-    project = convert(entry, ProjectSettings)
+    project = convert(entry, shape)
     for path, problem in (*CHECKS, *SHARED_CHECKS):
         _refuse(entry, path, problem(project))
     if project.ci.command is not None and not project.ci.command.strip():

@@ -173,7 +173,8 @@ def _kind(
 def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
     from difflib import get_close_matches
 
-    if shape not in SHAPES:  # one that has keys of its own, as a profile
+    is_project = issubclass(shape, ProjectSettings)
+    if not is_project and shape not in SHAPES:  # one that has keys of its own, as a profile
         names = [field.encode_name for field in structs.fields(shape)]
         near = get_close_matches(str(key), names, 1, cutoff=0.4)
         return f"did you mean '{near[0]}'?" if near else f"known there: {', '.join(names)}"
@@ -181,7 +182,7 @@ def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
     if key in machine:
         return "it belongs at the top of the file"
     names = [*filter(None, [find_kind_key(shape)]), *_names(shape)]
-    top = ["projects", *machine] if shape is ProjectSettings and not entry.at else []
+    top = ["projects", *machine] if is_project and not entry.at else []
     if near := get_close_matches(str(key), names + top, 1):
         return f"did you mean '{near[0]}'?"
     elsewhere = [_dotted(path) for path in list_key_paths(ProjectSettings) if path[-1] == key]

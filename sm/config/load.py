@@ -15,15 +15,13 @@ from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import Entry, make_absolute
 from sm.config.read import SUFFIXES, Document, read_document, read_raw
-from sm.config.schema import SHARED, Config, MachineSettings
+from sm.config.schema import Config, MachineSettings
+from sm.config.shapes import Shapes, choose_shapes
 from sm.store.paths import check_name
 
 
 class NoConfigError(UsageError):
     """There is no configuration and none was named, or it has no project."""
-
-
-MACHINE_KEYS = tuple(field.encode_name for field in structs.fields(MachineSettings))
 
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
@@ -55,15 +53,16 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
     """
     source = find(explicit, env, cwd)
     check_path(source)
-    documents = _read(source, cwd)
-    machine = _from_env(_machine(documents), env, cwd)
+    documents, shapes = _read(source, cwd)
+    machine = _from_env(_machine(documents, shapes), env, cwd)
     shared: dict[str, Any] = _timeout(env)
     for document in documents:
-        shared |= {key: value for key, value in _said(document).items() if key in SHARED}
-    entries = [entry for item in documents for entry in _entries(item, shared)]
-    projects = [(entry, make_project(entry)) for entry in entries]
+        said = _said(document, shapes)
+        shared |= {key: value for key, value in said.items() if key in shapes.shared}
+    entries = [entry for item in documents for entry in _entries(item, shapes, shared)]
+    projects = [(entry, make_project(entry, shapes.project)) for entry in entries]
     check_together(projects)
-    return Config(
+    return shapes.config(
         **structs.asdict(machine),
         source=source,
         projects=tuple(project for _, project in projects),
@@ -83,15 +82,16 @@ def load_machine(
         source = find(explicit, env, cwd)
     except NoConfigError:
         return make_default_machine(env, cwd), None
-    return _from_env(_machine(_read(source, cwd)), env, cwd), source
+    return _from_env(_machine(*_read(source, cwd)), env, cwd), source
 
 
-def _read(source: Path, cwd: Path) -> list[Document]:
-    return [
+def _read(source: Path, cwd: Path) -> tuple[list[Document], Shapes]:
+    documents = [
         read_document(path, shown, allowed.find_check(path, shown))
         for path in _files(source, cwd)
         for shown in [_shown(path, cwd)]
     ]
+    return documents, choose_shapes(document.data for document in documents)
 
 
 def make_default_machine(env: Mapping[str, str], cwd: Path) -> MachineSettings:
@@ -207,12 +207,12 @@ def _shown(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def _entries(document: Document, shared: dict[str, Any]) -> Iterator[Entry]:
+def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iterator[Entry]:
     """Yield the projects of one file: those of its list, else the one at its top level.
 
     `shared` are the machine's values that a project may override.
     """
-    machine = _said(document)
+    machine = _said(document, shapes)
     top = {key: value for key, value in document.data.items() if key not in machine}
     if "projects" not in top:
         if top:
@@ -252,27 +252,28 @@ def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _said(document: Document) -> dict[str, Any]:
+def _said(document: Document, shapes: Shapes) -> dict[str, Any]:
     """Return a file's settings of the machine, without shared ones if it holds one project."""
-    is_project = "projects" not in document.data and not document.data.keys() <= {*MACHINE_KEYS}
-    keys = [key for key in MACHINE_KEYS if not (is_project and key in SHARED)]
+    of_machine = shapes.machine_keys
+    is_project = "projects" not in document.data and not document.data.keys() <= {*of_machine}
+    keys = [key for key in of_machine if not (is_project and key in shapes.shared)]
     return {key: document.data[key] for key in keys if key in document.data}
 
 
-def _machine(documents: list[Document]) -> MachineSettings:
+def _machine(documents: list[Document], shapes: Shapes) -> MachineSettings:
     """Collect the machine's settings from all files. Each profile may be in a different file."""
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
-        said = _said(document)
-        machine = check_machine(Entry(document, (), said, said))
+        said = _said(document, shapes)
+        machine = check_machine(Entry(document, (), said, said), shapes.machine)
         for key in said:
             if key != "profiles":
                 _only(found, (key,), getattr(machine, key), document)
         for name, fields in machine.profiles.items():
             _only(profiles, ("profiles", name), fields, document)
     values = {key: value for key, (value, _) in found.items()}
-    return MachineSettings(
+    return shapes.machine(
         **values, profiles={name: fields for name, (fields, _) in profiles.items()}
     )
 

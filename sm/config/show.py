@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import structs
 
 from sm.config import duration
-from sm.config.schema import Config, MachineSettings
+from sm.config.schema import Config, ProjectSettings
+from sm.config.shapes import list_defaults
 
 
 def list_effective(config: Config) -> dict[str, Any]:
@@ -17,12 +17,16 @@ def list_effective(config: Config) -> dict[str, Any]:
     Durations are as people write them. Written as YAML or TOML, the data is the same configuration
     again.
     """
-    data: dict[str, Any] = msgspec.to_builtins(config, enc_hook=_plain)
-    data.pop("source")
-    machine = {
-        field.encode_name: data.pop(field.encode_name) for field in structs.fields(MachineSettings)
-    }
-    return {**machine, **data}
+    data = _list_keys(config)
+    del data["source"], data["projects"]
+    return {**data, "projects": [_list_keys(project) for project in config.projects]}
+
+
+def _list_keys(holder: Config | ProjectSettings) -> dict[str, Any]:
+    """Return its keys as plain data; of plugins also the sections of which it says nothing."""
+    data: dict[str, Any] = msgspec.to_builtins(holder, enc_hook=_plain)
+    added: dict[str, Any] = msgspec.to_builtins(list_defaults(holder), enc_hook=_plain)
+    return {**data, **added}
 
 
 def _plain(value: object) -> str:
