@@ -1,11 +1,25 @@
 """What a way to a person is: the one shape of issue comments, question files, commands and chats.
 
 A channel is a function that opens a `Channel` for a session, or returns None where the session has
-no such channel. The core's own are in this room. A plugin names its own in its part `channels`:
+no such channel. The core's own are in this room. A plugin names its own among its parts:
 
-    channels={"pager": "sm_pager.channel:open_pager"}
+    PLUGIN = Plugin(channels={"pager": "sm_pager.channel:open_pager"})
 
-Its module is imported wherever a session is looked at, so it imports little at its head.
+and has in that module, which is imported wherever a session is looked at, so that it imports little
+at its head:
+
+    @dataclass(frozen=True)
+    class Pager(Channel):
+        session: Session
+
+        def tell(self, word: Word) -> None:
+            ring(f"{self.session.address} {word.shortly}", once=word.id)
+
+        ask = remind = tell
+
+    def open_pager(session: Session) -> Pager | None:
+        return Pager(session)
+
 `sm.channels.people` calls all of them. The issue is told last and is the place of record: only what
 it refuses makes a step fail. Every other channel may fail by any `SmError`, and holds nothing up.
 """
