@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -34,7 +33,7 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
     machine, config = load_machine(click_context), _load(click_context)
     if not dry_run:
         check_nothing_runs(machine, config)
-    parts = [*list_parts(machine, config, os.environ), *_list_clients()]
+    parts = list(list_parts(machine, config, os.environ))
     for part in parts:
         say(f"kept: {part.what}: {part.kept}" if part.kept else f"to be removed: {part.what}")
     going = [part for part in parts if not part.kept]
@@ -70,20 +69,6 @@ def _remove(parts: list[Part], *, yes: bool) -> None:
             warn(f"not removed: {part.what}: {error}")
     if failed:
         raise SmError("some of it is still there: mend that, then call this again")
-
-
-def _list_clients() -> Iterator[Part]:
-    """The entry of `sm mcp install` in each client that has one."""
-    from sm.plugins.chat.mcp import clients
-    from sm.setup.uninstall import Part
-
-    for client in clients.list_present(os.environ):
-        path = clients.find_configuration(client, os.environ)
-        if clients.is_installed(client, os.environ):
-            yield Part(
-                f"tools for threads in {path}",
-                remove=lambda client=client: clients.uninstall(client, os.environ),  # type: ignore[misc]
-            )
 
 
 def _spell_end() -> str:

@@ -13,6 +13,7 @@ from sm.adapters.forge.local.entry import find_bare
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import IssueState
 from sm.adapters.git_call import call
+from sm.base import plugin
 from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
@@ -71,6 +72,8 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
         yield Part(f"threads of chats: {database}", kept="they are your own words")
     yield from _list_configuration(config, env)
     yield from _list_links(env)
+    for _, list_own in plugin.load_parts("files"):
+        yield from list_own(machine, env)
 
 
 def _list_worktrees(project: Project) -> Iterator[Part]:

@@ -127,6 +127,10 @@ class Root(Struct, frozen=True):
         """Held while a new session gets its name."""
         return self.private / "new.lock"
 
+    def plugin(self, name: str) -> Path:
+        """The folder of what a plugin keeps."""
+        return self.private / "plugins" / name
+
     def project(self, project: str) -> ProjectDir:
         """Return the directory of `project`."""
         return ProjectDir(self.projects / project)

@@ -7,6 +7,7 @@ from sm.base.plugin import Plugin, Verb
 PLUGIN = Plugin(
     channels={"chat": "sm.plugins.chat.channel:open_chat"},
     checks={"threads": "sm.plugins.chat.examine:CHECK"},
+    files={"mcp-clients": "sm.plugins.chat.files:list_clients"},
     verbs={
         "bridge": Verb(
             "sm.plugins.chat.bridge_verb:command",

@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import Route
 
+from sm.base import plugin
 from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
@@ -38,7 +39,8 @@ def make_application(
     machine: Machine, version: str, rules: Rules, receivers: Mapping[str, Receiver]
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
-    endpoints = [each for each in ENDPOINTS if receivers or not each.signed]
+    added = [endpoint for _, endpoint in plugin.load_parts("routes")]
+    endpoints = [each for each in (*ENDPOINTS, *added) if receivers or not each.signed]
     described = openapi.describe(endpoints, version, token=bool(rules.token))
     rules = structs.replace(rules, signed=PREFIX if receivers else "")
     fixed: dict[str, Health | dict[str, object]] = {
