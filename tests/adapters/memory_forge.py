@@ -375,7 +375,7 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
         yield f"there is no server '{project.forge.name}'"
 
 
-def choose_dialect(settings: ForgeSettings) -> None:
+def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> None:
     """It delivers no webhooks."""
     return
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sm.adapters.forge.dialect import Webhooks
     from sm.adapters.forge.protocol import Forge
     from sm.config.forges import ForgeSettings
     from sm.config.schema import ProjectSettings
-    from sm.plugins.forges.webhook.dialect import Dialect
 
 OURS = {"local": "sm.adapters.forge.local.entry"}
 
@@ -48,8 +48,17 @@ class Kind(Protocol):
         """
         ...
 
-    def choose_dialect(self, settings: ForgeSettings) -> Dialect | None:
-        """How the forge of these settings delivers webhooks; None if it delivers none."""
+    def expect_webhooks(
+        self, settings: ForgeSettings, state: Path | None = None
+    ) -> Webhooks | None:
+        """How deliveries of the forge of these settings are known; None if it delivers none.
+
+        `state` is the project's private folder.
+
+        Raises:
+            SmError: their secret cannot be read, or is too weak.
+
+        """
         ...
 
     def prepare(self, settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol, runtime_checkable
 
 from sm.adapters.agent import profiles
+from sm.adapters.forge.kinds import kind_of
 from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.base.redact import redact
@@ -20,7 +21,6 @@ from sm.issues.look.snapshot import find_longest_interval
 from sm.issues.work import claim, worktrees
 from sm.plugins.doctor.settings import warn_of_settings
 from sm.plugins.doctor.version import check_version
-from sm.plugins.forges.webhook.secret import read_secret
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
 from sm.setup.check import list_first_questions, list_project_problems
@@ -80,8 +80,9 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
     if not settings.has_webhooks:
         yield ok(f"no webhooks are configured: sm looks at the forge every {every}")
         return
+    # A variable is that of sm serve, and need not be here.
     if settings.webhook_secret_command or settings.webhook_secret_file:
-        read_secret(settings)  # a variable is that of sm serve, and need not be here
+        kind_of(settings).expect_webhooks(settings)
     heard = webhooks.read_heard(project.root.project(project.name))
     if not heard.at:
         yield warn(

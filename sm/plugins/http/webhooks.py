@@ -6,21 +6,19 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
 from starlette.requests import Request
 
+from sm.adapters.forge.dialect import About, Delivery, Webhooks
 from sm.adapters.forge.kinds import kind_of
 from sm.base.errors import UsageError
 from sm.config.forges import RemoteSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import look_for_webhook
 from sm.issues.look.webhooks import note_heard
-from sm.plugins.forges.rest.state import StateFiles
-from sm.plugins.forges.webhook.dialect import About, Delivery, Dialect
-from sm.plugins.forges.webhook.secret import read_secret
 from sm.plugins.http.actions import Call
 from sm.plugins.http.bodies import decode
 from sm.plugins.http.errors import HttpError
@@ -38,9 +36,9 @@ Status = Literal["accepted", "repeated", "ignored", "pong"]
 class Receiver:
     """Takes the deliveries for one project."""
 
-    def __init__(self, project: Project, dialect: Dialect, secret: str, looks: Looks) -> None:
+    def __init__(self, project: Project, expected: Webhooks, looks: Looks) -> None:
         """Nothing was delivered yet."""
-        self._project, self._dialect, self._secret = project, dialect, secret
+        self._project, self._expected, self._dialect = project, expected, expected.dialect
         self._looks = looks
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -52,7 +50,7 @@ class Receiver:
             HttpError: it is not signed as it has to be (403), or is no JSON (400).
 
         """
-        if not self._dialect.is_signed(self._secret, delivery, time.time()):
+        if not self._dialect.is_signed(self._expected.secret, delivery, time.time()):
             raise HttpError(403, "refused")
         payload = decode(delivery.body, dict[str, object])
         with self._lock:
@@ -67,7 +65,7 @@ class Receiver:
         if about is About.PING:
             note_heard(directory, event)
             return "pong"
-        if about is About.OTHER or not self._dialect.is_of(payload, self._names()):
+        if about is About.OTHER or not self._dialect.is_of(payload, self._expected.list_names()):
             note_heard(directory, event)
             return "ignored"
         commits = self._dialect.list_commits(payload) if about is About.CHECKS else []
@@ -76,13 +74,6 @@ class Receiver:
         finally:
             self._looks.ask()
         return "accepted"
-
-    def _names(self) -> Iterable[str]:
-        """What the repository is called: in the configuration, and now."""
-        settings = self._project.settings.forge
-        assert isinstance(settings, RemoteSettings)
-        known = StateFiles(self._project.directory.path)
-        return settings.repository, known.present_name(settings.repository)
 
     def _is_known(self, delivery: Delivery) -> bool:
         """Whether it was delivered before; from now on it was."""
@@ -115,14 +106,15 @@ def make_receivers(config: Config) -> dict[str, Receiver]:
 
 
 def _make_receiver(config: Config, settings: ProjectSettings, forge: RemoteSettings) -> Receiver:
-    dialect = kind_of(forge).choose_dialect(forge)
-    if dialect is None:
+    project = Project(config, settings)
+    expected = kind_of(forge).expect_webhooks(forge, project.root.project(project.name).path)
+    if expected is None:
         raise UsageError(f"'{settings.name}': a forge of kind {forge.kind} has no webhooks for sm")
 
     def look() -> None:
         look_for_webhook(Project(config, settings))
 
-    return Receiver(Project(config, settings), dialect, read_secret(forge), Looks(look))
+    return Receiver(project, expected, Looks(look))
 
 
 def make_delivery(request: Request, body: bytes) -> Delivery:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sm.adapters.forge.dialect import COMMIT, About, Delivery, Dialect
 from sm.base.text import CONTROL
-from sm.plugins.forges.webhook.dialect import COMMIT, About, Delivery, Dialect
 from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA, GITHUB, GITLAB
 from sm.plugins.forges.webhook.signature import find_weakness
 from tests.forges.hook import Hook

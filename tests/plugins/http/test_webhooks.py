@@ -139,15 +139,16 @@ def test_a_delivery_counts_once(receiving: Receiving) -> None:
 
 def test_deliveries_are_remembered_within_limits(receiving: Receiving) -> None:
     """In this process: 10,000 requests would be a test of patience."""
+    from sm.adapters.forge.dialect import Delivery, Webhooks
     from sm.config.load import load
-    from sm.plugins.forges.webhook.dialect import Delivery
     from sm.plugins.forges.webhook.dialects import GITHUB
     from sm.plugins.http.looks import Looks
     from sm.plugins.http.webhooks import Receiver
     from sm.sessions.project import Project
 
     config = load(receiving.side.hub.config, os.environ, receiving.side.folder)
-    made = Receiver(Project(config, receiving.side.project), GITHUB, SECRET, Looks(lambda: None))
+    expected = Webhooks(GITHUB, SECRET, tuple)
+    made = Receiver(Project(config, receiving.side.project), expected, Looks(lambda: None))
 
     def is_known(number: int) -> bool:
         headers = {"x-github-delivery": (str(number).encode(),)}

@@ -15,7 +15,7 @@ from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.schema import ProjectSettings
 from sm.store.files import follow_links
 
-__all__ = ["choose_dialect", "find_bare", "find_problems", "open_forge", "prepare"]
+__all__ = ["expect_webhooks", "find_bare", "find_problems", "open_forge", "prepare"]
 
 
 def open_forge(
@@ -40,7 +40,7 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
         )
 
 
-def choose_dialect(settings: ForgeSettings) -> None:
+def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> None:
     """It delivers none: its files show each change at once."""
     return
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.forge.dialect import Webhooks
 from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitea.forge import GiteaForge
 from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import find_rest_problems
-from sm.plugins.forges.webhook.dialect import Dialect
 from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
+from sm.plugins.forges.webhook.expected import make_webhooks
 
-__all__ = ["choose_dialect", "find_problems", "open_forge", "preload", "prepare"]
+__all__ = ["expect_webhooks", "find_problems", "open_forge", "preload", "prepare"]
 
 
 def open_forge(
@@ -33,9 +34,11 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     yield from find_rest_problems(open_forge(project), project, url)
 
 
-def choose_dialect(settings: ForgeSettings) -> Dialect:
+def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webhooks:
     """Forgejo has headers of its own."""
-    return FORGEJO if isinstance(settings, ForgejoSettings) else GITEA
+    assert isinstance(settings, ForgejoSettings | GiteaSettings)
+    dialect = FORGEJO if isinstance(settings, ForgejoSettings) else GITEA
+    return make_webhooks(settings, dialect, state)
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.forge.dialect import Webhooks
 from sm.config.forges import ForgeSettings, GithubSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.github.forge import GithubForge
 from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import find_rest_problems
-from sm.plugins.forges.webhook.dialect import Dialect
 from sm.plugins.forges.webhook.dialects import GITHUB
+from sm.plugins.forges.webhook.expected import make_webhooks
 
-__all__ = ["choose_dialect", "find_problems", "open_forge", "preload", "prepare"]
+__all__ = ["expect_webhooks", "find_problems", "open_forge", "preload", "prepare"]
 
 HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
@@ -36,9 +37,10 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     yield from forge.find_blindness()
 
 
-def choose_dialect(settings: ForgeSettings) -> Dialect:
-    """GitHub's."""
-    return GITHUB
+def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webhooks:
+    """How GitHub delivers."""
+    assert isinstance(settings, GithubSettings)
+    return make_webhooks(settings, GITHUB, state)
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.forge.dialect import Webhooks
 from sm.base.errors import SmError
 from sm.config.forges import ForgeSettings, GitlabSettings
 from sm.config.schema import ProjectSettings
@@ -14,10 +15,10 @@ from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpe
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import CHECK, find_rest_problems
 from sm.plugins.forges.rest.reader import GONE
-from sm.plugins.forges.webhook.dialect import Dialect
 from sm.plugins.forges.webhook.dialects import GITLAB
+from sm.plugins.forges.webhook.expected import make_webhooks
 
-__all__ = ["choose_dialect", "find_problems", "open_forge", "preload", "prepare"]
+__all__ = ["expect_webhooks", "find_problems", "open_forge", "preload", "prepare"]
 
 SCOPE = "api"
 """What a token must be for, if `sm` is to write with it."""
@@ -59,9 +60,10 @@ def _find_missing_scope(forge: GitlabForge) -> Iterator[str]:
         )
 
 
-def choose_dialect(settings: ForgeSettings) -> Dialect:
-    """GitLab's."""
-    return GITLAB
+def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webhooks:
+    """How GitLab delivers."""
+    assert isinstance(settings, GitlabSettings)
+    return make_webhooks(settings, GITLAB, state)
 
 
 def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:

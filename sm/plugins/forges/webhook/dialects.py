@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from sm.plugins.forges.webhook.dialect import Delivery, Dialect
+from sm.adapters.forge.dialect import Delivery, Dialect
 from sm.plugins.forges.webhook.signature import STANDARD, is_hmac, is_standard, is_token
 
 

@@ -94,6 +94,17 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return not found or found.lower() in {name.lower() for name in names}
 
 
+class Webhooks(Struct, frozen=True):
+    """How deliveries of one forge are known: by its `dialect`, `secret`, and repository.
+
+    `list_names` gives what the repository is called: in the configuration, and now.
+    """
+
+    dialect: Dialect
+    secret: str
+    list_names: Callable[[], Iterable[str]]
+
+
 def find_text(payload: Mapping[str, object], path: str) -> str:
     """The text at `path`, whose keys are joined by dots; '' if there is none."""
     found: object = payload

@@ -1,11 +1,31 @@
-"""The secret with which a forge signs its webhooks, from where the configuration says."""
+"""What is expected of the webhooks of a forge that is configured: above all, its secret."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from sm.adapters.forge.dialect import Dialect, Webhooks
 from sm.base.errors import UsageError
 from sm.config.forges import RemoteSettings
+from sm.plugins.forges.rest.state import StateFiles
 from sm.plugins.forges.web.token import TokenSource, read_token
 from sm.plugins.forges.webhook.signature import find_weakness
+
+
+def make_webhooks(settings: RemoteSettings, dialect: Dialect, state: Path | None) -> Webhooks:
+    """How deliveries are known that come in `dialect`; `state` is the project's private folder.
+
+    Raises:
+        TokenError: there is no secret, it is no word, or its file is not private.
+        UsageError: it is too weak.
+
+    """
+    configured = settings.repository
+
+    def list_names() -> tuple[str, str]:
+        return configured, StateFiles(state).present_name(configured)
+
+    return Webhooks(dialect, read_secret(settings), list_names)
 
 
 def find_source(settings: RemoteSettings) -> TokenSource:
