@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.git_access import Place, answer, find_place, list_git_settings
+from sm.adapters.forge.git_access import Place, find_place, list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
 from sm.adapters.tmux import Tmux
 from sm.config.forges import ForgejoSettings, GithubSettings
 from sm.config.schema import Agent, ProjectSettings
+from sm.plugins.forges.git_credential_verb import answer
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.problems import find_rest_problems
 from sm.plugins.forges.web.token import TokenError, TokenSource

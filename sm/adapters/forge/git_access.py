@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -16,14 +15,9 @@ from msgspec import Struct
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 
-if TYPE_CHECKING:
-    from sm.plugins.forges.web.token import TokenSource
-
 Settings = tuple[tuple[str, str], ...]
 """Names and values of git's configuration, in their order."""
 
-USER = "x-access-token"
-"""What GitHub wants as a user beside a token; Forgejo and Gitea take any."""
 VERB = "git-credential"
 
 
@@ -78,21 +72,3 @@ def _command(forge: RemoteSettings, place: Place) -> str:
     )
     option, value = next(((o, v) for o, v in named if v), ("--token-env", ""))
     return f"!{shlex.join([*words, f'{option}={value}'])}"
-
-
-def answer(place: Place, source: TokenSource, question: str) -> str:
-    """Return what git is told that asks `question`, '' if it asks for something else.
-
-    Its lines end in a newline and in nothing else: other signs that end lines may stand in a path,
-    and what follows must not be taken for a second one.
-
-    Raises:
-        TokenError: there is no token.
-
-    """
-    from sm.plugins.forges.web.token import read_token
-
-    asked = dict(line.split("=", 1) for line in question.split("\n") if "=" in line)
-    if not place.takes(asked):
-        return ""
-    return f"username={USER}\npassword={read_token(source).secret}\n"

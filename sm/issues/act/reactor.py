@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
+from sm.adapters.forge.spender import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import read_seconds
@@ -41,7 +42,6 @@ from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.hands import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.plugins.forges.web.ledger import spend_for
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
 from sm.sessions.hands import LEFT_S, Deed

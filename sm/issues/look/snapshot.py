@@ -25,6 +25,7 @@ from sm.adapters.forge.model import (
     IssueState,
     PullRequest,
 )
+from sm.adapters.forge.spender import spend_for
 from sm.adapters.forge.trust import Trust
 from sm.base.clock import is_within
 from sm.base.errors import StateError
@@ -32,7 +33,6 @@ from sm.base.foreign import read_seconds
 from sm.config.schema import ProjectSettings
 from sm.issues.look import webhooks
 from sm.issues.look.brief import brief_issue, brief_pull, cut
-from sm.plugins.forges.web.ledger import spend_for
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import lock

@@ -13,12 +13,12 @@ PLUGIN = Plugin(
     },
     verbs={
         "quota": Verb(
-            "sm.cli.quota:command",
+            "sm.plugins.forges.quota_verb:command",
             "Show the requests to forges elsewhere, and what is left.",
             after="health",
         ),
         "git-credential": Verb(
-            "sm.cli.git_credential:command",
+            "sm.plugins.forges.git_credential_verb:command",
             "Tell git the token of a forge.",
             after="start-session",
             hidden=True,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from pathlib import Path
 
 from msgspec import Struct, structs
 
+from sm.adapters.forge.spender import SPENDER
 from sm.base.errors import SmError
 from sm.plugins.forges.web.limits import Limit
 from sm.store import lock
@@ -23,20 +23,6 @@ from sm.store.files import write_json
 HOUR_S = 3600
 KEPT_HOURS = 24
 LOCK_S = 5.0
-
-
-SPENDER: ContextVar[str] = ContextVar("spender", default="")
-"""The session for which requests are sent now, '' if it is for all of them."""
-
-
-@contextlib.contextmanager
-def spend_for(session: str) -> Iterator[None]:
-    """Have the requests within the block count for that session."""
-    token = SPENDER.set(session)
-    try:
-        yield
-    finally:
-        SPENDER.reset(token)
 
 
 class Count(Struct, frozen=True):

@@ -16,8 +16,8 @@ from sm.config.schema import Config
 
 if TYPE_CHECKING:
     from sm.cli.table import Column
+    from sm.plugins.forges.quota import Quota, Spent
     from sm.sessions.project import Project
-    from sm.views.quota import Quota, Spent
 
 
 class Row(NamedTuple):
@@ -38,9 +38,9 @@ def command(config: Config, projects: tuple[Project, ...], as_json: bool) -> Non
     that one. POINTS count against a limit; an answer that nothing has changed costs none. The
     embedded forge gets no requests.
     """
+    from sm.plugins.forges.quota import read_quotas
     from sm.store.paths import Root
     from sm.store.root_check import check_root
-    from sm.views.quota import read_quotas
 
     found = read_quotas(
         check_root(Root(config.state_root)), [project.settings for project in projects]

@@ -7,8 +7,12 @@ from pathlib import Path
 
 import click
 
+from sm.adapters.forge.git_access import Place
 from sm.base.output import pass_on
+from sm.plugins.forges.web.token import TokenSource, read_token
 
+USER = "x-access-token"
+"""What GitHub wants as a user beside a token; Forgejo and Gitea take any."""
 LIMIT = 100_000
 """Characters of a question; git's own limit for a URL is below it."""
 
@@ -23,11 +27,24 @@ def command(
     url: str, token_command: str, token_file: Path | None, token_env: str, operation: str
 ) -> None:
     """Tell git the token for one repository; OPERATION is git's word, and nothing is stored."""
-    from sm.adapters.forge.git_access import Place, answer
-    from sm.plugins.forges.web.token import TokenSource
-
     if operation != "get":
         return
     source = TokenSource(token_command, token_file, token_env)
     question = sys.stdin.buffer.read(LIMIT).decode("utf-8", "surrogateescape")  # "\r" as it is
     pass_on(answer(Place(url), source, question).encode())
+
+
+def answer(place: Place, source: TokenSource, question: str) -> str:
+    """Return what git is told that asks `question`, '' if it asks for something else.
+
+    Its lines end in a newline and in nothing else: other signs that end lines may stand in a path,
+    and what follows must not be taken for a second one.
+
+    Raises:
+        TokenError: there is no token.
+
+    """
+    asked = dict(line.split("=", 1) for line in question.split("\n") if "=" in line)
+    if not place.takes(asked):
+        return ""
+    return f"username={USER}\npassword={read_token(source).secret}\n"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.forges.web.ledger import Count, Ledger, spend_for
+from sm.adapters.forge.spender import spend_for
+from sm.plugins.forges.web.ledger import Count, Ledger
 from sm.plugins.forges.web.limits import Limit
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root

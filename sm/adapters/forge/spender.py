@@ -1,0 +1,20 @@
+"""For whom a forge is asked: one with a limit has its requests counted for who sends them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+SPENDER: ContextVar[str] = ContextVar("spender", default="")
+"""The session for which requests are sent now, '' if it is for all of them."""
+
+
+@contextlib.contextmanager
+def spend_for(session: str) -> Iterator[None]:
+    """Have the requests within the block count for that session."""
+    token = SPENDER.set(session)
+    try:
+        yield
+    finally:
+        SPENDER.reset(token)
