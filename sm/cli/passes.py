@@ -80,6 +80,8 @@ def _preload_parts(invocation: Invocation, name: str) -> tuple[str, ...]:
 def news(_invocation: Invocation, words: list[str]) -> None:
     """Tell what `JOURNAL POSITION PROJECT…` has behind that position; the last line is its end.
 
+    A project is one word of `dev-poll`: its name, remote and branch, as `shop origin main`.
+
     Raises:
         UsageError: `words` are something else.
 
@@ -87,11 +89,12 @@ def news(_invocation: Invocation, words: list[str]) -> None:
     from pathlib import Path
 
     from sm.base.output import say
-    from sm.views.news import read_news
+    from sm.views.news import Followed, read_news
 
     if len(words) < 2 or not words[1].isdecimal():
         raise UsageError("expected a journal, a position in it, and projects")
-    lines, end = read_news(Path(words[0]), int(words[1]), words[2:])
+    followed = [Followed(*word.split(" ", 2)) for word in words[2:]]
+    lines, end = read_news(Path(words[0]), int(words[1]), followed)
     for line in lines:
         say(line)
     say(str(end))

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from msgspec import Struct
+
 from sm.base.errors import StateError
 from sm.base.phase import Phase
 from sm.base.redact import redact
@@ -70,18 +72,31 @@ def _step(event: StepDone, asked: str) -> str:
     return ""
 
 
-def read_news(path: Path, position: int, projects: Iterable[str]) -> tuple[list[str], int]:
-    """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
+class Followed(Struct, frozen=True):
+    """A project whose news are told.
 
-    A project is its name, and behind it, as far as known, the remote and the branch by which merged
-    work comes into a person's clone: `shop origin main`.
+    Merged work comes into a person's clone by `remote` and `branch`; '' if that is not known.
+    """
+
+    project: str
+    remote: str = ""
+    branch: str = ""
+
+    @property
+    def source(self) -> str:
+        """What `git pull` is told."""
+        return f"{self.remote} {self.branch}".strip()
+
+
+def read_news(path: Path, position: int, projects: Iterable[Followed]) -> tuple[list[str], int]:
+    """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
 
     Raises:
         StateError: the journal is no plain file of ours.
 
     """
     found, end = journal.read_since(path, position)
-    prefixes = {name_session(project.split(" ")[0], 0)[:-1]: project for project in projects}
+    prefixes = {name_session(one.project, 0)[:-1]: one for one in projects}
     return list(_lines(found, prefixes, Root(path.parent.parent))), end
 
 
@@ -97,12 +112,13 @@ def _read_question(root: Root, project: str, issue: int, event: Event) -> str:
     return one_line(redact(write.reason), ASKED_LIMIT) if write and is_question else ""
 
 
-def _lines(found: Iterable[Event], prefixes: dict[str, str], root: Root) -> Iterator[str]:
+def _lines(found: Iterable[Event], prefixes: dict[str, Followed], root: Root) -> Iterator[str]:
     for event in found:
         prefix, dash, issue = event.session.rpartition("-")
-        project, _, source = prefixes.get(prefix + dash, "").partition(" ")
-        if not (project and issue.isdecimal()):
+        known = prefixes.get(prefix + dash)
+        if known is None or not issue.isdecimal():
             continue
+        project, source = known.project, known.source
         if told := tell(event, _read_question(root, project, int(issue), event)):
             clock = time.strftime("%H:%M:%S", time.localtime(event.at))
             arrives = f"; in your clone: git pull {source}" if told == MERGED and source else ""

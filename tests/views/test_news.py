@@ -8,7 +8,7 @@ from msgspec import structs
 from sm.issues.rules.matrix import BY_NAME
 from sm.store import events, journal
 from sm.store.paths import Root
-from sm.views.news import DECIDED, read_news
+from sm.views.news import DECIDED, Followed, read_news
 
 
 def test_every_decision_that_is_told_is_one_of_the_matrix() -> None:
@@ -22,22 +22,22 @@ def test_news_are_of_these_projects_alone_and_told_once(tmp_path: Path) -> None:
         journal.record(path, passed)
     journal.record(path, events.Decided(session="dev-a-1", row="no-such-row"))
     journal.record(path, events.StepDone(session="dev-a-1", verb="inject", result="ci-passed"))
-    lines, end = read_news(path, 0, ("a", "a.b"))
+    lines, end = read_news(path, 0, (Followed("a"), Followed("a.b")))
     assert [line.split(" ", 1)[1] for line in lines] == ["a: #1 CI passed", "a.b: #3 CI passed"]
-    assert read_news(path, end, ("a",)) == ([], end)
+    assert read_news(path, end, (Followed("a"),)) == ([], end)
 
 
 def test_merged_work_is_told_with_how_it_arrives(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.record(path, events.Decided(session="dev-a-1", row="merged"))
-    (line,), _ = read_news(path, 0, ("a hub main",))
+    (line,), _ = read_news(path, 0, (Followed("a", "hub", "main"),))
     assert line.endswith(" a: #1 merged; in your clone: git pull hub main")
 
 
 def test_a_question_says_why_a_person_is_needed(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.record(path, events.StepDone(session="dev-a-1", verb="escalate", result="ci-broken"))
-    lines, _ = read_news(path, 0, ("a",))
+    lines, _ = read_news(path, 0, (Followed("a"),))
     assert lines[0].endswith("a: #1 a person is needed: CI itself failed")
 
 
@@ -50,7 +50,7 @@ def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
     for result in ("escalate", "ci-late"):
         asked = events.StepDone(session="dev-a-1", verb="escalate", result=result)
         journal.record(root.journal, asked)
-    lines, _ = read_news(root.journal, 0, ("a",))
+    lines, _ = read_news(root.journal, 0, (Followed("a"),))
     assert lines[0].endswith("a person is needed: The agent asks for a person (which colour?)")
     assert lines[1].endswith("a person is needed: CI has given no result in time")
 
@@ -82,5 +82,5 @@ def test_what_happens_is_told_in_a_line(tmp_path: Path, event: events.Event, tol
     path = tmp_path / "journal.jsonl"
     for one in (event, events.StepDone(verb="recover")):
         journal.record(path, structs.replace(one, session="dev-a-1"))
-    lines, _ = read_news(path, 0, ("a",))
+    lines, _ = read_news(path, 0, (Followed("a"),))
     assert [line.split(" ", 1)[1] for line in lines] == [f"a: #1 {told}"]
