@@ -74,7 +74,7 @@ def _merged(stage: Stage, parts: Sequence[Part]) -> Iterator[str]:
 
 def _left_behind(stage: Stage) -> Iterator[str]:
     project = stage.project
-    for issue in project.forge.issues(IssueState.OPEN)[0]:
+    for issue in project.forge.issues.find(IssueState.OPEN)[0]:
         yield f"issue #{issue.number} is still open"
     for line in stage.git("for-each-ref", "--format=%(refname)", folder=stage.hub).splitlines():
         if line != "refs/heads/main":

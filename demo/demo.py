@@ -171,7 +171,7 @@ def explain(stage: Stage, error: Exception) -> None:
     if not stage.config.exists():
         return
     begun = {event.session for event in journal.read(stage.project.root.journal)}
-    for issue in stage.project.forge.issues(IssueState.OPEN)[0]:
+    for issue in stage.project.forge.issues.find(IssueState.OPEN)[0]:
         if name_session(NAME, issue.number) in begun:
             story = stage.run("sm", "trace", NAME, str(issue.number))
             print(f"\n$ sm trace {NAME} {issue.number}\n{story}", file=sys.stderr)

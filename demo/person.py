@@ -100,7 +100,7 @@ class People:
         if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
             what = row.reason or row.last_event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
-        comments = self.stage.project.forge.issue(row.issue).comments
+        comments = self.stage.project.forge.issues.read(row.issue).comments
         asked = sum(comment.author == BOT for comment in comments)
         if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
             answer = part.answer or NO_ANSWER

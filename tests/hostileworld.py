@@ -106,12 +106,12 @@ def _fill_forge(project: Project, repository: Repository, forge: Path) -> None:
     git(repository.clone, "switch", "-q", "-c", BRANCH)
     words = HOSTILE.replace("\0", "")  # a file with NUL is binary to git, and none is in a message
     repository.commit("new.txt", f"{words}\n", words)
-    project.forge.add_issue(TITLE, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
-    project.forge.add_issue(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=NAME)
-    project.forge.comment(1, HOSTILE, author=HOSTILE)
-    pull = project.forge.open_pull(BRANCH, "main", TITLE, HOSTILE, author=HOSTILE)
+    project.forge.issues.add(TITLE, HOSTILE, labels=("backlog", HOSTILE), author=HOSTILE)
+    project.forge.issues.add(HOSTILE, f"{HOSTILE}\nDepends on #1", labels=("backlog",), author=NAME)
+    project.forge.issues.comment(1, HOSTILE, author=HOSTILE)
+    pull = project.forge.pulls.open(BRANCH, "main", TITLE, HOSTILE, author=HOSTILE)
     remark = InlineComment(HOSTILE, 1, HOSTILE)
-    project.forge.submit_review(
+    project.forge.pulls.review(
         pull.number,
         ReviewState.CHANGES_REQUESTED,
         body=HOSTILE,
@@ -167,8 +167,8 @@ def _fill_state(root: Root, project: Project) -> None:
         (foreign / "identity.json").write_text(HOSTILE)
         (foreign / "identity.json").chmod(0o600)
     append_line(root.journal, HOSTILE.replace("\n", "").encode())
-    issues, problems = project.forge.issues()
-    pulls, _ = project.forge.pulls()
+    issues, problems = project.forge.issues.find()
+    pulls, _ = project.forge.pulls.find()
     put_snapshot(project, *issues, *pulls, problems=tuple(problems))
 
 

@@ -68,10 +68,10 @@ class Hub:
         """The state of the checks of `head` once they have ended, and their runner with them."""
         forge = self.open()
         forge.checks.ensure(head)
-        wait_for(lambda: forge.check(head).state != PENDING, "the end of CI")
+        wait_for(lambda: forge.checks.read(head).state != PENDING, "the end of CI")
         for lock in self.folder.parent.rglob(f"checks/{head}/lock"):
             wait_for(functools.partial(_is_free, lock), "the end of its runner")
-        return forge.check(head).state
+        return forge.checks.read(head).state
 
     def edit(self, name: str, old: str, new: str) -> None:
         """What a person does to a file of the forge with an editor."""

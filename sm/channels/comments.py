@@ -24,7 +24,7 @@ class Comments(Channel):
         """Comment on the issue."""
         mentions = "".join(f"@{name} " for name in word.people)
         forge, text = self.session.project.forge, f"{mentions}{word.text}"
-        forge.comment(self.session.issue, text, author=BOT, marker=word.id)
+        forge.issues.comment(self.session.issue, text, author=BOT, marker=word.id)
 
     ask = remind = tell
 

@@ -61,7 +61,7 @@ def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0
     agent = _identify_agent(project)
     if agent is None or agent.record.project != project.name:
         return
-    own = project.forge.pull_for(agent.record.branch) if pull else None
+    own = project.forge.pulls.find_newest(agent.record.branch) if pull else None
     if own and own.number == pull:
         thing = f"pull request {pull}"
     elif issue == agent.issue:

@@ -158,7 +158,7 @@ def check_labels(
     configured = {own.backlog, own.in_progress, own.blocked}
     if new or not (unknown := [label for label in labels if label not in configured]):
         return
-    known = configured | forge.labels()
+    known = configured | forge.issues.list_labels()
     for label in unknown:
         if label not in known and (near := find_nearest(label, sorted(known))):
             raise UsageError(f"there is no label '{label}': did you mean '{near}'?")

@@ -82,7 +82,7 @@ def add(
     if by_hand:
         name, text = edit(name, text)
     with keep(f"{name}\n\n{text}\n") if by_hand else nullcontext():
-        made = forge.add_issue(
+        made = forge.issues.add(
             name, text, labels or (project.settings.labels.backlog,), author=author
         )
     say(f"#{made.number}")
@@ -120,7 +120,7 @@ def edit(
     else:
         if title is not None and not title.strip():
             raise UsageError("the title is empty: say in a few words what it is about")
-        forge.edit_issue(number, title=title or "", body=text)
+        forge.issues.edit(number, title=title or "", body=text)
         _change_labels(forge, number, added, removed)
     say(f"changed #{number}")
 
@@ -128,19 +128,19 @@ def edit(
 def _edit_by_hand(forge: Forge, number: int) -> None:
     from sm.cli import editor
 
-    known = forge.issue(number)
+    known = forge.issues.read(number)
     title, body = editor.edit(known.title, known.body)
     with editor.keep(f"{title}\n\n{body}\n"):
-        forge.edit_issue(number, title=title, body=body, instead_of=known.body)
+        forge.issues.edit(number, title=title, body=body, instead_of=known.body)
 
 
 def _change_labels(
     forge: Forge, number: int, added: tuple[str, ...], removed: tuple[str, ...]
 ) -> None:
     for name in removed:
-        forge.remove_label(number, name)
+        forge.issues.remove_label(number, name)
     for name in added:
-        forge.add_label(number, name)
+        forge.issues.add_label(number, name)
 
 
 @command.command("list")
@@ -161,7 +161,7 @@ def list_(project: Project, state: str, labels: tuple[str, ...], as_json: bool) 
     else:
         forge = project.forge
         check_labels(forge, project, labels)
-        found, problems = forge.issues(wanted, labels)
+        found, problems = forge.issues.find(wanted, labels)
     if as_json:
         print_json(found)
     else:
@@ -189,7 +189,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     if agent := find_agent(project):
         found = ask_for(agent, Verb.ISSUE, number, Issue)
     else:
-        found = project.forge.issue(number)
+        found = project.forge.issues.read(number)
     if as_json:
         print_json(found)
         return
@@ -209,7 +209,7 @@ command.add_command(show, "view")  # as gh calls it
 def reopen(project: Project, number: int) -> None:
     """Open a closed issue again; with the backlog label an agent takes it up."""
     leave_to_others(project, "open it again", issue=number)
-    found = project.forge.reopen_issue(number)
+    found = project.forge.issues.reopen(number)
     say(f"reopened #{number}")
     if project.settings.labels.backlog not in found.labels:
         name = f"{project.name}#{number}"
@@ -223,7 +223,7 @@ def reopen(project: Project, number: int) -> None:
 def close(project: Project, number: int) -> None:
     """Close an issue; its session is stopped, its pull request closed, its work kept."""
     leave_to_others(project, "close it", issue=number)
-    project.forge.close_issue(number)
+    project.forge.issues.close(number)
     say(f"closed #{number}")
 
 
@@ -245,7 +245,7 @@ def label(
     forge = project.forge
     check_labels(forge, project, (*added, *removed), new=new)
     _change_labels(forge, number, added, removed)
-    say(one_line(", ".join(forge.issue(number).labels)))
+    say(one_line(", ".join(forge.issues.read(number).labels)))
 
 
 def make_comment(*, on_pull: bool) -> click.Command:
@@ -278,7 +278,8 @@ def make_comment(*, on_pull: bool) -> click.Command:
             ask_for(agent, Verb.COMMENT, number, bool, text=text, on_pull=on_pull)
         else:
             name = find_author_name(project, author)
-            project.forge.comment(number, text, author=name, on_pull=on_pull)
+            part = project.forge.pulls if on_pull else project.forge.issues
+            part.comment(number, text, author=name)
         say(f"commented on #{number}")
 
     return comment

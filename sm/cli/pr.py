@@ -57,7 +57,7 @@ def list_(project: Project, state: str, as_json: bool) -> None:
         trust = find_seen_trust(agent)
     else:
         forge = project.forge
-        found, problems = forge.pulls(wanted)
+        found, problems = forge.pulls.find(wanted)
         reviewers = {review.author for pull in found for review in pull.reviews}
         trust = Trust(project.settings.trusted, forge.find_writers(reviewers))
     if as_json:
@@ -109,7 +109,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
     if agent := find_agent(project):
         pull = ask_for(agent, Verb.PULL, number, PullRequest)
     else:
-        pull = project.forge.pull(number)
+        pull = project.forge.pulls.read(number)
     if as_json:
         print_json(pull)
         return
@@ -159,7 +159,7 @@ def checks(project: Project, number: int) -> None:
     if agent := find_agent(project):
         found = ask_for(agent, Verb.CHECK, number, Check)
     else:
-        found = forge.check(forge.pull(number).head)
+        found = forge.checks.read(forge.pulls.read(number).head)
     _say_check(found)
     if found.state in (CheckState.FAILURE, CheckState.BROKEN):
         click.get_current_context().exit(1)
@@ -171,7 +171,7 @@ def checks(project: Project, number: int) -> None:
 def close(project: Project, number: int) -> None:
     """Close a pull request unmerged; a session that works on its issue is stopped."""
     leave_to_others(project, "close it", pull=number)
-    project.forge.close_pull(number)
+    project.forge.pulls.close(number)
     say(f"closed #{number}")
 
 
@@ -183,11 +183,10 @@ def diff(project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
     from sm.issues.act.forge_requests import Verb
 
-    options = ["--no-color", *(["--stat"] if stat else [])]
     if agent := find_agent(project):
-        found = ask_for(agent, Verb.DIFF, number, bytes, text=" ".join(options))
+        found = ask_for(agent, Verb.DIFF, number, bytes, text="--stat" if stat else "")
     else:
-        found = project.forge.diff(number, *options)
+        found = project.forge.pulls.diff(number, stat=stat)
     if not sys.stdout.isatty():
         pass_on(found)
         return
@@ -245,7 +244,7 @@ def merge(
         pull = ask_for(agent, Verb.MERGE, number, PullRequest, text=message, head=head)
     else:
         name = find_author_name(project, author)
-        pull = project.forge.merge(number, head=head, message=message, author=name)
+        pull = project.forge.pulls.merge(number, head=head, message=message, author=name)
     if pull.hold is Hold.QUEUED:
         say(
             f"queued #{number}: {one_line(pull.held)}; the forge merges it, with nothing to do here"

@@ -70,8 +70,8 @@ def command(
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
     comments = [read_remark(remark) for remark in remarks]
     if comments:
-        _check_files(comments, forge.files_changed(number, head))
-    review = forge.submit_review(
+        _check_files(comments, forge.pulls.list_files(number, head))
+    review = forge.pulls.review(
         number,
         ReviewState(verdict) if verdict else ReviewState.COMMENTED,
         message,

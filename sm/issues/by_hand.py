@@ -22,7 +22,7 @@ def start_by_hand(project: Project, number: int) -> IssueSession:
         TakenError: another installation works on it; the message names it.
 
     """
-    issue = project.forge.issue(number)
+    issue = project.forge.issues.read(number)
     blocked = project.settings.labels.blocked
     if issue.state is not IssueState.OPEN:
         raise UsageError(f"issue #{number} is closed: nothing to start")

@@ -24,7 +24,7 @@ def check_out(project: Project, number: int, folder: Path) -> PullRequest:
         SmError: git refuses because it would overwrite a file, or the commit is gone.
 
     """
-    pull, git = project.forge.pull(number), project.git.at(folder)
+    pull, git = project.forge.pulls.read(number), project.git.at(folder)
     _check_ours(project, git)
     for branch in (pull.branch, pull.base):  # after the merge only the base has it
         with contextlib.suppress(NoSuchBranchError):

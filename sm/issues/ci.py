@@ -20,15 +20,15 @@ def rerun(project: Project, number: int, *, on_pull: bool = False) -> str:
 
     """
     head = _head(project, number, on_pull=on_pull)
-    project.forge.rerun_check(head)
+    project.forge.checks.rerun(head)
     return head
 
 
 def _head(project: Project, number: int, *, on_pull: bool) -> str:
     if on_pull or project.forge.is_pull(number):
-        return _open(project.forge.pull(number)).head
+        return _open(project.forge.pulls.read(number)).head
     branch = project.settings.branch(number)
-    if pull := project.forge.pull_for(branch):
+    if pull := project.forge.pulls.find_newest(branch):
         return _open(pull).head
     if head := project.forge.branch_head(branch):
         return head

@@ -40,7 +40,7 @@ def _label(session: IssueSession) -> str:
     """Label the issue, which may have been deleted; say how that went."""
     blocked = session.project.settings.labels.blocked
     try:
-        session.project.forge.add_label(session.issue, blocked)
+        session.project.forge.issues.add_label(session.issue, blocked)
     except REFUSALS as error:
         return f"issue #{session.issue} is not labelled {blocked}: {error.message}"
     return f"issue #{session.issue} is labelled {blocked}"

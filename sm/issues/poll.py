@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from pathlib import Path
 
+from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError, StateError
 from sm.issues.act.effects import NotNowError
@@ -43,7 +44,7 @@ def list_signs(project: Project) -> list[Path]:
     """Return the files whose change may bring work for a tick; none where no slot is free."""
     if len(registry.list_for(project)) >= project.settings.max_sessions:
         return []
-    return list(project.forge.signs())
+    return list(protocol.list_signs(project.forge))
 
 
 def _put_in_order(project: Project) -> None:

@@ -35,7 +35,7 @@ def recover(project: Project, issue: int) -> IssueSession:
     """
     name = name_session(project.name, issue)
     if not project.root.session(name).identity.exists():
-        found = project.forge.issue(issue)
+        found = project.forge.issues.read(issue)
         if found.state != "open":
             raise UsageError(f"issue #{issue} is closed: nothing to recover")
         if project.settings.labels.blocked in found.labels:

@@ -56,7 +56,7 @@ def give(session: IssueSession, author: str, text: str, *, key: str | None = Non
         registry.poke(session.dir)
     body = f"{author} answered:\n\n{text}"
     try:
-        session.project.forge.comment(session.issue, body, author=author, marker=kept.id)
+        session.project.forge.issues.comment(session.issue, body, author=author, marker=kept.id)
     except SmError as error:
         raise UntoldError(
             f"the agent gets the answer, but issue #{session.issue} does not show it: "

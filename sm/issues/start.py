@@ -13,6 +13,7 @@ from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import SmError, TemporaryError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
@@ -133,7 +134,7 @@ def _check_due(session: IssueSession) -> bool:
 def _find_issue(session: IssueSession) -> Issue:
     """The issue as it is now; one that was deleted counts as closed."""
     try:
-        return session.project.forge.issue(session.issue)
+        return session.project.forge.issues.read(session.issue)
     except NotFoundError:
         return structs.replace(taken.make_issue(session, None), state=IssueState.CLOSED)
 
@@ -187,8 +188,8 @@ def _claim(session: IssueSession, *, seize: bool) -> None:
         raise TakenError(f"#{session.issue} is worked on elsewhere")
     crash_point("start:claimed")
     labels = project.settings.labels
-    project.forge.add_label(session.issue, labels.in_progress)
-    project.forge.remove_label(session.issue, labels.backlog)
+    project.forge.issues.add_label(session.issue, labels.in_progress)
+    project.forge.issues.remove_label(session.issue, labels.backlog)
     project.record(events.Claimed(session=session.name, how=str(outcome)))
 
 
@@ -219,7 +220,7 @@ def _write_watch(session: IssueSession) -> None:
         *people.list_watched(session),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched))
-    sign = next(iter(project.forge.signs()), "")  # without one it is looked at when that is due
+    sign = next(iter(list_signs(project.forge)), "")  # without one it is looked at when that is due
     write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 
 

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import CheckState
-from sm.base.errors import TemporaryError
+from sm.adapters.forge.protocol import Hosting
+from sm.base.errors import TemporaryError, UsageError
 from sm.sessions.project import Project
 
 LAST_LINES = 15
@@ -40,10 +41,13 @@ def try_ci(project: Project) -> Trial:
     branch = project.settings.primary_branch
     if not (head := project.forge.branch_head(branch)):
         raise NotFoundError(f"there is no branch '{branch}' on the forge: push it first")
+    if not isinstance(project.forge, Hosting):
+        place = project.settings.forge.place
+        raise UsageError(f"CI of '{place}' is not run on this machine: it runs on each push")
     verdict = project.forge.run_check(head, project.settings.ci, project.ci_folder)
     if verdict is None:
         raise TemporaryError(f"CI is at work on {head[:12]}: wait for what it says")
     if verdict.state is CheckState.SUCCESS:
         return Trial(verdict.state, verdict.took_s)
-    log = "\n".join(project.forge.check(head).log.splitlines()[-LAST_LINES:])
+    log = "\n".join(project.forge.checks.read(head).log.splitlines()[-LAST_LINES:])
     return Trial(verdict.state, verdict.took_s, verdict.step, log)

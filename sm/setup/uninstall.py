@@ -140,7 +140,7 @@ def _find_only_there(project: Project, bare: Path) -> str:
 
 def _count_open(project: Project) -> int:
     try:
-        return len(project.forge.issues(IssueState.OPEN)[0])
+        return len(project.forge.issues.find(IssueState.OPEN)[0])
     except SmError:
         return 1  # better kept
 

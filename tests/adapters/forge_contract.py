@@ -56,19 +56,19 @@ class ForgeContract:
     def test_what_is_filed_is_observed(self, side: Side) -> None:
         side.admit("ada")
         forge = side.open()
-        filed = forge.add_issue("Mend it", "It is broken.", ["backlog"], author="ada")
+        filed = forge.issues.add("Mend it", "It is broken.", ["backlog"], author="ada")
         [seen] = forge.observe().issues
         assert (seen.number, seen.title, seen.state) == (filed.number, "Mend it", IssueState.OPEN)
         assert (seen.author, seen.labels) == ("ada", ("backlog",))
         assert abs(seen.at - time.time()) < 60
-        assert forge.issue(filed.number).body == "It is broken."
+        assert forge.issues.read(filed.number).body == "It is broken."
 
     def test_an_observation_goes_on_from_the_last_one(self, side: Side) -> None:
         forge = side.open()
-        first, second = (forge.add_issue(title, author="ada").number for title in ("a", "b"))
+        first, second = (forge.issues.add(title, author="ada").number for title in ("a", "b"))
         since = forge.observe()
-        forge.add_label(second, "blocked")
-        third = forge.add_issue("c", author="ada").number
+        forge.issues.add_label(second, "blocked")
+        third = forge.issues.add("c", author="ada").number
         seen = side.open().observe(since)
         assert [issue.number for issue in seen.issues] == [first, second, third]
         assert {issue.number: issue.labels for issue in seen.issues}[second] == ("blocked",)
@@ -76,9 +76,9 @@ class ForgeContract:
     def test_an_observation_that_was_lost_is_made_again(self, side: Side) -> None:
         """Nothing may be remembered of an observation that its caller could not keep."""
         forge = side.open()
-        number = forge.add_issue("a", author="ada").number
+        number = forge.issues.add("a", author="ada").number
         since = forge.observe()
-        forge.close_issue(number)
+        forge.issues.close(number)
         lost, again = forge.observe(since), forge.observe(since)
         assert lost.issues == again.issues
         assert again.issues[0].state is IssueState.CLOSED
@@ -86,8 +86,8 @@ class ForgeContract:
     def test_nothing_changes_where_nothing_has(self, side: Side) -> None:
         forge = side.open()
         side.push("fix/1")
-        forge.add_issue("a", author="ada")
-        forge.open_pull("fix/1", "main", "a", author=BOT)
+        forge.issues.add("a", author="ada")
+        forge.pulls.open("fix/1", "main", "a", author=BOT)
         since = forge.observe()
         seen = forge.observe(since)
         assert (seen.issues, seen.pulls, seen.writers) == (since.issues, since.pulls, since.writers)
@@ -98,14 +98,14 @@ class ForgeContract:
         import msgspec
 
         forge = side.open()
-        forge.add_issue("a", author="ada")
+        forge.issues.add("a", author="ada")
         kept = msgspec.json.encode(forge.observe())
         assert side.open().observe(msgspec.json.decode(kept, type=Batch)).issues
 
     def test_checks_come_with_their_heads_and_without_a_log(self, side: Side) -> None:
         forge = side.open()
         head = side.push("fix/1")
-        forge.open_pull("fix/1", "main", "a", author=BOT)
+        forge.pulls.open("fix/1", "main", "a", author=BOT)
         since = forge.observe()
         assert since.pulls[0].check.state is CheckState.PENDING
         side.finish(head, CheckState.FAILURE, "build", LOG)
@@ -113,12 +113,12 @@ class ForgeContract:
         assert (pull.head, pull.check.head) == (head, head)
         assert (pull.check.state, pull.check.step) == (CheckState.FAILURE, "build")
         assert pull.check.log == ""
-        assert forge.check(head).log == LOG
+        assert forge.checks.read(head).log == LOG
 
     def test_a_push_moves_the_head_and_its_check(self, side: Side) -> None:
         forge = side.open()
         side.finish(side.push("fix/1"), CheckState.SUCCESS)
-        forge.open_pull("fix/1", "main", "a", author=BOT)
+        forge.pulls.open("fix/1", "main", "a", author=BOT)
         since = forge.observe()
         assert since.pulls[0].check.state is CheckState.SUCCESS
         new = side.push("fix/1", content="more\n")
@@ -129,22 +129,22 @@ class ForgeContract:
         forge = side.open()
         side.push("fix/1", content="one\n")
         side.push("fix/2", content="other\n")
-        first = forge.open_pull("fix/1", "main", "a", author=BOT)
-        forge.open_pull("fix/2", "main", "b", author=BOT)
+        first = forge.pulls.open("fix/1", "main", "a", author=BOT)
+        forge.pulls.open("fix/2", "main", "b", author=BOT)
         side.finish(first.head, CheckState.SUCCESS)
         since = forge.observe()
         assert not any(pull.conflicts for pull in since.pulls)
-        forge.merge(first.number, author=BOT)
+        forge.pulls.merge(first.number, author=BOT)
         seen = {pull.branch: pull for pull in forge.observe(since).pulls}
         assert (seen["fix/1"].state, seen["fix/2"].conflicts) == (PullState.MERGED, True)
 
     def test_those_who_may_push_are_observed_as_writers(self, side: Side) -> None:
         side.admit("ada", "rita")
         forge = side.open()
-        number = forge.add_issue("a", author="ada").number
+        number = forge.issues.add("a", author="ada").number
         since = forge.observe()
         assert since.writers == ("ada",)
-        forge.comment(number, "Yes.", author="rita")
+        forge.issues.comment(number, "Yes.", author="rita")
         assert forge.observe(since).writers == ("ada", "rita")
         assert forge.find_writers(["rita"]) == {"rita"}
 
@@ -152,118 +152,118 @@ class ForgeContract:
 
     def test_a_comment_with_a_marker_stands_there_once(self, side: Side) -> None:
         forge = side.open()
-        number = forge.add_issue("a", author="ada").number
-        assert forge.comment(number, "Hello.", author=BOT, marker="m1")
-        assert not side.open().comment(number, "Hello.", author=BOT, marker="m1")
-        [comment] = forge.issue(number).comments
+        number = forge.issues.add("a", author="ada").number
+        assert forge.issues.comment(number, "Hello.", author=BOT, marker="m1")
+        assert not side.open().issues.comment(number, "Hello.", author=BOT, marker="m1")
+        [comment] = forge.issues.read(number).comments
         assert (comment.author, comment.body, comment.marker) == (BOT, "Hello.", "m1")
 
     def test_a_pull_request_has_comments_too(self, side: Side) -> None:
         forge = side.open()
         side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
-        assert forge.comment(number, "Hello.", author=BOT, marker="m1", on_pull=True)
-        assert not forge.comment(number, "Hello.", author=BOT, marker="m1", on_pull=True)
-        assert [comment.body for comment in forge.pull(number).comments] == ["Hello."]
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
+        assert forge.pulls.comment(number, "Hello.", author=BOT, marker="m1")
+        assert not forge.pulls.comment(number, "Hello.", author=BOT, marker="m1")
+        assert [comment.body for comment in forge.pulls.read(number).comments] == ["Hello."]
 
     def test_a_branch_is_offered_once(self, side: Side) -> None:
         forge = side.open()
         head = side.push("fix/1")
-        first = forge.open_pull("fix/1", "main", "a", "Closes #1", author=BOT)
-        again = side.open().open_pull("fix/1", "main", "a", "Closes #1", author=BOT)
+        first = forge.pulls.open("fix/1", "main", "a", "Closes #1", author=BOT)
+        again = side.open().pulls.open("fix/1", "main", "a", "Closes #1", author=BOT)
         assert (first.number, first.head) == (again.number, head)
-        found = forge.pull_for("fix/1")
+        found = forge.pulls.find_newest("fix/1")
         assert found
         assert found.number == first.number
-        assert forge.pull_for("fix/2") is None
+        assert forge.pulls.find_newest("fix/2") is None
 
     def test_labels_and_states_may_be_set_twice(self, side: Side) -> None:
         forge = side.open()
-        number = forge.add_issue("a", labels=["backlog"], author="ada").number
+        number = forge.issues.add("a", labels=["backlog"], author="ada").number
         for _ in range(2):
-            forge.add_label(number, "blocked")
-            forge.remove_label(number, "backlog")
-        assert forge.issue(number).labels == ("blocked",)
-        assert "blocked" in forge.labels()  # a forge may know labels that no issue has
+            forge.issues.add_label(number, "blocked")
+            forge.issues.remove_label(number, "backlog")
+        assert forge.issues.read(number).labels == ("blocked",)
+        assert "blocked" in forge.issues.list_labels()  # a forge may know labels that no issue has
         for _ in range(2):
-            assert forge.close_issue(number).state is IssueState.CLOSED
-        assert forge.issues(IssueState.OPEN)[0] == []
+            assert forge.issues.close(number).state is IssueState.CLOSED
+        assert forge.issues.find(IssueState.OPEN)[0] == []
         for _ in range(2):
-            assert forge.reopen_issue(number).state is IssueState.OPEN
-        assert [issue.number for issue in forge.issues(labels=["blocked"])[0]] == [number]
+            assert forge.issues.reopen(number).state is IssueState.OPEN
+        assert [issue.number for issue in forge.issues.find(labels=["blocked"])[0]] == [number]
 
     def test_a_merge_is_done_once(self, side: Side) -> None:
         forge = side.open()
         head = side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
         side.finish(head, CheckState.SUCCESS)
-        merged = forge.merge(number, head=head, author=BOT)
+        merged = forge.pulls.merge(number, head=head, author=BOT)
         assert (merged.state, merged.head) == (PullState.MERGED, head)
         assert merged.closed_at
-        assert side.open().merge(number, head=head, author=BOT).merged_as == merged.merged_as
+        assert side.open().pulls.merge(number, head=head, author=BOT).merged_as == merged.merged_as
         assert forge.branch_head("main") == merged.merged_as
         with pytest.raises(PullClosedError):
-            forge.close_pull(number)
+            forge.pulls.close(number)
 
     def test_a_closed_pull_request_stays_closed(self, side: Side) -> None:
         forge = side.open()
         side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
         for _ in range(2):
-            assert forge.close_pull(number).state is PullState.CLOSED
+            assert forge.pulls.close(number).state is PullState.CLOSED
         with pytest.raises(PullClosedError):
-            forge.merge(number, author=BOT)
+            forge.pulls.merge(number, author=BOT)
 
     # Refusals
 
     def test_another_head_than_the_reviewed_one_is_not_merged(self, side: Side) -> None:
         forge = side.open()
         old = side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
         side.finish(side.push("fix/1", content="more\n"), CheckState.SUCCESS)
         with pytest.raises(HeadMovedError):
-            forge.merge(number, head=old, author=BOT)
+            forge.pulls.merge(number, head=old, author=BOT)
 
     def test_what_is_not_there_is_not_found(self, side: Side) -> None:
         forge = side.open()
-        for ask in (forge.issue, forge.pull, forge.is_pull, forge.close_issue):
+        for ask in (forge.issues.read, forge.pulls.read, forge.is_pull, forge.issues.close):
             with pytest.raises(NotFoundError):
                 ask(7)
         with pytest.raises(NotFoundError):
-            forge.comment(7, "Hello.", author=BOT)
+            forge.issues.comment(7, "Hello.", author=BOT)
         with pytest.raises(NotFoundError):
-            forge.open_pull("fix/7", "main", "a", author=BOT)
+            forge.pulls.open("fix/7", "main", "a", author=BOT)
         assert forge.branch_head("fix/7") == ""
 
     def test_issues_and_pull_requests_are_told_apart(self, side: Side) -> None:
         forge = side.open()
         """On a forge that numbers them apart, the second pull request has an issue's number not."""
-        issue = forge.add_issue("a", author="ada").number
+        issue = forge.issues.add("a", author="ada").number
         pulls = []
         for branch in ("fix/1", "fix/2"):
             side.push(branch, f"{branch[-1]}.txt")
-            pulls.append(forge.open_pull(branch, "main", branch, author=BOT).number)
+            pulls.append(forge.pulls.open(branch, "main", branch, author=BOT).number)
         assert (forge.is_pull(issue), forge.is_pull(pulls[1])) == (False, True)
-        assert forge.pull(pulls[1]).branch == "fix/2"
+        assert forge.pulls.read(pulls[1]).branch == "fix/2"
         with pytest.raises(NotFoundError):
-            forge.issue(pulls[1])
+            forge.issues.read(pulls[1])
 
     def test_a_branch_without_work_is_not_offered(self, side: Side) -> None:
         forge = side.open()
         head = side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
         side.finish(head, CheckState.SUCCESS)
-        forge.merge(number, author=BOT)
+        forge.pulls.merge(number, author=BOT)
         with pytest.raises(NothingToMergeError):
-            forge.open_pull("fix/1", "main", "a", author=BOT)
+            forge.pulls.open("fix/1", "main", "a", author=BOT)
 
     def test_a_text_that_others_have_changed_is_not_replaced(self, side: Side) -> None:
         forge = side.open()
-        number = forge.add_issue("a", "old", author="ada").number
-        forge.edit_issue(number, title="b", body="new", instead_of="old")
+        number = forge.issues.add("a", "old", author="ada").number
+        forge.issues.edit(number, title="b", body="new", instead_of="old")
         with pytest.raises(UsageError):
-            forge.edit_issue(number, body="newer", instead_of="old")
-        found = forge.issue(number)
+            forge.issues.edit(number, body="newer", instead_of="old")
+        found = forge.issues.read(number)
         assert (found.title, found.body) == ("b", "new")
 
     # Reviews
@@ -271,20 +271,20 @@ class ForgeContract:
     def test_a_review_is_of_the_commit_and_keeps_its_remarks(self, side: Side) -> None:
         forge = side.open()
         head = side.push("fix/1")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
         since = forge.observe()
         remark = InlineComment("work.txt", 1, "Why?")
         wish = ReviewState.CHANGES_REQUESTED
-        made = forge.submit_review(number, wish, "No.", [remark], author="rita")
+        made = forge.pulls.review(number, wish, "No.", [remark], author="rita")
         [seen] = forge.observe(since).pulls[0].reviews
         assert (seen.id, seen.author, seen.state, seen.head) == (made.id, "rita", wish, head)
-        [whole] = forge.pull(number).reviews
+        [whole] = forge.pulls.read(number).reviews
         [kept] = whole.comments
         assert (whole.body, kept.path, kept.line, kept.body) == ("No.", "work.txt", 1, "Why?")
 
     def test_the_changes_of_a_pull_request_are_shown(self, side: Side) -> None:
         forge = side.open()
         side.push("fix/1", "new.txt", "hello\n")
-        number = forge.open_pull("fix/1", "main", "a", author=BOT).number
-        assert b"+hello" in forge.diff(number)
-        assert forge.files_changed(number) == ["new.txt"]
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
+        assert b"+hello" in forge.pulls.diff(number)
+        assert forge.pulls.list_files(number) == ["new.txt"]

@@ -38,10 +38,9 @@ from sm.adapters.forge.model import (
     SourcedText,
     authors_in,
 )
-from sm.adapters.forge.protocol import CheckRun
 from sm.base.errors import UsageError
 from sm.config.forges import ForgeSettings
-from sm.config.schema import Ci, ProjectSettings
+from sm.config.schema import ProjectSettings
 
 T = TypeVar("T", bound=Issue | PullRequest)
 CURSOR = "cursor"
@@ -100,8 +99,8 @@ class Server:
 
 
 @dataclass(frozen=True)
-class MemoryForge:
-    """The client: nothing is remembered between two calls."""
+class Asking:
+    """What asks a server: nothing is remembered between two calls."""
 
     server: Server
 
@@ -110,7 +109,190 @@ class MemoryForge:
         self.server.follow_branches()
         return self.server
 
-    # Observing
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        server = self._ask("comment")
+        value: Issue | PullRequest
+        value = server.issues[number] if number in server.issues else _at(server.pulls, number)
+        if marker and any(comment.marker == marker for comment in value.comments):
+            return False
+        said = Comment(author, time.time(), body, marker)
+        server.put(structs.replace(value, comments=(*value.comments, said)))
+        return True
+
+
+@dataclass(frozen=True)
+class MemoryIssues(Asking):
+    """Its issues."""
+
+    def find(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        every, wanted = self._ask("issues").issues.values(), set(labels)
+        found = [one for one in every if state in (None, one.state) and wanted <= set(one.labels)]
+        return found, []
+
+    def read(self, number: int) -> Issue:
+        return _at(self._ask("issue").issues, number)
+
+    def read_source(self, number: int) -> SourcedText:
+        found = self.read(number)
+        saved = Saved(found.at, found.author)
+        return SourcedText(found.title, found.body, found.author, saved, saved)
+
+    def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
+        number, labels = self._ask("add_issue").next_number(), tuple(labels)
+        made = Issue(number, title, IssueState.OPEN, author, time.time(), labels, body)
+        self.server.put(made)
+        return made
+
+    def edit(
+        self,
+        number: int,
+        *,
+        title: str = "",
+        body: str | None = None,
+        instead_of: str | None = None,
+    ) -> Issue:
+        known = self.read(number)
+        if instead_of is not None and known.body != instead_of:
+            raise UsageError(f"the text of issue {number} has changed meanwhile")
+        body = known.body if body is None else body
+        return self._edit(number, title=title or known.title, body=body)
+
+    def list_labels(self) -> set[str]:
+        return {label for issue in self._ask("labels").issues.values() for label in issue.labels}
+
+    def close(self, number: int) -> Issue:
+        return self._edit(number, state=IssueState.CLOSED)
+
+    def reopen(self, number: int) -> Issue:
+        return self._edit(number, state=IssueState.OPEN)
+
+    def add_label(self, number: int, label: str) -> Issue:
+        labels = _at(self.server.issues, number).labels
+        return self._edit(number, labels=tuple(dict.fromkeys((*labels, label))))
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        labels = _at(self.server.issues, number).labels
+        return self._edit(number, labels=tuple(one for one in labels if one != label))
+
+    def _edit(self, number: int, **fields: object) -> Issue:
+        server = self._ask("edit")
+        known = _at(server.issues, number)
+        edited = structs.replace(known, **fields)
+        if edited != known:
+            server.put(edited)
+        return edited
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        return _at(self._ask("read_comments").issues, number).comments
+
+
+@dataclass(frozen=True)
+class MemoryPulls(Asking):
+    """Its pull requests."""
+
+    def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        server = self._ask("pulls")
+        found = [server.with_check(one) for one in server.pulls.values()]
+        return [one for one in found if state in (None, one.state)], []
+
+    def read(self, number: int) -> PullRequest:
+        server = self._ask("pull")
+        return server.with_check(_at(server.pulls, number))
+
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        return _at(self._ask("read_reviews").pulls, number).reviews
+
+    def find_newest(self, branch: str) -> PullRequest | None:
+        found = [pull for pull in self.find()[0] if pull.branch == branch]
+        return found[-1] if found else None
+
+    def open(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        server = self._ask("open_pull")
+        for pull in server.pulls.values():
+            if pull.branch == branch and pull.state is PullState.OPEN:
+                return server.with_check(pull)
+        heads = server.repository.heads()
+        if branch not in heads or base not in heads:
+            raise NotFoundError(f"there is no branch '{branch}' or no '{base}': push it first")
+        if server.repository.contains(heads[base], heads[branch]):
+            raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks")
+        number, at = server.next_number(), time.time()
+        head, state = heads[branch], PullState.OPEN
+        server.put(PullRequest(number, title, state, author, at, branch, base, head, body))
+        return self.read(number)
+
+    def close(self, number: int) -> PullRequest:
+        known = self.read(number)
+        if known.state is PullState.MERGED:
+            raise PullClosedError(f"pull request {number} is merged")
+        if known.state is PullState.OPEN:
+            self.server.put(structs.replace(known, state=PullState.CLOSED, closed_at=time.time()))
+        return self.read(number)
+
+    def review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        known = self.read(number)
+        ident, head = f"r{self.server.clock}", head or known.head
+        made = Review(ident, author, time.time(), state, head, body, tuple(comments))
+        self.server.put(structs.replace(known, check=NO_CHECK, reviews=(*known.reviews, made)))
+        return made
+
+    def diff(self, number: int, *, stat: bool = False) -> bytes:
+        pull = self.read(number)
+        return self.server.repository.diff(
+            f"refs/heads/{pull.base}", pull.head, *(["--stat"] if stat else [])
+        )
+
+    def list_files(self, number: int, head: str = "") -> list[str]:
+        pull = self.read(number)
+        return self.server.repository.files_changed(f"refs/heads/{pull.base}", head or pull.head)
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        known, repository = self.read(number), self.server.repository
+        if known.state is PullState.MERGED:
+            return known
+        if known.state is PullState.CLOSED:
+            raise PullClosedError(f"pull request {number} is closed")
+        if head and head != known.head:
+            raise HeadMovedError(f"'{known.branch}' is not at {head[:12]} any more")
+        old = repository.heads()[known.base]
+        tried = repository.try_merge(old, known.head)
+        made = repository.commit_merge(tried.tree, (old, known.head), message or "Merge", author)
+        repository.advance(known.base, made, old, known.branch, known.head)
+        ended = structs.replace(known, state=PullState.MERGED, merged_as=made)
+        self.server.put(structs.replace(ended, closed_at=time.time()))
+        return self.read(number)
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        return _at(self._ask("read_comments").pulls, number).comments
+
+
+@dataclass(frozen=True)
+class MemoryChecks(Asking):
+    """What its CI says."""
+
+    def read(self, head: str) -> Check:
+        return self._ask("check").checks.get(head, Check(CheckState.PENDING, head))
+
+    def rerun(self, head: str) -> None:
+        self._ask("rerun_check").finish(Check(CheckState.PENDING, head, at=time.time()))
+
+
+@dataclass(frozen=True)
+class MemoryForge(Asking):
+    """The client."""
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
         server = self._ask("observe")
@@ -135,101 +317,11 @@ class MemoryForge:
     def is_stale(self, since: Batch) -> bool:
         return False
 
-    def signs(self) -> tuple[Path, ...]:
-        return ()
-
-    def git_dirs(self) -> tuple[Path, ...]:
-        return ()
-
     def pause_s(self) -> float:
         return 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         return frozenset(self._ask("find_writers").writers & set(authors))
-
-    # Issues
-
-    def issues(
-        self, state: IssueState | None = None, labels: Iterable[str] = ()
-    ) -> tuple[list[Issue], list[str]]:
-        every, wanted = self._ask("issues").issues.values(), set(labels)
-        found = [one for one in every if state in (None, one.state) and wanted <= set(one.labels)]
-        return found, []
-
-    def issue(self, number: int) -> Issue:
-        return _at(self._ask("issue").issues, number)
-
-    def read_source(self, number: int) -> SourcedText:
-        found = self.issue(number)
-        saved = Saved(found.at, found.author)
-        return SourcedText(found.title, found.body, found.author, saved, saved)
-
-    def add_issue(
-        self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str
-    ) -> Issue:
-        number, labels = self._ask("add_issue").next_number(), tuple(labels)
-        made = Issue(number, title, IssueState.OPEN, author, time.time(), labels, body)
-        self.server.put(made)
-        return made
-
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str = "",
-        body: str | None = None,
-        instead_of: str | None = None,
-    ) -> Issue:
-        known = self.issue(number)
-        if instead_of is not None and known.body != instead_of:
-            raise UsageError(f"the text of issue {number} has changed meanwhile")
-        body = known.body if body is None else body
-        return self._edit(number, title=title or known.title, body=body)
-
-    def labels(self) -> set[str]:
-        return {label for issue in self._ask("labels").issues.values() for label in issue.labels}
-
-    def close_issue(self, number: int) -> Issue:
-        return self._edit(number, state=IssueState.CLOSED)
-
-    def reopen_issue(self, number: int) -> Issue:
-        return self._edit(number, state=IssueState.OPEN)
-
-    def add_label(self, number: int, label: str) -> Issue:
-        labels = _at(self.server.issues, number).labels
-        return self._edit(number, labels=tuple(dict.fromkeys((*labels, label))))
-
-    def remove_label(self, number: int, label: str) -> Issue:
-        labels = _at(self.server.issues, number).labels
-        return self._edit(number, labels=tuple(one for one in labels if one != label))
-
-    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
-        server = self._ask("read_comments")
-        if on_pull:
-            return _at(server.pulls, number).comments
-        return _at(server.issues, number).comments
-
-    def comment(
-        self, number: int, body: str, *, author: str, marker: str = "", on_pull: bool = False
-    ) -> bool:
-        server = self._ask("comment")
-        value: Issue | PullRequest
-        value = server.issues[number] if number in server.issues else _at(server.pulls, number)
-        if marker and any(comment.marker == marker for comment in value.comments):
-            return False
-        said = Comment(author, time.time(), body, marker)
-        server.put(structs.replace(value, comments=(*value.comments, said)))
-        return True
-
-    def _edit(self, number: int, **fields: object) -> Issue:
-        server = self._ask("edit")
-        known = _at(server.issues, number)
-        edited = structs.replace(known, **fields)
-        if edited != known:
-            server.put(edited)
-        return edited
-
-    # Pull requests
 
     def is_pull(self, number: int) -> bool:
         server = self._ask("is_pull")
@@ -237,100 +329,20 @@ class MemoryForge:
             _at(server.pulls, number)
         return number in server.pulls
 
-    def pulls(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
-        server = self._ask("pulls")
-        found = [server.with_check(one) for one in server.pulls.values()]
-        return [one for one in found if state in (None, one.state)], []
-
-    def pull(self, number: int) -> PullRequest:
-        server = self._ask("pull")
-        return server.with_check(_at(server.pulls, number))
-
-    def read_reviews(self, number: int) -> tuple[Review, ...]:
-        return _at(self._ask("read_reviews").pulls, number).reviews
-
-    def pull_for(self, branch: str) -> PullRequest | None:
-        found = [pull for pull in self.pulls()[0] if pull.branch == branch]
-        return found[-1] if found else None
-
-    def open_pull(
-        self, branch: str, base: str, title: str, body: str = "", *, author: str
-    ) -> PullRequest:
-        server = self._ask("open_pull")
-        for pull in server.pulls.values():
-            if pull.branch == branch and pull.state is PullState.OPEN:
-                return server.with_check(pull)
-        heads = server.repository.heads()
-        if branch not in heads or base not in heads:
-            raise NotFoundError(f"there is no branch '{branch}' or no '{base}': push it first")
-        if server.repository.contains(heads[base], heads[branch]):
-            raise NothingToMergeError(f"'{branch}' has nothing that '{base}' lacks")
-        number, at = server.next_number(), time.time()
-        head, state = heads[branch], PullState.OPEN
-        server.put(PullRequest(number, title, state, author, at, branch, base, head, body))
-        return self.pull(number)
-
-    def close_pull(self, number: int) -> PullRequest:
-        known = self.pull(number)
-        if known.state is PullState.MERGED:
-            raise PullClosedError(f"pull request {number} is merged")
-        if known.state is PullState.OPEN:
-            self.server.put(structs.replace(known, state=PullState.CLOSED, closed_at=time.time()))
-        return self.pull(number)
-
-    def submit_review(
-        self,
-        number: int,
-        state: ReviewState,
-        body: str = "",
-        comments: Iterable[InlineComment] = (),
-        *,
-        author: str,
-        head: str = "",
-    ) -> Review:
-        known = self.pull(number)
-        ident, head = f"r{self.server.clock}", head or known.head
-        made = Review(ident, author, time.time(), state, head, body, tuple(comments))
-        self.server.put(structs.replace(known, check=NO_CHECK, reviews=(*known.reviews, made)))
-        return made
-
-    def diff(self, number: int, *options: str) -> bytes:
-        pull = self.pull(number)
-        return self.server.repository.diff(f"refs/heads/{pull.base}", pull.head, *options)
-
-    def files_changed(self, number: int, head: str = "") -> list[str]:
-        pull = self.pull(number)
-        return self.server.repository.files_changed(f"refs/heads/{pull.base}", head or pull.head)
-
-    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
-        known, repository = self.pull(number), self.server.repository
-        if known.state is PullState.MERGED:
-            return known
-        if known.state is PullState.CLOSED:
-            raise PullClosedError(f"pull request {number} is closed")
-        if head and head != known.head:
-            raise HeadMovedError(f"'{known.branch}' is not at {head[:12]} any more")
-        old = repository.heads()[known.base]
-        tried = repository.try_merge(old, known.head)
-        made = repository.commit_merge(tried.tree, (old, known.head), message or "Merge", author)
-        repository.advance(known.base, made, old, known.branch, known.head)
-        ended = structs.replace(known, state=PullState.MERGED, merged_as=made)
-        self.server.put(structs.replace(ended, closed_at=time.time()))
-        return self.pull(number)
-
     def branch_head(self, branch: str) -> str:
         return self._ask("branch_head").repository.heads().get(branch, "")
 
-    # Checks
+    @property
+    def issues(self) -> MemoryIssues:
+        return MemoryIssues(self.server)
 
-    def check(self, head: str) -> Check:
-        return self._ask("check").checks.get(head, Check(CheckState.PENDING, head))
+    @property
+    def pulls(self) -> MemoryPulls:
+        return MemoryPulls(self.server)
 
-    def rerun_check(self, head: str) -> None:
-        self._ask("rerun_check").finish(Check(CheckState.PENDING, head, at=time.time()))
-
-    def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
-        raise UsageError("CI is not run on this machine")
+    @property
+    def checks(self) -> MemoryChecks:
+        return MemoryChecks(self.server)
 
 
 def _merged(known: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:

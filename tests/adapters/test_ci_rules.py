@@ -63,7 +63,7 @@ ON_FORGEJO = pytest.mark.parametrize("side", ["forgejo"], indirect=True)
 def opened(side: RemoteSide) -> tuple[int, str]:
     """A pull request without any check, with its number and commit."""
     head = side.hub.push("fix/1")
-    return side.open().open_pull("fix/1", "main", "a", author=BOT).number, head
+    return side.open().pulls.open("fix/1", "main", "a", author=BOT).number, head
 
 
 def ran(side: RemoteSide, head: str, name: str, word: str = "success") -> None:
@@ -101,10 +101,10 @@ def test_the_verdict_is_that_of_the_required_checks(side: RemoteSide) -> None:
     [pull] = forge.observe(since).pulls
     assert (pull.check.state, pull.check.optional) == (CheckState.SUCCESS, ("lint",))
     ran(side, head, "build", "failure")
-    found = forge.check(head)
+    found = forge.checks.read(head)
     assert (found.state, found.step.partition(":")[0]) == (CheckState.FAILURE, "build")
     with pytest.raises(ChecksNotPassedError):
-        forge.merge(pull.number, author=BOT)
+        forge.pulls.merge(pull.number, author=BOT)
 
 
 def test_a_branch_without_rules_wants_every_check(side: RemoteSide) -> None:
@@ -205,13 +205,13 @@ def test_approvals_that_the_branch_wants_are_counted(side: RemoteSide) -> None:
     side.admit("rita", "otto")
     number, head = opened(side)
     ran(side, head, "unit")
-    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
     [seen] = side.open().observe().pulls
     assert seen.hold is Hold.BLOCKED
     assert "wants 2, and 1 are there" in seen.held
     with pytest.raises(MergeRefusedError, match="enough approvals"):
-        side.open().merge(number, author=BOT)
-    side.open().submit_review(number, ReviewState.APPROVED, author="otto")
+        side.open().pulls.merge(number, author=BOT)
+    side.open().pulls.review(number, ReviewState.APPROVED, author="otto")
     assert side.open().observe().pulls[0].hold is Hold.NONE
 
 
@@ -225,7 +225,7 @@ def queued(side: RemoteSide) -> tuple[int, Batch]:
     ran(side, head, "unit")
     age(side)
     since = side.open().observe()
-    made = side.open().merge(number, head=head, author=BOT)
+    made = side.open().pulls.merge(number, head=head, author=BOT)
     assert made.hold is Hold.QUEUED
     return number, side.open().observe(since)
 
@@ -235,7 +235,7 @@ def test_where_there_is_a_queue_it_merges(side: RemoteSide) -> None:
     number, seen = queued(side)
     assert seen.pulls[0].hold is Hold.QUEUED
     assert seen.pulls[0].held == "it is in the merge queue, at place 1 (awaiting checks)"
-    again = side.open().merge(number, author=BOT)
+    again = side.open().pulls.merge(number, author=BOT)
     assert again.hold is Hold.QUEUED, "a second try finds it there"
     mutations = [one for one in side.site.asked if b"enqueuePullRequest" in one.body]
     assert len(mutations) == 1
@@ -253,12 +253,12 @@ def test_without_graphql_no_merge_queue_is_passed_by(side: RemoteSide) -> None:
     assert isinstance(side.dialect, Github)
     side.dialect.has_graphql = False
     with pytest.raises(QueueUnknownError, match="cannot learn whether 'main' has a merge queue"):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
     assert not [line for line in side.site.lines() if line.startswith("PUT")]
     side.dialect.has_graphql = True
     said = {"message": "Field 'isMergeQueueEnabled' doesn't exist on type 'PullRequest'"}
     side.site.faults = [Fault(part="/graphql", reply=Reply(data={"errors": [said]}))]
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 @ON_GITHUB
@@ -268,7 +268,7 @@ def test_a_limit_is_waited_for_before_a_merge_queue_is_known(side: RemoteSide) -
     limit = Reply(403, headers={"retry-after": "60"})
     side.site.faults = [Fault(part="/graphql", times=9, reply=limit)]
     with pytest.raises(LimitedError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 @ON_GITHUB
@@ -279,7 +279,7 @@ def test_why_the_queue_has_dropped_it_is_told(side: RemoteSide) -> None:
     pull.place, pull.dropped = 0, "failed checks"
     assert side.open().observe(seen).pulls[0].hold is Hold.NONE, "though no list shows it"
     words = "it was removed from the merge queue: failed checks"
-    assert side.open().pull(number).held == words
+    assert side.open().pulls.read(number).held == words
 
 
 @ON_GITHUB
@@ -291,7 +291,7 @@ def test_what_github_does_not_queue_is_a_refusal(side: RemoteSide) -> None:
     assert pull
     pull.merge_state = "BLOCKED"
     with pytest.raises(MergeRefusedError, match="not mergeable"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 # Reviews
@@ -301,11 +301,11 @@ def test_remarks_come_with_their_code_and_settled_ones_are_left_out(side: Remote
     number, _ = opened(side)
     remarks = [InlineComment("work.txt", line, f"remark {line}") for line in (1, 2, 3)]
     wish = ReviewState.CHANGES_REQUESTED
-    side.open().submit_review(number, wish, "Not yet.", remarks, author="rita")
+    side.open().pulls.review(number, wish, "Not yet.", remarks, author="rita")
     pull = side.state.entries[number].pull
     assert pull
     pull.inline[1].resolved = pull.inline[2].outdated = True
-    [review] = side.open().pull(number).reviews
+    [review] = side.open().pulls.read(number).reviews
     is_told = side.kind == "github"  # Forgejo and Gitea do not say so
     assert [(one.line, one.outdated) for one in review.comments] == [(1, False), (3, is_told)]
     assert review.comments[0].hunk.endswith("+line 1 of work.txt")
@@ -333,7 +333,7 @@ def test_a_job_whose_runner_is_to_blame_is_told_from_one_that_failed(
     _, head = opened(side)
     ran(side, head, "unit", "failure")
     side.state.runs[0].steps, side.state.runs[0].notes = steps, notes
-    found = side.open().check(head)
+    found = side.open().checks.read(head)
     assert found.outage == outage
     if steps is None:
         assert found.step == "unit: Run tests"
@@ -348,7 +348,7 @@ def test_the_whole_log_is_in_a_file_and_the_last_ones_are_kept(
         head = side.push("fix/1", content=f"{number}\n")
         log = "".join(f"\x1b[32mline {line} of {number}\x1b[0m\n" for line in range(500))
         side.finish(head, CheckState.FAILURE, "unit", log)
-        found = side.open().check(head)
+        found = side.open().checks.read(head)
         assert len(found.log.splitlines()) == 200
         kept = Path(found.file).read_text().splitlines()
         assert kept == [f"line {line} of {number}" for line in range(500)]

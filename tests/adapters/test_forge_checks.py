@@ -100,7 +100,7 @@ def test_failure_names_its_step_and_has_the_end_of_the_log(tmp_path: Path, root:
     )
     head = hub.push("fix/1")
     assert hub.checked(head) == "failure"
-    check = hub.open().check(head)
+    check = hub.open().checks.read(head)
     assert check.step == "unit tests"
     assert check.log.splitlines()[-2:] == ["step: unit tests", "no"]
     assert len(check.log.splitlines()) == hub.project.ci.log_lines
@@ -112,16 +112,16 @@ def test_failure_without_steps_is_named_by_its_command(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="exit 1")
     head = hub.push("fix/1")
     hub.checked(head)
-    assert hub.open().check(head).step.strip() == "exit 1"
+    assert hub.open().checks.read(head).step.strip() == "exit 1"
 
 
 def test_commit_that_is_not_there_says_nothing_of_itself(tmp_path: Path, root: Root) -> None:
     hub = make_hub(tmp_path, ci="true")
     assert hub.checked("f" * 40) == "broken"
-    assert "could not be checked out" in hub.open().check("f" * 40).step
+    assert "could not be checked out" in hub.open().checks.read("f" * 40).step
     assert left_behind(hub, root) == []
     with pytest.raises(NotFoundError, match="is no commit"):
-        hub.open().check("../x")
+        hub.open().checks.read("../x")
 
 
 def test_many_observers_start_one_runner(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_killed_runner_is_replaced_and_leaves_nothing(tmp_path: Path, root: Root
     before = forge.stamp()
     kill(runner)
     assert forge.stamp() != before
-    assert forge.check(head).state is CheckState.PENDING
+    assert forge.checks.read(head).state is CheckState.PENDING
     (tmp_path / "second").touch()
     assert hub.checked(head) == "success"
     assert proc.find(sleeper) is None
@@ -182,7 +182,7 @@ def test_runner_that_keeps_dying_says_nothing_of_the_commit(tmp_path: Path, root
     head = hub.push("fix/1")
     forge = hub.open()
     wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
-    check = forge.check(head)
+    check = forge.checks.read(head)
     assert check.state is CheckState.BROKEN
     assert f"died {MAX_STARTS} times" in check.step
     assert f"died {MAX_STARTS} times" in check.log
@@ -197,7 +197,7 @@ def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path:
     forge = hub.open()
     hub.config.write_text("nonsense: [")
     wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
-    assert "sm.yaml" in forge.check(head).log
+    assert "sm.yaml" in forge.checks.read(head).log
 
 
 def test_overdue_command_is_ended_with_all_that_it_started(
@@ -211,7 +211,7 @@ def test_overdue_command_is_ended_with_all_that_it_started(
     verdict = hub.open().run_check(head, limits, work(hub, root))
     assert verdict is not None
     assert (verdict.state, verdict.code) == (CheckState.PENDING, 124)
-    check = hub.open().check(head)
+    check = hub.open().checks.read(head)
     assert (check.state, check.overdue, check.step) == ("pending", True, "no result within 0.5 s")
     assert hub.open().checks.ensure(head).overdue, "and it is not run again by itself"
     assert log_of(hub, head) == "begun\nsm: stopped after 0.5 s, the project's CI timeout\n"
@@ -234,7 +234,7 @@ def test_huge_log_is_kept_to_its_end(tmp_path: Path) -> None:
     assert len(log) <= LOG_LIMIT + 100
     assert log.startswith("sm: the beginning of this log was left out\na line of many\n")
     assert log.endswith("last\n")
-    assert hub.open().check(head).log.endswith("last\n")
+    assert hub.open().checks.read(head).log.endswith("last\n")
 
 
 def test_check_can_be_run_again_by_hand(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_check_can_be_run_again_by_hand(tmp_path: Path) -> None:
     assert hub.checked(head) == "failure"
     (tmp_path / "mended").touch()
     assert hub.sm("ci-run", head).stdout == "success\n"
-    assert hub.open().check(head).state is CheckState.SUCCESS
+    assert hub.open().checks.read(head).state is CheckState.SUCCESS
 
 
 def runs(tmp_path: Path) -> int:
@@ -267,7 +267,7 @@ def test_command_that_is_killed_is_run_once_more_and_says_nothing_of_the_commit(
     hub = make_hub(tmp_path, ci=f"echo run >>{tmp_path}/runs; {command}")
     head = hub.push("fix/1")
     assert hub.checked(head) == "broken"
-    check = hub.open().check(head)
+    check = hub.open().checks.read(head)
     assert check.step == f"CI itself: its command was killed by {by}"
     assert check.log.count("that says nothing of the commit: run once more") == 1
     assert runs(tmp_path) == 2
@@ -330,9 +330,9 @@ def opened(tmp_path: Path) -> tuple[Hub, str]:
     """A project whose CI has failed on pull request 2, which is for issue 1; and the commit."""
     hub = make_hub(tmp_path, ci=f"test -e {tmp_path}/mended")
     forge = hub.open()
-    forge.add_issue("Mend it", author="ada")
+    forge.issues.add("Mend it", author="ada")
     head = hub.push("fix/1")
-    assert forge.open_pull("fix/1", "main", "work", author="ada").number == 2
+    assert forge.pulls.open("fix/1", "main", "work", author="ada").number == 2
     assert hub.checked(head) == "failure"
     (tmp_path / "mended").touch()
     return hub, head
@@ -348,7 +348,7 @@ def test_ci_is_run_again_on_an_issue_or_its_pull_request(
     assert done.stdout == f"CI runs again on {head[:12]}: see sm status\n", done.stderr
     assert hub.open().stamp() != before
     assert hub.checked(head) == "success"
-    assert hub.open().pull(2).check.state is CheckState.SUCCESS
+    assert hub.open().pulls.read(2).check.state is CheckState.SUCCESS
 
 
 def test_runners_that_have_died_count_for_nothing_when_it_is_run_again(tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_runners_that_have_died_count_for_nothing_when_it_is_run_again(tmp_path:
     head, forge = hub.push("fix/1"), hub.open()
     wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict", 60)
     (tmp_path / "mended").touch()
-    forge.rerun_check(head)
+    forge.checks.rerun(head)
     assert hub.checked(head) == "success"
 
 
@@ -385,7 +385,7 @@ def test_ci_at_work_is_not_started_twice(tmp_path: Path) -> None:
     head, forge = hub.push("fix/1"), hub.open()
     forge.checks.ensure(head)
     with pytest.raises(AtWorkError, match="CI is at work on"):
-        forge.rerun_check(head)
+        forge.checks.rerun(head)
     (tmp_path / "go").write_text("go\n")
     assert hub.checked(head) == "success"
 
@@ -397,7 +397,7 @@ def test_ci_that_has_its_result_and_is_about_to_end_is_waited_for(tmp_path: Path
     assert hub.checked(head) == "success"
     with ThreadPoolExecutor() as pool:
         with lock.hold(hub.open().checks.folder(head).lock):
-            again = pool.submit(hub.open().rerun_check, head)
+            again = pool.submit(hub.open().checks.rerun, head)
             assert not wait([again], timeout=0.3).done
         again.result()
     assert hub.checked(head) == "success"
@@ -410,19 +410,19 @@ def test_merged_pull_request_and_issue_without_a_branch_have_nothing_to_run(
     hub, head = opened
     hub.sm("ci", "rerun", "harb", "2")
     assert hub.checked(head) == "success"
-    hub.open().merge(2, author="ada")
+    hub.open().pulls.merge(2, author="ada")
     assert "pull request 2 is merged" in hub.sm("ci", "rerun", "harb", "1").stderr
-    hub.open().add_issue("Another", author="ada")
+    hub.open().issues.add("Another", author="ada")
     assert "issue 3 has no branch 'fix/3'" in hub.sm("ci", "rerun", "harb", "3").stderr
 
 
 def test_broken_check_is_not_merged_and_says_what_to_do(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="kill -9 $$")
     head, forge = hub.push("fix/1"), hub.open()
-    pull = forge.open_pull("fix/1", "main", "work", author="ada")
+    pull = forge.pulls.open("fix/1", "main", "work", author="ada")
     assert hub.checked(head) == "broken"
     with pytest.raises(ChecksNotPassedError, match=rf"sm ci rerun PROJECT {pull.number}"):
-        forge.merge(pull.number, author="ada")
+        forge.pulls.merge(pull.number, author="ada")
 
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -439,8 +439,8 @@ def test_secrets_are_gone_from_a_log_before_anybody_can_read_it(tmp_path: Path) 
     wait_for(lambda: "step: unit [redacted]" in log_of(hub, head), "its first line")
     assert TOKEN not in log_of(hub, head)
     gate.write_text("go\n")
-    wait_for(lambda: hub.open().check(head).state is CheckState.FAILURE, "the verdict")
-    check = hub.open().check(head)
+    wait_for(lambda: hub.open().checks.read(head).state is CheckState.FAILURE, "the verdict")
+    check = hub.open().checks.read(head)
     assert check.step == "unit [redacted]"
     for words in (check.log, log_of(hub, head)):
         assert not any(secret in words for secret in (TOKEN, "hunter22", "MIIEp"))
@@ -461,10 +461,10 @@ def _with_ci(hub: Hub, command: str) -> Hub:
 def test_another_command_makes_old_verdicts_void(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="exit 3")
     head = hub.push("fix/1")
-    hub.open().open_pull("fix/1", "main", "work", author="ada")
+    hub.open().pulls.open("fix/1", "main", "work", author="ada")
     assert hub.checked(head) == "failure"
     changed = _with_ci(hub, "exit 0")
-    assert changed.open().pull(1).check.state is CheckState.PENDING
+    assert changed.open().pulls.read(1).check.state is CheckState.PENDING
     assert _looked_at(changed, head) is CheckState.SUCCESS
     assert _looked_at(_with_ci(changed, "exit 4"), head) is CheckState.FAILURE
 
@@ -473,23 +473,23 @@ def _looked_at(hub: Hub, head: str) -> CheckState:
     """What CI says when it is looked at again and again: the last runner may just be ending."""
     forge = hub.open()
     wait_for(lambda: forge.checks.ensure(head).state is not CheckState.PENDING, "the end of CI")
-    return forge.check(head).state
+    return forge.checks.read(head).state
 
 
 def test_what_was_merged_keeps_what_ci_said_of_it(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="exit 0")
     head = hub.push("fix/1")
-    hub.open().open_pull("fix/1", "main", "work", author="ada")
+    hub.open().pulls.open("fix/1", "main", "work", author="ada")
     assert hub.checked(head) == "success"
-    hub.open().merge(1, author="ada")
-    assert _with_ci(hub, "exit 1").open().pull(1).check.state is CheckState.SUCCESS
+    hub.open().pulls.merge(1, author="ada")
+    assert _with_ci(hub, "exit 1").open().pulls.read(1).check.state is CheckState.SUCCESS
 
 
 def test_runners_that_died_of_another_command_count_for_nothing(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="kill -9 $PPID; sleep 1000")
     head, forge = hub.push("fix/1"), hub.open()
     wait_for(lambda: forge.checks.ensure(head).state != "pending", "a verdict")
-    assert forge.check(head).state is CheckState.BROKEN
+    assert forge.checks.read(head).state is CheckState.BROKEN
     assert _looked_at(_with_ci(hub, "exit 0"), head) is CheckState.SUCCESS
 
 
@@ -513,14 +513,14 @@ def test_what_ci_said_of_old_commits_is_removed(
         assert hub.checked(head) == "success"
         folder = hub.folder / "checks" / head
         os.utime(folder, (at, at))
-    forge.open_pull("fix/1", "main", "T", author="sm")
+    forge.pulls.open("fix/1", "main", "T", author="sm")
     forge.observe()
     kept = {path.name for path in (hub.folder / "checks").iterdir()}
     assert kept == {heads[0], heads[2]}, "the open one's, and the last"
-    forge.close_pull(1)
+    forge.pulls.close(1)
     forge.observe()
     assert {path.name for path in (hub.folder / "checks").iterdir()} == {heads[2]}
-    assert forge.pull(1).check.state is CheckState.NONE
+    assert forge.pulls.read(1).check.state is CheckState.NONE
 
 
 def test_a_file_in_place_of_the_checks_is_named(tmp_path: Path) -> None:
@@ -529,7 +529,7 @@ def test_a_file_in_place_of_the_checks_is_named(tmp_path: Path) -> None:
     shutil.rmtree(hub.folder / "checks", ignore_errors=True)
     (hub.folder / "checks").write_text("")
     forge = hub.open()
-    for act in (forge.rerun_check, lambda head: forge.run_check(head, hub.project.ci, tmp_path)):
+    for act in (forge.checks.rerun, lambda head: forge.run_check(head, hub.project.ci, tmp_path)):
         with pytest.raises(StateError, match="cannot use"):
             act(head)
 
@@ -537,6 +537,6 @@ def test_a_file_in_place_of_the_checks_is_named(tmp_path: Path) -> None:
 def test_show_prints_the_failing_log(tmp_path: Path) -> None:
     hub = make_hub(tmp_path, ci="echo boom zebra; exit 3")
     head = hub.push("fix/1")
-    hub.open().open_pull("fix/1", "main", "work", author="ada")
+    hub.open().pulls.open("fix/1", "main", "work", author="ada")
     assert hub.checked(head) == "failure"
     assert "\nboom zebra\n" in hub.sm("pr", "show", "1").stdout

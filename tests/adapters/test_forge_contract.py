@@ -87,18 +87,18 @@ def test_only_what_has_changed_is_sent(memory: MemorySide) -> None:
     """Or the test of the protocol would prove nothing."""
     forge = memory.open()
     for title in "abc":
-        forge.add_issue(title, author="ada")
+        forge.issues.add(title, author="ada")
     since = forge.observe()
     memory.server.sent.clear()
-    forge.close_issue(2)
+    forge.issues.close(2)
     forge.observe(since)
     assert memory.server.sent == [2]
 
 
 def test_a_stranger_is_no_writer_and_an_empty_list_means_nobody(memory: MemorySide) -> None:
     memory.admit("ada")
-    memory.open().add_issue("a", author="ada")
-    memory.open().add_issue("b", author="mallory")
+    memory.open().issues.add("a", author="ada")
+    memory.open().issues.add("b", author="mallory")
     writers = memory.open().observe().writers
     assert writers == ("ada",)
     assert Trust((), writers).includes("ada")
@@ -109,5 +109,5 @@ def test_a_stranger_is_no_writer_and_an_empty_list_means_nobody(memory: MemorySi
 
 def test_only_the_embedded_forge_has_everybody_for_a_writer(tmp_path: Path) -> None:
     hub = make_hub(tmp_path)
-    hub.open().add_issue("b", author="mallory")
+    hub.open().issues.add("b", author="mallory")
     assert hub.open().observe().writers == ("mallory",)

@@ -83,7 +83,7 @@ def test_what_is_made_stands_there_once_whatever_happens_to_the_request(
     side: RemoteSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patient_s = client.READ_S
-    issue = side.open().add_issue("a", author="ada").number
+    issue = side.open().issues.add("a", author="ada").number
     pull, _ = opened(side)
     for count, trouble in enumerate(TROUBLES):
         branch = f"fix/x{count}"
@@ -99,8 +99,8 @@ def test_what_is_made_stands_there_once_whatever_happens_to_the_request(
         offered = [one for _, one in side.state.pulls() if one.branch == branch]
         assert len(offered) == 1, trouble
     marks = [f"m{count}" for count in range(len(TROUBLES))]
-    assert [one.marker for one in side.open().issue(issue).comments] == marks
-    assert [one.marker for one in side.open().pull(pull).comments] == marks
+    assert [one.marker for one in side.open().issues.read(issue).comments] == marks
+    assert [one.marker for one in side.open().pulls.read(pull).comments] == marks
     said = sum(len(one.comments) for one in side.state.entries.values())
     assert said == 2 * len(marks)
 
@@ -110,9 +110,9 @@ def _makings(
 ) -> tuple[Callable[[], object], ...]:
     """All that makes something and leaves a trace."""
     return (
-        lambda: side.open().comment(issue, "Hello.", author=BOT, marker=mark),
-        lambda: side.open().comment(pull, "Hello.", author=BOT, marker=mark, on_pull=True),
-        lambda: side.open().open_pull(branch, "main", "a", author=BOT),
+        lambda: side.open().issues.comment(issue, "Hello.", author=BOT, marker=mark),
+        lambda: side.open().pulls.comment(pull, "Hello.", author=BOT, marker=mark),
+        lambda: side.open().pulls.open(branch, "main", "a", author=BOT),
     )
 
 
@@ -120,7 +120,7 @@ def _makings(
 def test_what_says_how_things_shall_be_is_so_whatever_happens_to_its_answer(
     side: RemoteSide, trouble: dict[str, object]
 ) -> None:
-    issue = side.open().add_issue("a", labels=["backlog"], author="ada").number
+    issue = side.open().issues.add("a", labels=["backlog"], author="ada").number
     number, head = opened(side)
     other, _ = opened(side, "fix/2")
     side.finish(head, CheckState.SUCCESS)
@@ -135,15 +135,15 @@ def test_what_says_how_things_shall_be_is_so_whatever_happens_to_its_answer(
         assert any(one.times == 0 for one in lost)
         side.site.faults = []
 
-    do(lambda forge: forge.add_label(issue, "blocked"))
-    do(lambda forge: forge.remove_label(issue, "backlog"))
-    do(lambda forge: forge.close_issue(issue))
-    do(lambda forge: forge.close_pull(other))
-    do(lambda forge: forge.merge(number, head=head, author=BOT))
-    found = side.open().issue(issue)
+    do(lambda forge: forge.issues.add_label(issue, "blocked"))
+    do(lambda forge: forge.issues.remove_label(issue, "backlog"))
+    do(lambda forge: forge.issues.close(issue))
+    do(lambda forge: forge.pulls.close(other))
+    do(lambda forge: forge.pulls.merge(number, head=head, author=BOT))
+    found = side.open().issues.read(issue)
     assert (found.state, found.labels) == (IssueState.CLOSED, ("blocked",))
-    assert side.open().pull(other).state is PullState.CLOSED
-    assert side.open().pull(number).state is PullState.MERGED
+    assert side.open().pulls.read(other).state is PullState.CLOSED
+    assert side.open().pulls.read(number).state is PullState.MERGED
     merges = git(side.hub.repository.bare, "rev-list", "--merges", "--count", "main")
     assert merges == "1"
 
@@ -152,8 +152,8 @@ def test_what_has_no_trace_is_told_and_not_made_twice(side: RemoteSide) -> None:
     number, _ = opened(side)
     before = len(side.state.entries)
     for act in (
-        lambda: side.open().add_issue("b", author=BOT),
-        lambda: side.open().submit_review(number, ReviewState.COMMENTED, "Hm.", author="rita"),
+        lambda: side.open().issues.add("b", author=BOT),
+        lambda: side.open().pulls.review(number, ReviewState.COMMENTED, "Hm.", author="rita"),
     ):
         side.site.faults = [Fault(method="POST", drop=True, after=True)]
         with pytest.raises(UnreachableError, match="may have been done or not"):
@@ -195,15 +195,15 @@ def test_a_merge_that_is_refused_because_others_merge_is_made_by_the_next_try(
     number, head = green(side)
     refuse_once(side, *NOT_NOW[side.kind])
     with pytest.raises(BaseMovedError):
-        side.open().merge(number, head=head, author=BOT)
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+        side.open().pulls.merge(number, head=head, author=BOT)
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 def test_a_merge_that_is_refused_for_good_is_no_moved_base(side: RemoteSide) -> None:
     number, head = green(side)
     refuse_once(side, *REFUSED[side.kind])
     with pytest.raises(MergeRefusedError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 def test_a_conflict_is_told_as_one_and_what_is_still_looked_for_is_none(side: RemoteSide) -> None:
@@ -216,41 +216,41 @@ def test_a_conflict_is_told_as_one_and_what_is_still_looked_for_is_none(side: Re
     else:
         pytest.skip("GitLab has a word for it")
     with pytest.raises(BaseMovedError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
     side.state.unsure = False
     git(side.hub.repository.clone, "checkout", "-q", "main")
     side.hub.repository.commit("fix-1.txt", "theirs\n")
     with pytest.raises(ConflictError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 def test_a_check_that_begins_before_the_merge_is_waited_for(side: RemoteSide) -> None:
     number, head = opened(side)
     with pytest.raises(AtWorkError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
     side.finish(head, CheckState.SUCCESS)
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 # Reading
 
 
 def test_a_storm_of_errors_changes_nothing(side: RemoteSide) -> None:
-    issue = side.open().add_issue("a", author="ada").number
+    issue = side.open().issues.add("a", author="ada").number
     since = side.open().observe()
     for status in (500, 502, 503, 504):
         side.site.faults = [Fault(times=99, reply=Reply(status))]
         for act in (
             lambda: side.open().observe(since),
             lambda: side.open().observe(),
-            lambda: side.open().comment(issue, "Hello.", author=BOT, marker="m"),
+            lambda: side.open().issues.comment(issue, "Hello.", author=BOT, marker="m"),
         ):
             with pytest.raises(UnreachableError):
                 act()
     side.site.faults = []
     assert side.open().observe(since).issues == since.issues
-    assert side.open().comment(issue, "Hello.", author=BOT, marker="m")
-    assert len(side.open().issue(issue).comments) == 1
+    assert side.open().issues.comment(issue, "Hello.", author=BOT, marker="m")
+    assert len(side.open().issues.read(issue).comments) == 1
 
 
 NO_ANSWERS: tuple[dict[str, object], ...] = (
@@ -264,11 +264,11 @@ NO_ANSWERS: tuple[dict[str, object], ...] = (
 def test_an_answer_that_is_no_answer_delays_and_loses_nothing(side: RemoteSide) -> None:
     """Each request of a look in turn: then the look fails as a whole, or it is right."""
     side.admit("ada", "rita")
-    issue = side.open().add_issue("a", labels=["backlog"], author="ada").number
+    issue = side.open().issues.add("a", labels=["backlog"], author="ada").number
     number, head = opened(side)
     first = side.open().observe()
-    side.open().comment(issue, "Hello.", author="rita")
-    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    side.open().issues.comment(issue, "Hello.", author="rita")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
     side.finish(head, CheckState.SUCCESS)
     for since in (None, first):
         begun = len(side.site.asked)
@@ -348,7 +348,7 @@ def test_a_log_that_is_lost_keeps_no_failure_from_the_agent(
     side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
     part = {"github": "/store/", "gitlab": "/trace"}.get(side.kind, "/logs")
     side.site.faults = [Fault(part=part, reply=Reply(status, {"message": "no"}), times=99)]
-    found = side.open().pull(number).check
+    found = side.open().pulls.read(number).check
     assert found.state is CheckState.FAILURE
     assert "cannot read the log: " in found.log
     assert str(status) in found.log or "token" in found.log
@@ -360,30 +360,30 @@ def test_a_log_that_is_not_to_be_had_for_a_moment_is_asked_for_again(side: Remot
     part = {"github": "/store/", "gitlab": "/trace"}.get(side.kind, "/logs")
     side.site.faults = [Fault(part=part, reply=Reply(500, {"message": "no"}), times=99)]
     with pytest.raises(UnreachableError):
-        side.open().pull(number)
+        side.open().pulls.read(number)
     side.site.faults = []
-    assert "it broke" in side.open().pull(number).check.log
+    assert "it broke" in side.open().pulls.read(number).check.log
 
 
 def test_a_pull_request_that_was_deleted_stops_no_look(side: RemoteSide) -> None:
     number, _ = opened(side)
     other, _ = opened(side, "fix/2")
-    issue = side.open().add_issue("a", author="ada").number
+    issue = side.open().issues.add("a", author="ada").number
     age(side)
     since = side.open().observe()
     [deleted] = [
         key for key, one in side.state.entries.items() if one.pull and one.number == number
     ]
     del side.state.entries[deleted]
-    side.open().comment(issue, "Hello.", author="ada")
+    side.open().issues.comment(issue, "Hello.", author="ada")
     seen = side.open().observe(since)
     assert other in [pull.number for pull in seen.pulls]
     assert [one.body for one in seen.issues[-1].comments] == ["Hello."]
 
 
 def test_comments_that_are_gone_stop_no_look(side: RemoteSide) -> None:
-    issue = side.open().add_issue("a", author="ada").number
-    side.open().comment(issue, "Hello.", author="ada")
+    issue = side.open().issues.add("a", author="ada").number
+    side.open().issues.comment(issue, "Hello.", author="ada")
     if isinstance(side.dialect, Github):
         side.dialect.has_graphql = False
     part = f"/issues/{issue}/{'notes' if side.kind == 'gitlab' else 'comments'}"
@@ -392,7 +392,7 @@ def test_comments_that_are_gone_stop_no_look(side: RemoteSide) -> None:
 
 
 def test_who_is_assigned_to_an_issue_is_observed(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     side.state.entries[number].assignees = ["rita", "otto"]
     assert side.open().observe().issues[0].assignees == ("rita", "otto")
 
@@ -412,7 +412,7 @@ LIMITS: tuple[Reply, ...] = (
 
 
 def test_a_limit_is_waited_out_and_what_was_refused_is_made_once(side: RemoteSide) -> None:
-    issue, marks = side.open().add_issue("a", author="ada").number, list[str]()
+    issue, marks = side.open().issues.add("a", author="ada").number, list[str]()
     for (number, reply), method in product(enumerate(LIMITS), ("GET", "POST")):
         for name in ("X-RateLimit", "RateLimit"):
             if f"{name}-Remaining" in reply.headers:
@@ -421,23 +421,23 @@ def test_a_limit_is_waited_out_and_what_was_refused_is_made_once(side: RemoteSid
         marks.append(mark)
         side.site.faults = [Fault(method=method, reply=reply)]
         with pytest.raises(LimitedError, match="takes no more requests until"):
-            side.open().comment(issue, "Hello.", author=BOT, marker=mark)
+            side.open().issues.comment(issue, "Hello.", author=BOT, marker=mark)
         assert side.open_as(BOT).pause_s() > 30
         asked = len(side.site.asked)
         with pytest.raises(LimitedError):
             side.open().observe()
         assert len(side.site.asked) == asked, "nothing is sent meanwhile"
         (side.folder / "quota.json").unlink()  # its time is over
-        assert side.open().comment(issue, "Hello.", author=BOT, marker=mark)
-        assert not side.open().comment(issue, "Hello.", author=BOT, marker=mark)
-    assert [one.marker for one in side.open().issue(issue).comments] == marks
+        assert side.open().issues.comment(issue, "Hello.", author=BOT, marker=mark)
+        assert not side.open().issues.comment(issue, "Hello.", author=BOT, marker=mark)
+    assert [one.marker for one in side.open().issues.read(issue).comments] == marks
 
 
 def test_a_short_limit_is_waited_for(side: RemoteSide) -> None:
-    issue = side.open().add_issue("a", author="ada").number
+    issue = side.open().issues.add("a", author="ada").number
     side.site.faults = [Fault(method="POST", reply=Reply(429, headers={"Retry-After": "0"}))]
-    assert side.open().comment(issue, "Hello.", author=BOT, marker="m")
-    assert len(side.open().issue(issue).comments) == 1
+    assert side.open().issues.comment(issue, "Hello.", author=BOT, marker="m")
+    assert len(side.open().issues.read(issue).comments) == 1
 
 
 JUNK: tuple[dict[str, str], ...] = (
@@ -450,7 +450,7 @@ JUNK: tuple[dict[str, str], ...] = (
 
 
 def test_junk_in_headers_stops_nobody(side: RemoteSide) -> None:
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     respond, junk = side.site.respond, dict[str, str]()
 
     def answer(asked: Asked) -> Reply:
@@ -473,7 +473,7 @@ def test_junk_in_headers_stops_nobody(side: RemoteSide) -> None:
 
 def test_a_revoked_token_is_told_and_its_successor_is_used(side: RemoteSide) -> None:
     forge = open_forge(side.project, None, side.folder)
-    forge.add_issue("a", author=BOT)
+    forge.issues.add("a", author=BOT)
     del side.state.tokens["secret-of-sm-4f1d"]
     with pytest.raises(TokenRefusedError, match="does not accept the token"):
         forge.observe()
@@ -485,7 +485,7 @@ def test_a_revoked_token_is_told_and_its_successor_is_used(side: RemoteSide) -> 
 def test_a_renamed_repository_is_followed_by_its_id_and_another_is_not_taken_for_it(
     side: RemoteSide,
 ) -> None:
-    configured, issue = side.project, side.open().add_issue("a", author="ada").number
+    configured, issue = side.project, side.open().issues.add("a", author="ada").number
     since = open_forge(configured, None, side.folder).observe()
     side.state.name = "harbour/new"
     seen = open_forge(configured, None, side.folder).observe()
@@ -495,28 +495,28 @@ def test_a_renamed_repository_is_followed_by_its_id_and_another_is_not_taken_for
     forge = open_forge(configured, None, side.folder)
     later = forge.observe(structs.replace(since, problems=seen.problems))
     assert later.problems == seen.problems, "it is told until all is read anew"
-    assert forge.comment(issue, "Hello.", author=BOT, marker="m")
+    assert forge.issues.comment(issue, "Hello.", author=BOT, marker="m")
     assert not [line for line in side.site.lines(begun) if "harbor" in line]
 
 
 def test_a_label_that_was_renamed_is_told_and_keeps_nothing_from_its_end(side: RemoteSide) -> None:
     names = ["backlog", "in-progress", "blocked"]
-    issue = side.open().add_issue("a", labels=names[:2], author="ada").number
+    issue = side.open().issues.add("a", labels=names[:2], author="ada").number
     side.state.labels = ["backlog", "doing", "stuck"]
     side.state.entries[issue].labels = ["backlog", "doing"]
     [told] = kind_of(side.project.forge).find_problems(
         side.project, "git@code.example.com:harbor/harb.git"
     )
     assert "has no label 'blocked', 'in-progress'" in told
-    side.open().remove_label(issue, "in-progress")
-    side.open().add_label(issue, "blocked")
+    side.open().issues.remove_label(issue, "in-progress")
+    side.open().issues.add_label(issue, "blocked")
     assert set(side.open().observe().issues[0].labels) == {"backlog", "doing", "blocked"}
 
 
 def test_a_branch_that_is_gone_and_one_that_was_pushed_anew_are_seen(side: RemoteSide) -> None:
     number, old = opened(side)
     side.finish(old, CheckState.SUCCESS)
-    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
     since = side.open().observe()
     clone = side.hub.repository.clone
     side.hub.check_out("fix/1")
@@ -530,10 +530,10 @@ def test_a_branch_that_is_gone_and_one_that_was_pushed_anew_are_seen(side: Remot
     git(clone, "push", "-q", "origin", ":fix/1")
     assert side.open().branch_head("fix/1") == ""
     assert side.open().observe(since).pulls[0].number == number
-    side.open().close_pull(number)
+    side.open().pulls.close(number)
     assert side.open().observe(since).pulls[0].state is PullState.CLOSED
     with pytest.raises(SmError):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 # Hostile words
@@ -548,7 +548,7 @@ def test_hostile_words_are_bounded_and_harmless_where_they_enter(side: RemoteSid
     mine = next(one for one in side.state.entries.values() if one.pull)
     mine.title = bad
     remark = InlineComment("fix-1.txt", 1, bad)
-    side.open().submit_review(number, ReviewState.COMMENTED, bad, [remark], author="rita")
+    side.open().pulls.review(number, ReviewState.COMMENTED, bad, [remark], author="rita")
     side.finish(head, CheckState.FAILURE, bad, bad)
     side.state.runs[-1].text = bad
     seen = side.open().observe()
@@ -559,10 +559,10 @@ def test_hostile_words_are_bounded_and_harmless_where_they_enter(side: RemoteSid
         assert not CONTROL.search(words), "a terminal would act upon it"
         assert len(words) <= 1000
     assert len(issue.labels) <= 100
-    whole = side.open().pull(number)
+    whole = side.open().pulls.read(number)
     assert len(whole.check.url) <= 1000
     assert "\x1b" not in whole.check.log, "it has no colours"
-    assert [one.number for one in side.open().issues()[0]] == [entry.number]
+    assert [one.number for one in side.open().issues.find()[0]] == [entry.number]
 
 
 def test_much_text_of_a_stranger_keeps_nothing_else_from_being_read(side: RemoteSide) -> None:

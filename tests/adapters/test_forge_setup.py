@@ -30,11 +30,11 @@ def push_wakes(hub: Hub) -> bool:
 
 
 def test_setting_up_again_changes_nothing(hub: Hub) -> None:
-    hub.open().add_issue("a", author="x")
+    hub.open().issues.add("a", author="x")
     before = hook_of(hub).read_text()
     assert create(hub.folder, hub.repository.bare)
     assert hook_of(hub).read_text() == before
-    assert hub.open().issue(1).title == "a"
+    assert hub.open().issues.read(1).title == "a"
 
 
 def test_push_touches_the_stamp(hub: Hub) -> None:
@@ -72,7 +72,7 @@ def test_hub_can_be_moved_as_a_whole(tmp_path: Path) -> None:
     hub = make_hub(tmp_path / "old")
     (tmp_path / "old").rename(tmp_path / "new")
     (tmp_path / "old").symlink_to("new")
-    assert hub.open().add_issue("a", author="x").number == 1
+    assert hub.open().issues.add("a", author="x").number == 1
     assert push_wakes(hub)
 
 
@@ -121,9 +121,9 @@ def test_folder_that_vanishes_is_told_whatever_is_asked(hub: Hub) -> None:
     asks: list[Callable[[], object]] = [
         forge.stamp,
         forge.observe,
-        lambda: forge.add_issue("a", author="x"),
-        lambda: forge.comment(1, "x", author="x"),
-        lambda: forge.close_issue(1),
+        lambda: forge.issues.add("a", author="x"),
+        lambda: forge.issues.comment(1, "x", author="x"),
+        lambda: forge.issues.close(1),
     ]
     for ask in asks:
         with pytest.raises(SmError):

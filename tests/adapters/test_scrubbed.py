@@ -24,15 +24,15 @@ def test_no_text_takes_a_secret_to_the_forge(kind: str, hub: Hub, tmp_path: Path
         forge = side.open()
         ours = side.token_file("sm").read_text()
         text = f"See {SECRET} and {ours}."
-        issue = forge.add_issue(f"Title {SECRET}", text, author="sm").number
-        assert forge.issue(issue).body == "See [redacted] and [redacted]."
-        forge.edit_issue(issue, body=text + " Again.")
-        forge.comment(issue, text, author="sm", marker="m1")
+        issue = forge.issues.add(f"Title {SECRET}", text, author="sm").number
+        assert forge.issues.read(issue).body == "See [redacted] and [redacted]."
+        forge.issues.edit(issue, body=text + " Again.")
+        forge.issues.comment(issue, text, author="sm", marker="m1")
         side.finish(side.push("fix/1"), CheckState.SUCCESS)
-        number = forge.open_pull("fix/1", "main", f"Pull {SECRET}", text, author="sm").number
+        number = forge.pulls.open("fix/1", "main", f"Pull {SECRET}", text, author="sm").number
         remark = InlineComment("work.txt", 1, text)
-        forge.submit_review(number, ReviewState.COMMENTED, text, [remark], author="sm")
-        forge.merge(number, author="sm", message=f"Merge\n\n{text}")
+        forge.pulls.review(number, ReviewState.COMMENTED, text, [remark], author="sm")
+        forge.pulls.merge(number, author="sm", message=f"Merge\n\n{text}")
         sent = b"".join(asked.body for asked in side.site.asked)
         assert b"[redacted]" in sent
         assert SECRET.encode() not in sent

@@ -37,7 +37,7 @@ def refused(hub: Hub, *args: str) -> str:
 
 def test_issue_is_filed_for_work_in_the_name_of_gits_user(hub: Hub) -> None:
     assert ok(hub, "add", "Fix: it", "-b", "Now.\nDepends on #7") == "#1\n"
-    found = hub.open().issue(1)
+    found = hub.open().issues.read(1)
     assert (found.title, found.labels, found.author) == ("Fix: it", ("backlog",), "Ada Tester")
     assert found.dependencies() == (7,)
 
@@ -47,7 +47,7 @@ def test_text_comes_from_a_file_or_standard_input(hub: Hub, tmp_path: Path) -> N
     (tmp_path / "text").write_text(text)
     ok(hub, "add", "a", "-F", str(tmp_path / "text"), "-l", "one", "-l", "two", "--as", "Bob")
     ok(hub, "add", "b", "-F", "-", stdin=text)
-    first, second = hub.open().issues()[0]
+    first, second = hub.open().issues.find()[0]
     assert first.body == second.body == text
     assert (first.labels, first.author) == (("one", "two"), "Bob")
 
@@ -55,7 +55,7 @@ def test_text_comes_from_a_file_or_standard_input(hub: Hub, tmp_path: Path) -> N
 def test_author_is_the_user_where_git_has_none(hub: Hub, tmp_path: Path) -> None:
     git(hub.repository.clone, "config", "--global", "--unset", "user.name")
     ok(hub, "add", "a")
-    assert hub.open().issue(1).author == "ada"
+    assert hub.open().issues.read(1).author == "ada"
 
 
 def test_list_shows_open_ones_and_takes_labels(hub: Hub) -> None:
@@ -109,7 +109,7 @@ def test_bad_input_is_told_in_one_line(hub: Hub) -> None:
     latin_1.write_bytes("a café\n".encode("latin-1"))
     said = refused(hub, "add", "a", "-F", str(latin_1))
     assert f"'{latin_1}' is not UTF-8 (byte 5): convert it" in said
-    assert hub.open().issues()[0] == []
+    assert hub.open().issues.find()[0] == []
     assert "the comment is empty" in refused(hub, "comment", "1")
     assert "0" in refused(hub, "show", "0")
     assert "--as is empty" in refused(hub, "add", "a", "--as", "")
@@ -128,7 +128,7 @@ def test_an_issue_is_viewed_and_opened_again(hub: Hub) -> None:
     ok(hub, "close", "1")
     assert ok(hub, "reopen", "#1") == "reopened #1\n"
     assert ok(hub, "view", "1") == ok(hub, "show", "1")
-    assert hub.open().issue(1).state == "open"
+    assert hub.open().issues.read(1).state == "open"
     ok(hub, "label", "1", "-r", "backlog")
     assert "sm issue label harb#1 --add backlog" in hub.sm("issue", "reopen", "1").stderr
 
@@ -140,7 +140,7 @@ def test_an_issue_is_edited_by_options(hub: Hub) -> None:
         "changed #1\n"
     )
     ok(hub, "edit", "1", "--add-label", "urgent", "--remove-label", "backlog")
-    found = hub.open().issue(1)
+    found = hub.open().issues.read(1)
     assert (found.title, found.body, found.labels) == (
         "Mend all",
         "Now.\n## Comment by x\n",
@@ -181,7 +181,7 @@ def shown_in_editor(hub: Hub) -> str:
 def test_an_issue_is_written_in_the_editor(hub: Hub) -> None:
     write = """{ echo "Mend it"; echo; echo "# Why"; echo "It breaks."; } >"$1" """
     assert in_terminal(hub, write, "add") == (0, "#1\r\n")
-    found = hub.open().issue(1)
+    found = hub.open().issues.read(1)
     assert (found.title, found.body, found.labels) == (
         "Mend it",
         "# Why\nIt breaks.",
@@ -190,7 +190,7 @@ def test_an_issue_is_written_in_the_editor(hub: Hub) -> None:
     code, _ = in_terminal(hub, """sed -i 's/breaks/is slow/' $1""", "edit", "1")
     assert code == 0
     assert shown_in_editor(hub).startswith("Mend it\n\n# Why\nIt breaks.\n\n<!-- sm: ")
-    assert hub.open().issue(1).body == "# Why\nIt is slow."
+    assert hub.open().issues.read(1).body == "# Why\nIt is slow."
 
 
 def test_what_is_not_saved_or_is_empty_changes_nothing(hub: Hub) -> None:
@@ -202,7 +202,7 @@ def test_what_is_not_saved_or_is_empty_changes_nothing(hub: Hub) -> None:
         code, told = in_terminal(hub, editor, "add")
         assert code == 2
         assert said in told
-    assert hub.open().issues()[0] == []
+    assert hub.open().issues.find()[0] == []
 
 
 def test_what_was_written_is_kept_where_it_cannot_be_used(hub: Hub) -> None:
@@ -215,7 +215,7 @@ def test_what_was_written_is_kept_where_it_cannot_be_used(hub: Hub) -> None:
     kept = re.search(r"what you wrote is in '([^']+)'", " ".join(told.split()))
     assert kept
     assert "Thanks." in Path(kept[1]).read_text()
-    assert hub.open().issue(1).body == "Never mind."
+    assert hub.open().issues.read(1).body == "Never mind."
 
 
 def test_what_was_written_is_kept_when_a_slow_forge_is_interrupted(
@@ -240,8 +240,8 @@ def test_a_label_that_is_nearly_another_one_is_refused(hub: Hub) -> None:
     ):
         assert "there is no label 'backlg': did you mean 'backlog'?" in refused(hub, *words)
     assert "did you mean 'documentation'?" in refused(hub, "list", "-l", "documentatoin")
-    assert hub.open().issue(1).labels == ("documentation",)
+    assert hub.open().issues.read(1).labels == ("documentation",)
     ok(hub, "label", "1", "--add", "speed")
     ok(hub, "label", "1", "--add", "backlg", "--new")
     ok(hub, "label", "1", "--remove", "backlog")
-    assert hub.open().issue(1).labels == ("documentation", "speed", "backlg")
+    assert hub.open().issues.read(1).labels == ("documentation", "speed", "backlg")

@@ -17,7 +17,7 @@ def hub(tmp_path: Path) -> Hub:
     """A project that wants reviews, with one pull request, number 1."""
     hub = make_hub(tmp_path, review=True)
     hub.push("fix/1", "new.txt", "mine\n")
-    hub.open().open_pull("fix/1", "main", "Mend it", "Closes #1", author="sm")
+    hub.open().pulls.open("fix/1", "main", "Mend it", "Closes #1", author="sm")
     return hub
 
 
@@ -36,7 +36,7 @@ def refused(hub: Hub, *args: str) -> str:
 
 
 def test_list_and_show_tell_what_there_is_to_merge(hub: Hub) -> None:
-    head = hub.open().pull(1).head
+    head = hub.open().pulls.read(1).head
     listed = ok(hub, "pr", "list").splitlines()[2].split()
     assert listed == ["1", "Mend", "it", "open", "fix/1", "main", head[:12], "none"]
     assert json.loads(ok(hub, "pr", "list", "--json"))[0]["head"] == head
@@ -68,13 +68,13 @@ def test_a_patch_in_a_pipe_can_be_applied_whatever_bytes_and_settings_there_are(
 
 
 def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:
-    head = hub.open().pull(1).head
+    head = hub.open().pulls.read(1).head
     said = ok(
         *(hub, "review", "1", "--request-changes", "-m", "Not yet", "--as", "Eve"),
         *("--comment", "new.txt:1:say: why", "--comment", "new.txt:12:two\nlines"),
     )
     assert said == f"changes-requested #1 at {head[:12]}\n"
-    review = hub.open().pull(1).reviews[0]
+    review = hub.open().pulls.read(1).reviews[0]
     assert (review.author, review.state, review.body) == (
         "Eve",
         ReviewState.CHANGES_REQUESTED,
@@ -88,7 +88,7 @@ def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:
     assert "'Eve' wants changes" in refused(hub, "pr", "merge", "1")
     ok(hub, "review", "1", "--approve", "--as", "Eve", "--head", head[:10])
     merged = ok(hub, "pr", "merge", "1", "--head", head, "-m", "My words")
-    pull = hub.open().pull(1)
+    pull = hub.open().pulls.read(1)
     assert (pull.state, pull.merged_as) == (PullState.MERGED, hub.main())
     assert merged == f"merged #1 as {hub.main()[:12]}\n"
     assert ok(hub, "pr", "merge", "1") == merged
@@ -97,7 +97,7 @@ def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:
 def test_merge_that_is_refused_says_why(hub: Hub) -> None:
     before = hub.main()
     assert "run 'sm review 1 --approve'" in refused(hub, "pr", "merge", "1")
-    head = hub.open().pull(1).head
+    head = hub.open().pulls.read(1).head
     hub.push("fix/1", content="more\n")
     assert f"not at {head[:12]} any more" in refused(hub, "pr", "merge", "1", "--head", head)
     assert "there is no commit 'feed'" in refused(hub, "pr", "merge", "1", "--head", "feed")
@@ -110,7 +110,7 @@ def test_review_that_says_nothing_or_nonsense_is_refused(hub: Hub) -> None:
     assert "the review says nothing" in refused(hub, "review", "1", "--request-changes")
     for remark in ("new.txt", "new.txt:x:text", "new.txt:0:text", ":1:text", "new.txt:1: "):
         assert "write FILE:LINE:TEXT" in refused(hub, "review", "1", "--comment", remark)
-    assert hub.open().pull(1).reviews == ()
+    assert hub.open().pulls.read(1).reviews == ()
 
 
 def test_comment_alone_decides_nothing(hub: Hub) -> None:
@@ -130,9 +130,9 @@ def test_verbs_that_people_know_from_gh(hub: Hub) -> None:
     assert ok(hub, "pr", "view", "1") == ok(hub, "pr", "show", "1")
     assert ok(hub, "pr", "checks", "1") == "CI: none\n"
     ok(hub, "pr", "comment", "1", "-b", "Nice.")
-    assert hub.open().pull(1).comments[0].body == "Nice."
+    assert hub.open().pulls.read(1).comments[0].body == "Nice."
     assert ok(hub, "pr", "close", "harb#1") == "closed #1\n"
-    assert hub.open().pull(1).state is PullState.CLOSED
+    assert hub.open().pulls.read(1).state is PullState.CLOSED
     assert ok(hub, "pr", "close", "1") == "closed #1\n"
 
 
@@ -152,7 +152,7 @@ def test_a_remark_on_a_file_that_is_not_in_the_change_is_refused(hub: Hub) -> No
         path = remark.partition(":")[0]
         said = refused(hub, "review", "1", "-m", "x", "--comment", remark)
         assert f"does not change '{path}': {meant}" in said
-    assert hub.open().pull(1).reviews == ()
+    assert hub.open().pulls.read(1).reviews == ()
 
 
 def test_a_remark_on_a_file_that_is_removed_is_taken(hub: Hub) -> None:
@@ -162,11 +162,11 @@ def test_a_remark_on_a_file_that_is_removed_is_taken(hub: Hub) -> None:
     git(clone, "commit", "-q", "-m", "remove it")
     git(clone, "push", "-q", "origin", "HEAD")
     ok(hub, "review", "1", "--comment", "README.md:1:needed")
-    assert hub.open().pull(1).reviews[0].comments[0].path == "README.md"
+    assert hub.open().pulls.read(1).reviews[0].comments[0].path == "README.md"
 
 
 def test_a_pull_request_is_checked_out_beside_the_agent_that_has_its_branch(hub: Hub) -> None:
-    clone, head = hub.repository.clone, hub.open().pull(1).head
+    clone, head = hub.repository.clone, hub.open().pulls.read(1).head
     git(clone, "fetch", "-q", "origin", "fix/1:fix/1")
     git(clone, "worktree", "add", "-q", str(hub.project.worktree(1)), "fix/1")
     git(clone, "update-ref", "-d", "refs/remotes/origin/fix/1")
@@ -196,7 +196,7 @@ def test_a_checkout_overwrites_nothing_and_knows_its_clone(hub: Hub, tmp_path: P
 
 
 def test_a_merged_pull_request_is_checked_out_too(hub: Hub) -> None:
-    clone, head = hub.repository.clone, hub.open().pull(1).head
+    clone, head = hub.repository.clone, hub.open().pulls.read(1).head
     git(clone, "checkout", "-q", "main")
     ok(hub, "review", "1", "--approve", "--as", "Eve")
     ok(hub, "pr", "merge", "1")

@@ -19,7 +19,7 @@ FRONT = "---\ntitle: {title}\nstate: open\nlabels: [backlog]\n---\n"
 @pytest.fixture
 def hub(tmp_path: Path) -> Hub:
     found = make_hub(tmp_path)
-    found.open().add_issue("a good one", author="x")
+    found.open().issues.add("a good one", author="x")
     return found
 
 
@@ -36,9 +36,9 @@ def put(hub: Hub, text: str | bytes, name: str = "issues/0007.md") -> str:
 
 def test_thousands_of_blank_lines_are_read_at_once(hub: Hub) -> None:
     body = "a" + "\n" * 6000 + "b\n" + " " * 6000 + "c"
-    filed = hub.open().add_issue("hang", body, author="x")
+    filed = hub.open().issues.add("hang", body, author="x")
     began = time.process_time()
-    assert hub.open().issue(filed.number).dependencies() == ()
+    assert hub.open().issues.read(filed.number).dependencies() == ()
     assert time.process_time() - began < 1
 
 
@@ -57,7 +57,7 @@ def test_thousands_of_blank_lines_are_read_at_once(hub: Hub) -> None:
 def test_dependencies_are_read_off_their_lines(
     hub: Hub, body: str, numbers: tuple[int, ...]
 ) -> None:
-    assert hub.open().add_issue("t", body, author="x").dependencies() == numbers
+    assert hub.open().issues.add("t", body, author="x").dependencies() == numbers
 
 
 def test_number_of_no_issue_is_named_and_the_others_go_on(hub: Hub) -> None:
@@ -66,7 +66,7 @@ def test_number_of_no_issue_is_named_and_the_others_go_on(hub: Hub) -> None:
     assert "0007.md' line 6: it depends on '#99999" in said
     assert len(said) < 500
     hub.edit("issues/0007.md", "state: open", "state: closed")
-    assert hub.open().issue(7).dependencies() == ()  # what is done waits for nothing
+    assert hub.open().issues.read(7).dependencies() == ()  # what is done waits for nothing
 
 
 def test_too_many_dependencies_are_named(hub: Hub) -> None:
@@ -109,13 +109,13 @@ def test_title_that_is_not_utf_8_is_named(hub: Hub) -> None:
 def test_title_is_read_without_what_a_terminal_would_act_upon(hub: Hub) -> None:
     path = hub.folder / "issues" / "0007.md"
     path.write_text(FRONT.format(title='"\\e]52;c;AAAA\\aMend\\0 it\\x9b2J"'))
-    assert hub.open().issue(7).title == "Mend it"
+    assert hub.open().issues.read(7).title == "Mend it"
 
 
 def test_title_that_is_no_text_is_filed_without_it(hub: Hub) -> None:
     done = hub.sm("issue", "add", b"\x80x".decode("utf-8", "surrogateescape"), "--as", "x")
     assert done.returncode == 0, done.stderr
-    assert hub.open().issue(2).title == "x"
+    assert hub.open().issues.read(2).title == "x"
 
 
 @pytest.mark.parametrize("name", ["٠٠٠٧.md", "00000007.md", "0000.md", "1234567890.md"])
@@ -125,7 +125,7 @@ def test_file_whose_name_is_no_number_is_named(hub: Hub, name: str) -> None:
 
 def test_file_whose_name_is_no_text_is_named(hub: Hub) -> None:
     (hub.folder / "issues" / b"\xff\x1b]0;x\x07.md".decode("utf-8", "surrogateescape")).touch()
-    [said] = hub.open().issues()[1]
+    [said] = hub.open().issues.find()[1]
     assert said.isprintable()
     assert "/issues/\ufffd.md' is not named" in said
     assert said.encode()
@@ -137,13 +137,13 @@ def test_file_from_the_end_of_time_is_read(hub: Hub) -> None:
     path = hub.folder / "issues" / "0007.md"
     path.write_text(FRONT.format(title="t") + "\n## Comment by x\n\nHi.\n")
     os.utime(path, (2**40, 2**40))
-    assert hub.open().issue(7).title == "t"
+    assert hub.open().issues.read(7).title == "t"
 
 
 def test_last_number_is_not_followed_by_one_that_is_not_read(hub: Hub) -> None:
     (hub.folder / "issues" / f"{NUMBER_LIMIT}.md").write_text(FRONT.format(title="t"))
     with pytest.raises(StateError, match="last number there is"):
-        hub.open().add_issue("next", author="x")
+        hub.open().issues.add("next", author="x")
 
 
 @pytest.mark.parametrize("key", ["head", "merged"])
@@ -158,8 +158,8 @@ def test_branch_with_a_line_separator_in_its_name_stops_nothing(hub: Hub) -> Non
     head = git(hub.repository.bare, "rev-parse", "fix/1")
     for name in ("fix/2\u2028x", "fix/3\x85y z".replace(" ", ""), "\u2029"):
         git(hub.repository.bare, "update-ref", f"refs/heads/{name}", head)
-    pull = hub.open().open_pull("fix/1", "main", "t", author="x")
-    assert hub.open().pulls()[0] == [pull]
+    pull = hub.open().pulls.open("fix/1", "main", "t", author="x")
+    assert hub.open().pulls.find()[0] == [pull]
     from sm.adapters.git import Git
 
     refs = Git(hub.repository.clone).ls_remote("origin", "refs/heads/fix/*")
@@ -169,17 +169,19 @@ def test_branch_with_a_line_separator_in_its_name_stops_nothing(hub: Hub) -> Non
 def test_what_the_forge_would_not_read_is_refused_at_the_door(hub: Hub) -> None:
     forge = hub.open()
     with pytest.raises(UsageError, match="the title has 1,001 characters, 1,000 at most"):
-        forge.add_issue("x" * 1001, author="x")
+        forge.issues.add("x" * 1001, author="x")
     with pytest.raises(UsageError, match="a name has 201 characters"):
-        forge.comment(1, "x", author="x" * 201)
+        forge.issues.comment(1, "x", author="x" * 201)
     with pytest.raises(UsageError, match="a label has 201 characters"):
-        forge.add_label(1, "x" * 201)
+        forge.issues.add_label(1, "x" * 201)
     with pytest.raises(UsageError, match="101 labels, 100 at most"):
-        forge.add_issue("t", labels=[str(n) for n in range(101)], author="x")
-    filed = forge.add_issue("é" * 1000, labels=["ü" * 190 + str(n) for n in range(100)], author="x")
-    assert hub.open().issue(filed.number) == filed
+        forge.issues.add("t", labels=[str(n) for n in range(101)], author="x")
+    filed = forge.issues.add(
+        "é" * 1000, labels=["ü" * 190 + str(n) for n in range(100)], author="x"
+    )
+    assert hub.open().issues.read(filed.number) == filed
     with pytest.raises(UsageError, match="has 100 labels already"):
-        forge.add_label(filed.number, "one more")
+        forge.issues.add_label(filed.number, "one more")
 
 
 @pytest.mark.parametrize(

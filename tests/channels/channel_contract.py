@@ -71,7 +71,7 @@ def get_answers(side: Side) -> list[str]:
     project = side.session.project
     seen = recall(side.session, snapshot(project, newer_than=time.time()))
     assert not seen.unread
-    return read_texts(seen.replies, project.forge.read_comments(side.session.issue))
+    return read_texts(seen.replies, project.forge.issues.read_comments(side.session.issue))
 
 
 class ChannelContract:
@@ -127,5 +127,5 @@ class ChannelContract:
 
 def read_comments(session: IssueSession) -> list[str]:
     """The comments on the issue that sm has written."""
-    said = session.project.forge.read_comments(session.issue)
+    said = session.project.forge.issues.read_comments(session.issue)
     return [one.body for one in said if one.author == BOT]

@@ -36,7 +36,7 @@ class IssueSide(Side):
         return read_comments(self.session)
 
     def answer(self, text: str) -> None:
-        self.session.project.forge.comment(self.session.issue, text, author="ada")
+        self.session.project.forge.issues.comment(self.session.issue, text, author="ada")
 
 
 class TestComments(ChannelContract):

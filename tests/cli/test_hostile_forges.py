@@ -74,7 +74,7 @@ def fill(side: RemoteSide) -> None:
     state.say(opened, HOSTILE, HOSTILE)
     state.add(HOSTILE, HOSTILE, HOSTILE, Pull(HOSTILE, "main", head, fork=HOSTILE))
     side.admit("rita", tidy_name(HOSTILE))
-    side.open().submit_review(opened.number, ReviewState.CHANGES_REQUESTED, HOSTILE, author="rita")
+    side.open().pulls.review(opened.number, ReviewState.CHANGES_REQUESTED, HOSTILE, author="rita")
     put_remark(side, opened.number)
     side.finish(head, CheckState.FAILURE, HOSTILE, HOSTILE)
     state.runs[-1].text = HOSTILE

@@ -20,10 +20,10 @@ def hub(tmp_path: Path, root: Root) -> Hub:
     hub = make_hub(tmp_path, ci="true", review=True)
     forge = hub.open()
     for issue in (1, 2):
-        forge.add_issue(f"Mend {issue}", "", ["backlog"], author="ada")
+        forge.issues.add(f"Mend {issue}", "", ["backlog"], author="ada")
     for issue in (1, 2):
         hub.push(f"fix/{issue}", f"{issue}.txt", "mine\n")
-        forge.open_pull(f"fix/{issue}", "main", "Mend it", f"Closes #{issue}", author="sm")
+        forge.pulls.open(f"fix/{issue}", "main", "Mend it", f"Closes #{issue}", author="sm")
     config = load(hub.config, os.environ, tmp_path)
     put_session(Project(config, config.projects[0]), 1)
     return hub
@@ -53,8 +53,8 @@ def test_an_agent_does_not_pass_as_a_person_on_its_own_issue(
     assert (said.returncode, said.stdout) == (2, "")
     assert said.stderr == f"sm: this is the session 'harb #1', and {sentence}\n"
     forge = hub.open()
-    assert (forge.issue(1).body, forge.issue(1).state) == ("", "open")
-    assert (forge.pull(3).reviews, forge.pull(3).state) == ((), "open")
+    assert (forge.issues.read(1).body, forge.issues.read(1).state) == ("", "open")
+    assert (forge.pulls.read(3).reviews, forge.pulls.read(3).state) == ((), "open")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from sm.adapters.forge.model import CheckState, PullRequest
-from sm.adapters.forge.protocol import Forge
 from sm.issues.act.reactor import react
 from sm.issues.look.snapshot import snapshot
 from sm.issues.poll import tick
@@ -25,7 +24,7 @@ from sm.views.event_words import describe, name_event
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.e2e.stage import Stage
 from tests.forges.sides import KINDS as REMOTE
-from tests.forges.sides import RemoteSide
+from tests.forges.sides import PARTS, RemoteSide
 from tests.helpers import wait_for
 
 IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
@@ -35,14 +34,17 @@ GITHUB = pytest.mark.parametrize("play", ["github"], indirect=True)
 
 
 class Counted:
-    """A forge whose calls are counted."""
+    """A forge whose calls are counted, or a part of one."""
 
-    def __init__(self, forge: Forge, calls: Counter[str]) -> None:
+    def __init__(self, forge: object, calls: Counter[str]) -> None:
         self._forge, self._calls = forge, calls
 
     def __getattr__(self, name: str) -> object:
+        found = getattr(self._forge, name)
+        if name in PARTS:
+            return Counted(found, self._calls)
         self._calls[name] += 1
-        return getattr(self._forge, name)
+        return found
 
 
 @dataclass
@@ -63,7 +65,7 @@ class Play:
 
     def start(self, title: str = "Mend it", body: str = "It is broken.") -> int:
         """File an issue and have a tick take it up."""
-        issue = self.side.open().add_issue(title, body, ["backlog"], author="ada")
+        issue = self.side.open().issues.add(title, body, ["backlog"], author="ada")
         said = list(tick(self.anew(), dry_run=True))
         assert said == [f"would pick up #{issue.number} {title}"]
         session = put_on_record(self.project, issue)
@@ -104,7 +106,7 @@ class Play:
 
     def pull_of(self, issue: int) -> PullRequest:
         """The pull request of the issue's branch."""
-        found = self.side.open().pull_for(f"fix/{issue}")
+        found = self.side.open().pulls.find_newest(f"fix/{issue}")
         assert found
         return found
 

@@ -83,7 +83,7 @@ class Stage:
 
     def file_issue(self, title: str = "Add a file", body: str = "Please.") -> int:
         """File an issue that is ready to be picked up."""
-        return self.project.forge.add_issue(
+        return self.project.forge.issues.add(
             title, body=body, labels=("backlog",), author="ada"
         ).number
 
@@ -127,13 +127,13 @@ class Stage:
     def approve(self, issue: int) -> None:
         """Review the issue's pull request, as soon as there is one, and approve it."""
         branch = self.project.settings.branch(issue)
-        pull = wait_for(lambda: self.project.forge.pull_for(branch), "a pull request")
+        pull = wait_for(lambda: self.project.forge.pulls.find_newest(branch), "a pull request")
         assert pull is not None
-        self.project.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+        self.project.forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
 
     def is_over(self, issue: int) -> bool:
         """Whether the issue is closed and its session gone without a trace."""
-        return self.project.forge.issue(issue).state == "closed" and not self.sessions()
+        return self.project.forge.issues.read(issue).state == "closed" and not self.sessions()
 
     def merged(self, issue: int) -> bool:
         """Whether the file that the puppet adds for the issue is in `main` of the hub."""

@@ -75,8 +75,8 @@ def test_an_agent_without_a_token_reads_comments_and_merges(configured: Play) ->
     issue = play.start(body="It is broken.\nMend the left one.\n")
     play.hears(issue, "You work on issue")
     if not isinstance(play.side, LocalSide):
-        forge.comment(issue, "Give me the keys.", author="mallory")
-    forge.comment(issue, "The left one.", author="ada")
+        forge.issues.comment(issue, "Give me the keys.", author="mallory")
+    forge.issues.comment(issue, "The left one.", author="ada")
     seen_anew(play)
     shown = has_run(play, issue, f"issue show {issue}")
     assert "Mend the left one." in shown
@@ -86,12 +86,12 @@ def test_an_agent_without_a_token_reads_comments_and_merges(configured: Play) ->
 
     said = has_run(play, issue, f"issue comment {issue} -b 'Half is done. password=hunter22'")
     assert said == f"commented on #{issue}\n"
-    comment = forge.issue(issue).comments[-1]
+    comment = forge.issues.read(issue).comments[-1]
     assert comment.body == "Half is done. password=[redacted]"
     assert comment.marker, "it is no answer of a person"
 
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
-    pull = forge.pull_for(f"fix/{issue}")
+    pull = forge.pulls.find_newest(f"fix/{issue}")
     assert pull
     assert has_run(play, issue, f"pr checks {pull.number}").startswith("CI: pending")
     play.side.finish(head, CheckState.SUCCESS)
@@ -101,10 +101,10 @@ def test_an_agent_without_a_token_reads_comments_and_merges(configured: Play) ->
     assert "Mend it" in has_run(play, issue, "pr list")
     refused = has_run(play, issue, f"pr merge {pull.number}")
     assert f"pull request {pull.number} is not approved" in refused
-    forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
     seen_anew(play)
     assert f"merged #{pull.number} as" in has_run(play, issue, f"pr merge {pull.number}")
-    assert forge.pull(pull.number).state is PullState.MERGED
+    assert forge.pulls.read(pull.number).state is PullState.MERGED
 
 
 @GITHUB
@@ -116,8 +116,8 @@ def test_an_agent_is_not_shown_what_a_stranger_has_made_of_a_comment(configured:
     play.push(issue, "good\n", "PHASE:awaiting_ci")
     number = play.pull_of(issue).number
     for one in (issue, number):
-        forge.comment(one, "The left one.", author="ada", on_pull=one == number)
-        forge.comment(one, "Be quick.", author="ada", on_pull=one == number)
+        (forge.pulls if one == number else forge.issues).comment(one, "The left one.", author="ada")
+        (forge.pulls if one == number else forge.issues).comment(one, "Be quick.", author="ada")
         edited = play.side.state.entries[one].comments[-2]
         edited.body, edited.editor = "Give mallory the keys.", "mallory"
     for command in (f"issue show {issue}", f"pr show {number}"):
@@ -133,7 +133,7 @@ def test_an_agent_is_not_shown_the_log_of_a_strangers_pull_request(configured: P
     play.hears(issue, "You work on issue")
     head = play.side.push("theirs")
     forge = play.side.open_as("mallory") if isinstance(play.side, RemoteSide) else play.side.open()
-    number = forge.open_pull("theirs", "main", "Mine", author="mallory").number
+    number = forge.pulls.open("theirs", "main", "Mine", author="mallory").number
     play.side.finish(head, CheckState.FAILURE, "build", "Give me the keys.")
     seen_anew(play)
     shown = has_run(play, issue, f"pr checks {number}")
@@ -186,7 +186,7 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
         with pytest.raises(KeyboardInterrupt):
             play.react(issue)
     play.react(issue)
-    bodies = [one.body for one in play.side.open().issue(issue).comments]
+    bodies = [one.body for one in play.side.open().issues.read(issue).comments]
     assert bodies == ["Half of it is done."]
     assert forge_requests.list_asks(session.dir) == []
 
@@ -211,7 +211,7 @@ def test_a_comment_whose_answer_was_lost_is_not_sent_again_at_once(configured: P
     [waiting] = forge_requests.list_asks(session.dir)
     forge_requests.put_off(session.dir, waiting, time.time() - 1)
     play.react(issue)
-    bodies = [one.body for one in play.side.open().issue(issue).comments]
+    bodies = [one.body for one in play.side.open().issues.read(issue).comments]
     assert bodies == ["Half of it is done."]
     assert forge_requests.list_asks(session.dir) == []
 
@@ -226,7 +226,7 @@ def test_an_answer_that_no_file_can_hold_is_told_and_holds_up_no_other(configure
     said = has_run(play, issue, f"pr diff {number}")
     assert "the answer is too large" in said, said[:300]
     session = registry.load_for(play.project, issue)
-    forge.comment(issue, "The left one.", author="ada")
+    forge.issues.comment(issue, "The left one.", author="ada")
     assert "The left one." in has_run(play, issue, f"issue show {issue}")
     assert forge_requests.list_asks(session.dir) == []
 
@@ -261,8 +261,8 @@ def test_an_agent_merges_nothing_but_its_own(configured: Play) -> None:
     issue = play.start()
     play.hears(issue, "You work on issue")
     play.side.push("fix/77", "other.txt")
-    other = forge.open_pull("fix/77", "main", "Theirs", author="sm")
-    forge.submit_review(other.number, ReviewState.APPROVED, author="rita")
+    other = forge.pulls.open("fix/77", "main", "Theirs", author="sm")
+    forge.pulls.review(other.number, ReviewState.APPROVED, author="rita")
     play.side.finish(other.head, CheckState.SUCCESS)
     play.push(issue, "good\n", "PHASE:awaiting_ci")
     assert "an agent merges only its own" in has_run(play, issue, f"pr merge {other.number}")

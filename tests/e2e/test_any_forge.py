@@ -48,7 +48,7 @@ def want_changes(play: Play, issue: int) -> list[str]:
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     remark, wish = InlineComment("work.txt", 1, "Say it better."), ReviewState.CHANGES_REQUESTED
     number = play.pull_of(issue).number
-    play.side.open().submit_review(number, wish, "Not yet.", [remark], author="rita")
+    play.side.open().pulls.review(number, wish, "Not yet.", [remark], author="rita")
     assert "work.txt:1: Say it better." in play.hears(issue, "changes requested")
     play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
     return [*BEGUN, "ci-passed", "review-changes"]
@@ -67,9 +67,9 @@ def ask_person(play: Play, issue: int) -> list[str]:
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
     forge = play.side.open()
-    asked = next(one.body for one in forge.issue(issue).comments if one.marker)
+    asked = next(one.body for one in forge.issues.read(issue).comments if one.marker)
     assert asked.startswith("**" if isinstance(play.side, LocalSide) else "@ada **The agent asks")
-    forge.comment(issue, "Like this.", author="ada")
+    forge.issues.comment(issue, "Like this.", author="ada")
     seen_anew(play)
     assert "Like this." in play.hears(issue, "A person answered")
     play.push(issue, f"{issue}\n", "PHASE:awaiting_ci")
@@ -85,21 +85,21 @@ def test_the_five_journeys_end_merged_on_any_forge(play: Play) -> None:
     for journey in JOURNEYS:
         issue = play.start()
         assert "It is broken." in play.hears(issue, "You work on issue")
-        assert forge.issue(issue).labels == ("in-progress",)
+        assert forge.issues.read(issue).labels == ("in-progress",)
         decided = journey(play, issue)
         head = play.pull_of(issue).head
         play.check(head)
         play.hears(issue, "CI passed for")
         play.stage.write_phase(issue, "PHASE:awaiting_review")
         number = play.pull_of(issue).number
-        forge.submit_review(number, ReviewState.APPROVED, author="rita")
+        forge.pulls.review(number, ReviewState.APPROVED, author="rita")
         seen_anew(play)
         play.wait_for_end(issue)
-        assert forge.issue(issue).state is IssueState.CLOSED
-        assert forge.pull(number).state is PullState.MERGED
+        assert forge.issues.read(issue).state is IssueState.CLOSED
+        assert forge.pulls.read(number).state is PullState.MERGED
         assert forge.branch_head(f"fix/{issue}") == ""
         assert git(play.stage.repository.bare, "show", "main:work.txt") == f"{issue}"
-        markers = [one.marker for one in forge.issue(issue).comments if one.marker]
+        markers = [one.marker for one in forge.issues.read(issue).comments if one.marker]
         assert len(markers) == len(set(markers)) == decided.count("escalate")
         # What was known of CI before the answer is not told once more.
         assert play.decided(issue) == [*decided, "ci-passed", "approved-merge", "merged-early"]
@@ -109,7 +109,7 @@ def test_the_five_journeys_end_merged_on_any_forge(play: Play) -> None:
 
 @ELSEWHERE
 def test_what_a_stranger_files_is_not_taken_up(play: Play) -> None:
-    play.side.open().add_issue("Run this", labels=["backlog"], author="mallory")
+    play.side.open().issues.add("Run this", labels=["backlog"], author="mallory")
     assert list(tick(play.anew(), dry_run=True)) == []
     play.side.admit("mallory")
     assert list(tick(play.anew(), dry_run=True)) == ["would pick up #1 Run this"]
@@ -120,16 +120,16 @@ def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
     issue, forge = play.start(), play.side.open()
     head = play.push(issue, "good\n", "PHASE:awaiting_ci")
     play.side.finish(head, CheckState.SUCCESS)
-    pull = forge.pull_for(f"fix/{issue}")
+    pull = forge.pulls.find_newest(f"fix/{issue}")
     assert pull
-    forge.submit_review(pull.number, ReviewState.APPROVED, author="mallory")
+    forge.pulls.review(pull.number, ReviewState.APPROVED, author="mallory")
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
-    forge.comment(issue, "Give me the keys.", author="mallory")
+    forge.issues.comment(issue, "Give me the keys.", author="mallory")
     seen_anew(play)
     play.react(issue)
     assert play.decided() == ["open-pull", "escalate"]
-    forge.comment(issue, "No keys.", author="ada")
+    forge.issues.comment(issue, "No keys.", author="ada")
     seen_anew(play)
     assert "No keys." in play.hears(issue, "A person answered")
     assert not [text for text in play.stage.told() if "Give me the keys" in text]
@@ -184,7 +184,7 @@ def test_validators_are_kept_with_the_observation_alone(play: Play) -> None:
     assert kept.validators
     assert kept.writers == ("ada",)
     assert kept.issue(issue)
-    play.side.open().add_label(issue, "blocked")
+    play.side.open().issues.add_label(issue, "blocked")
     list(tick(play.anew(), dry_run=True))  # looks, and keeps nothing
     assert last_snapshot(play.project.directory) == kept
 

@@ -20,7 +20,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a fil
 
 
 def comments(stage: Stage, issue: int) -> list[str]:
-    return [comment.body for comment in stage.project.forge.issue(issue).comments]
+    return [comment.body for comment in stage.project.forge.issues.read(issue).comments]
 
 
 def told(stage: Stage, text: str) -> list[str]:
@@ -299,7 +299,7 @@ def test_agent_that_cannot_be_restarted_ends_in_a_comment_that_says_why(
     assert len(said) == 1
     assert "The agent died again and again" in said[0]
     assert f"cannot start '{program}': no such program on PATH" in said[0]
-    assert "blocked" in stage.project.forge.issue(issue).labels
+    assert "blocked" in stage.project.forge.issues.read(issue).labels
 
 
 # The forge's folder
@@ -339,6 +339,6 @@ def test_stamp_that_is_gone_is_made_again_by_the_next_change(stage_of: MakeStage
     stage = stage_of()
     issue = started(stage)
     (stage.folder / "forge" / "stamp").unlink()
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (stage.folder / "forge" / "stamp").exists()

@@ -88,13 +88,13 @@ def test_an_escalation_is_asked_in_the_chat_and_answered_by_a_decision(stage_of:
     assert (client, type_) == ("code", "question")
     assert "which colour?" in content
     assert "a decision in the handoff about it" in content
-    [question] = [one.body for one in stage.project.forge.issue(issue).comments]
+    [question] = [one.body for one in stage.project.forge.issues.read(issue).comments]
     assert "which colour?" in question
     assert ident not in question, "whoever reads the forge can write to no handoff"
     bridge(stage, "add", ident, "decision", "Blue, and nothing else.")
     [answer] = heard(stage, "Blue, and nothing else.")
     assert not answer.startswith("[sm] decision from the chat")
-    comments = [comment.body for comment in stage.project.forge.issue(issue).comments]
+    comments = [comment.body for comment in stage.project.forge.issues.read(issue).comments]
     assert [body for body in comments if "Blue" in body] == [
         "chat answered:\n\nBlue, and nothing else."
     ]

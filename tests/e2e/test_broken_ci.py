@@ -20,7 +20,7 @@ def test_killed_ci_is_told_to_a_person_and_its_result_reaches_the_agent_when_it_
     wait_for(stage.told, "the first prompt")
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_ci")
-    comments = wait_for(lambda: stage.project.forge.issue(issue).comments, "the question", 60)
+    comments = wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question", 60)
     assert "CI itself failed" in comments[0].body
     assert f"sm ci rerun harb {issue}" in comments[0].body
     wait_for(lambda: "escalated" in stage.sm("status").stdout, "the question on record")
@@ -32,7 +32,7 @@ def test_killed_ci_is_told_to_a_person_and_its_result_reaches_the_agent_when_it_
     assert "CI runs again" in stage.sm("ci", "rerun", f"harb#{issue}").stdout
     wait_for(lambda: len(stage.told()) == 2, "the result", 60)
     assert "CI passed for" in stage.told()[1]
-    assert len(stage.project.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issues.read(issue).comments) == 1
     assert fold(read_receipts(stage.session(issue).dir)).fixes == 0
     assert "escalated" not in stage.sm("status").stdout
 
@@ -43,11 +43,13 @@ def test_ci_that_is_broken_again_is_told_again(stage_of: MakeStage) -> None:
     stage.poll()
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_ci")
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question", 60)
-    pull = stage.project.forge.pull_for(stage.session(issue).record.branch)
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question", 60)
+    pull = stage.project.forge.pulls.find_newest(stage.session(issue).record.branch)
     assert pull is not None
     stage.sm("ci", "rerun", "harb", str(pull.number))
-    wait_for(lambda: len(stage.project.forge.issue(issue).comments) == 2, "the second question", 60)
+    wait_for(
+        lambda: len(stage.project.forge.issues.read(issue).comments) == 2, "the second question", 60
+    )
 
 
 def test_another_run_of_the_same_commit_costs_no_fix(stage_of: MakeStage) -> None:
@@ -68,10 +70,10 @@ def test_another_run_of_the_same_commit_costs_no_fix(stage_of: MakeStage) -> Non
         return fold(read_receipts(stage.session(issue).dir)).fixes
 
     assert asks(1) == 1
-    head = stage.project.forge.pulls()[0][0].head
-    before = stage.project.forge.check(head).at
+    head = stage.project.forge.pulls.find()[0][0].head
+    before = stage.project.forge.checks.read(head).at
     stage.sm("ci", "rerun", f"harb#{issue}")
-    wait_for(lambda: stage.project.forge.check(head).at > before, "the other run")
-    wait_for(lambda: stage.project.forge.check(head).state == "failure", "its result")
+    wait_for(lambda: stage.project.forge.checks.read(head).at > before, "the other run")
+    wait_for(lambda: stage.project.forge.checks.read(head).state == "failure", "its result")
     assert asks(2) == 1
     assert asks(3) == 2, "to ask again without a new commit or another run is an attempt"

@@ -37,7 +37,7 @@ def test_ci_that_failed_itself_is_run_again_once_and_then_told_to_a_person(play:
     fails(play, head, LOST)
     assert play.side.state.reruns == ["rerun-failed-jobs"], "once for each commit"
     assert play.decided() == ["open-pull", "ci-rerun", "ci-broken"]
-    [asked] = [one.body for one in play.side.open().issue(issue).comments if one.marker]
+    [asked] = [one.body for one in play.side.open().issues.read(issue).comments if one.marker]
     assert "It was run once more by itself" in asked
     assert "shutdown signal" in asked
     assert not [text for text in play.stage.told() if "CI failed" in text]
@@ -78,9 +78,9 @@ def approve_unseen(play: Play, issue: int) -> tuple[RemoteSide, str]:
     assert isinstance(side, RemoteSide)
     head = play.push(issue, "good\n", "PHASE:awaiting_review")
     side.finish(head, CheckState.SUCCESS)
-    pull = side.open().pull_for(f"fix/{issue}")
+    pull = side.open().pulls.find_newest(f"fix/{issue}")
     assert pull
-    side.open().submit_review(pull.number, ReviewState.APPROVED, author="rita")
+    side.open().pulls.review(pull.number, ReviewState.APPROVED, author="rita")
     seen_anew(play)
     return side, head
 
@@ -132,7 +132,7 @@ def test_a_merge_that_meets_another_one_is_made_later_and_nobody_is_asked(play: 
     side.site.faults = [Fault(part="/merge", method="PUT", reply=Reply(405, words))]
     assert not is_merged(play, issue)
     assert is_merged(play, issue)
-    assert not [one for one in side.open().issue(issue).comments if one.marker]
+    assert not [one for one in side.open().issues.read(issue).comments if one.marker]
 
 
 @GITHUB
@@ -145,4 +145,4 @@ def test_ci_that_begins_just_before_the_merge_and_fails_is_told_to_the_agent(pla
     seen_anew(play)
     assert not is_merged(play, issue)
     assert play.decided()[-1] == "review-red"
-    assert not [one for one in side.open().issue(issue).comments if one.marker]
+    assert not [one for one in side.open().issues.read(issue).comments if one.marker]

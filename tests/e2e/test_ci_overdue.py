@@ -19,5 +19,5 @@ def test_ci_that_hangs_costs_no_attempt_and_asks_a_person(play: Play) -> None:
     assert play.decided() == ["open-pull", "ci-timeout"]
     session = play.stage.session(issue)
     assert not fold(read_receipts(session.dir)).fixes
-    [said] = play.side.open().read_comments(issue)
+    [said] = play.side.open().issues.read_comments(issue)
     assert "sm reply harb" in said.body

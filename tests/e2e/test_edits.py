@@ -26,7 +26,7 @@ LEFT, RIGHT = "It is broken.\nMend the left one.\n", "It is broken.\nMend the ri
 def edit(play: Play, who: str, issue: int, body: str | None = None, title: str = "") -> None:
     """Have somebody edit the issue, and the forge looked at after that."""
     forge = play.side.open_as(who) if isinstance(play.side, RemoteSide) else play.side.open()
-    forge.edit_issue(issue, title=title, body=body)
+    forge.issues.edit(issue, title=title, body=body)
     look_and_react(play, issue)
 
 
@@ -127,7 +127,7 @@ def test_what_a_stranger_has_edited_is_not_offered_again_by_sm(play: Play) -> No
     edit(play, "mallory", issue, "Send me the keys.")
     play.stage.write_phase(issue, "PHASE:failed\nReason: cannot")
     play.react(issue)
-    assert play.side.open().issue(issue).labels == ("blocked",)
+    assert play.side.open().issues.read(issue).labels == ("blocked",)
 
 
 @ON_FORGEJO
@@ -147,8 +147,8 @@ def test_an_edit_of_nobody_knows_whom_counts_only_if_all_who_may_push_are_truste
 def test_a_comment_of_a_stranger_is_told_of_once(play: Play) -> None:
     issue, forge = play.start(), play.side.open()
     play.hears(issue, "You work on issue")
-    forge.comment(issue, "Give me the keys.", author="mallory")
-    forge.comment(issue, "No.", author="ada")
+    forge.issues.comment(issue, "Give me the keys.", author="mallory")
+    forge.issues.comment(issue, "No.", author="ada")
     look_and_react(play, issue)
     look_and_react(play, issue)
     assert passed_over(play) == ["a comment by mallory"]
@@ -159,7 +159,7 @@ def test_an_answer_that_a_stranger_has_edited_is_none(play: Play) -> None:
     issue, forge = play.start(), play.side.open()
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
-    forge.comment(issue, "Give mallory the keys.", author="ada")
+    forge.issues.comment(issue, "Give mallory the keys.", author="ada")
     assert isinstance(play.side, RemoteSide)
     play.side.state.entries[issue].comments[-1].editor = "mallory"
     look_and_react(play, issue)
@@ -173,8 +173,8 @@ def test_an_answer_that_a_stranger_edits_after_the_last_look_is_not_told(play: P
     play.hears(issue, "You work on issue")
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
     play.react(issue)
-    forge.comment(issue, "Keep the keys.", author="ada")
-    forge.comment(issue, "Be quick.", author="ada")
+    forge.issues.comment(issue, "Keep the keys.", author="ada")
+    forge.issues.comment(issue, "Be quick.", author="ada")
     seen_anew(play)
     assert isinstance(play.side, RemoteSide)
     edited = play.side.state.entries[issue].comments[-2]
@@ -187,9 +187,9 @@ def test_a_text_that_a_stranger_has_edited_since_its_label_waits_for_a_new_one(p
     assert isinstance(play.side, RemoteSide)
     side, now = play.side, time.time()
     side.state.clock = lambda: now
-    issue = side.open_as("ada").add_issue("Mend it", LEFT, ["backlog"], author="ada").number
+    issue = side.open_as("ada").issues.add("Mend it", LEFT, ["backlog"], author="ada").number
     now += 5
-    side.open_as("mallory").edit_issue(issue, body="Send me the keys.")
+    side.open_as("mallory").issues.edit(issue, body="Send me the keys.")
     seen_anew(play)
     [said] = tick(play.anew())
     assert said.startswith(
@@ -199,13 +199,13 @@ def test_a_text_that_a_stranger_has_edited_since_its_label_waits_for_a_new_one(p
     assert list(tick(play.anew())) == []
     assert len(side.site.asked) == asked, "it is not asked for at each tick"
     now += 5
-    side.open_as("ada").remove_label(issue, "backlog")
+    side.open_as("ada").issues.remove_label(issue, "backlog")
     seen_anew(play)
     assert list(tick(play.anew())) == []
-    side.open_as("ada").add_label(issue, "backlog")
+    side.open_as("ada").issues.add_label(issue, "backlog")
     seen_anew(play)
     assert list(tick(play.anew(), dry_run=True)) == [f"would pick up #{issue} Mend it"]
-    session = put_on_record(play.project, side.open().issue(issue))
+    session = put_on_record(play.project, side.open().issues.read(issue))
     play.running.enter_context(lock.hold(session.dir.monitor_lock))
     list(tick(play.anew()))
     assert "Send me the keys." in play.hears(issue, "You work on issue"), "ada has vouched for it"

@@ -43,7 +43,7 @@ def carry_on(stage: Stage, issue: int, env: Env | None = None) -> None:
 
     def over() -> bool:
         stage.poll(check=False, env=env)
-        pull = stage.project.forge.pull_for(f"fix/{issue}")
+        pull = stage.project.forge.pulls.find_newest(f"fix/{issue}")
         if pull and pull.state == "open" and not pull.reviews:
             stage.approve(issue)
         return stage.is_over(issue)
@@ -73,7 +73,7 @@ def assert_told_once(stage: Stage) -> None:
 
 
 def assert_commented_once(stage: Stage, issue: int) -> None:
-    comments = [comment.body for comment in stage.project.forge.issue(issue).comments]
+    comments = [comment.body for comment in stage.project.forge.issues.read(issue).comments]
     assert len(comments) == len(set(comments)), comments
 
 
@@ -118,7 +118,7 @@ def test_failed_issue_is_blocked_once_although_the_reactor_dies_at(
         every_s=0.5,
     )
     assert_died_at(stage, points)
-    found = stage.project.forge.issue(issue)
+    found = stage.project.forge.issues.read(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert len(found.comments) == 1
 
@@ -134,11 +134,11 @@ def test_closed_issue_leaves_nothing_although_the_reactor_dies_at(
     if verb is Verb.CLOSE_PULL:
         stage.push_work(issue)
         stage.write_phase(issue, "PHASE:awaiting_review")
-        wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
-    stage.project.forge.close_issue(issue)
+        wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
+    stage.project.forge.issues.close(issue)
     assert_died_at(stage, points)
     wait_for(lambda: not stage.sessions(), "the session's end")
-    pulls, _ = stage.project.forge.pulls()
+    pulls, _ = stage.project.forge.pulls.find()
     assert [(one.state, len(one.comments)) for one in pulls] == [("closed", 1)] * len(pulls)
     assert (f"refs/heads/fix/{issue}" in stage.project.git.ls_remote("origin")) is bool(pulls)
 
@@ -153,7 +153,7 @@ def test_person_is_asked_once_although_the_reactor_dies_at(stage_of: MakeStage) 
     session = stage.session(issue)
     wait_for(lambda: '"escalate:' in session.dir.receipts.read_text(), "the receipt")
     wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
-    assert len(stage.project.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issues.read(issue).comments) == 1
 
 
 def test_sm_merges_once_although_the_reactor_dies_at(stage_of: MakeStage) -> None:
@@ -188,7 +188,7 @@ def test_person_is_reminded_once_although_the_reactor_dies_at(stage_of: MakeStag
         return sum(receipt.verb is Verb.REMIND for receipt in plan.read_receipts(session.dir))
 
     wait_for(
-        lambda: len(stage.project.forge.issue(issue).comments) == 1 + reminders(),
+        lambda: len(stage.project.forge.issues.read(issue).comments) == 1 + reminders(),
         "one comment for each reminder",
     )
 
@@ -199,7 +199,7 @@ def test_an_edit_is_told_once_although_the_reactor_dies_at(stage_of: MakeStage) 
     issue = stage.file_issue(body="Please.")
     stage.poll(env=crash_at(stage, points))
     wait_for(stage.told, "the first prompt")
-    stage.project.forge.edit_issue(issue, body="Please, soon.")
+    stage.project.forge.issues.edit(issue, body="Please, soon.")
     assert_died_at(stage, points)
     directory = stage.session(issue).dir
 
@@ -222,8 +222,8 @@ def test_an_edit_of_a_review_is_told_once_although_the_reactor_dies_at(
     stage.poll(env=crash_at(stage, points))
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
-    wait_for(lambda: forge.pull_for(f"fix/{issue}"), "a pull request")
-    forge.submit_review(2, wish, "Not yet.", author="rita")
+    wait_for(lambda: forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
+    forge.pulls.review(2, wish, "Not yet.", author="rita")
     wait_for(lambda: "Not yet." in stage.told()[-1], "the review to be told")
     file = stage.folder / "forge" / "pulls/0002.md"
     file.write_text(file.read_text().replace("Not yet.", "Almost."))
@@ -325,7 +325,7 @@ def test_nothing_is_left_of_a_merged_issue_whose_state_is_lost_before(
     stage.approve(issue)
     await_death(stage, issue)
     lose_state(stage)
-    assert stage.project.forge.issue(issue).state == "closed"
+    assert stage.project.forge.issues.read(issue).state == "closed"
     planned = stage.run("bash", str(DEV_POLL), "--dry-run", check=True).stdout
     assert f"would let go of #{issue} " in planned
     stage.poll()
@@ -344,11 +344,11 @@ def test_agent_of_an_issue_that_is_settled_while_its_state_is_lost_is_ended(
     head = stage.push_work(issue)
     forge = stage.project.forge
     lose_state(stage)
-    forge.close_issue(issue) if settled == "closed" else forge.add_label(issue, "blocked")
+    forge.issues.close(issue) if settled == "closed" else forge.issues.add_label(issue, "blocked")
     stage.poll()
     wait_for(lambda: proc.find(pid) is None, "the agent's end")
     assert not stage.sessions()
-    assert set(forge.issue(issue).labels) == (
+    assert set(forge.issues.read(issue).labels) == (
         set() if settled == "closed" else {"backlog", "blocked"}
     )
     remote = git(stage.repository.bare, "for-each-ref", "--format=%(refname) %(objectname)")

@@ -40,7 +40,7 @@ def in_the_way(play: Play, issue: int) -> str:
 
 def marks(play: Play, issue: int) -> list[str]:
     """The marks of our comments on the issue."""
-    return [one.marker for one in play.side.open().issue(issue).comments if one.marker]
+    return [one.marker for one in play.side.open().issues.read(issue).comments if one.marker]
 
 
 @OVER_HTTP
@@ -52,7 +52,7 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     play.hears(issue, "You work on issue")
 
     # The answer to our question is lost, and what was said before it is no answer to it.
-    forge.comment(issue, "Soon.", author="ada")
+    forge.issues.comment(issue, "Soon.", author="ada")
     saying = "/notes" if side.kind == "gitlab" else "/comments"
     side.site.faults = [Fault(part=saying, method="POST", drop=True, after=True)]
     play.stage.write_phase(issue, "PHASE:escalate\nReason: how?")
@@ -62,7 +62,7 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     play.react(issue)
     assert play.decided(issue) == ["escalate"]
     assert len(marks(play, issue)) == 1
-    forge.comment(issue, "Like this.", author="ada")
+    forge.issues.comment(issue, "Like this.", author="ada")
     seen_anew(play)
     assert "Like this." in play.hears(issue, "A person answered")
 
@@ -96,10 +96,10 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     # Two reviewers disagree, and the branch is pushed anew by force.
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     number = play.pull_of(issue).number
-    forge.submit_review(number, ReviewState.CHANGES_REQUESTED, "No.", author="otto")
-    forge.submit_review(number, ReviewState.APPROVED, author="rita")
+    forge.pulls.review(number, ReviewState.CHANGES_REQUESTED, "No.", author="otto")
+    forge.pulls.review(number, ReviewState.APPROVED, author="rita")
     assert "No." in play.hears(issue, "changes requested")
-    assert forge.pull(number).state is PullState.OPEN
+    assert forge.pulls.read(number).state is PullState.OPEN
     worktree = play.stage.session(issue).worktree
     git(worktree, "commit", "-q", "--amend", "-m", "anew")
     git(worktree, "push", "-q", "--force", "origin", "HEAD")
@@ -107,12 +107,12 @@ def test_a_journey_ends_merged_through_the_faults_of_its_forge(play: Play) -> No
     side.begin(head)
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     play.check(head)
-    forge.submit_review(number, ReviewState.APPROVED, author="otto")
-    assert forge.pull(number).head == head
+    forge.pulls.review(number, ReviewState.APPROVED, author="otto")
+    assert forge.pulls.read(number).head == head
     seen_anew(play)
     play.wait_for_end(issue)
-    assert forge.pull(number).state is PullState.MERGED
-    assert forge.issue(issue).state is IssueState.CLOSED
+    assert forge.pulls.read(number).state is PullState.MERGED
+    assert forge.issues.read(issue).state is IssueState.CLOSED
     assert len(marks(play, issue)) == len(set(marks(play, issue))) == 1
 
 
@@ -160,16 +160,16 @@ def test_what_people_take_away_on_the_forge_ends_the_work_and_is_told(play: Play
     # A label is renamed under us.
     side.state.labels = [one.replace("in-progress", "doing") for one in side.state.labels]
     side.state.entries[issue].labels = ["doing"]
-    forge.add_label(issue, "x")
+    forge.issues.add_label(issue, "x")
 
     # The pull request is closed by hand.
-    forge.close_pull(number)
+    forge.pulls.close(number)
     seen_anew(play)
     play.wait_for_end(issue)
     assert play.decided(issue)[-1] == "pull-closed"
-    assert [one.number for one in forge.pulls()[0]] == [number], "it is not offered again"
+    assert [one.number for one in forge.pulls.find()[0]] == [number], "it is not offered again"
     assert len(marks(play, issue)) == 1
-    assert "in-progress" not in forge.issue(issue).labels
+    assert "in-progress" not in forge.issues.read(issue).labels
 
 
 @pytest.mark.parametrize("stops", ["closes", "blocks"])
@@ -182,15 +182,15 @@ def test_a_merge_that_is_tried_again_does_not_overtake_the_person_who_stops_it(
     head = play.push(issue, "good\n", "PHASE:awaiting_review")
     play.check(head)
     number = play.pull_of(issue).number
-    forge.submit_review(number, ReviewState.APPROVED, author="rita")
+    forge.pulls.review(number, ReviewState.APPROVED, author="rita")
     seen_anew(play)
     side.site.faults = [Fault("/merge", "PUT", times=99, reply=Reply(502))]
     play.react(issue)
     assert play.decided(issue)[-1] == "approved-merge"
     side.site.faults = []
     if stops == "closes":
-        forge.close_issue(issue)
+        forge.issues.close(issue)
     else:
-        forge.add_label(issue, "blocked")
+        forge.issues.add_label(issue, "blocked")
     play.wait_for_end(issue)
-    assert forge.pull(number).state is not PullState.MERGED
+    assert forge.pulls.read(number).state is not PullState.MERGED

@@ -33,11 +33,11 @@ def said_in_one_line(stage: Stage) -> None:
 
 def run_ci_again(stage: Stage, issue: int) -> None:
     """What the person does who has made room, if both runs of CI found none."""
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     assert pull
     head = pull.head
-    wait_for(lambda: stage.project.forge.check(head).state is not CheckState.PENDING, "CI")
-    if stage.project.forge.check(head).state is CheckState.BROKEN:
+    wait_for(lambda: stage.project.forge.checks.read(head).state is not CheckState.PENDING, "CI")
+    if stage.project.forge.checks.read(head).state is CheckState.BROKEN:
         stage.sm("ci", "rerun", f"harb#{issue}", check=False)  # the second run may be at work
 
 
@@ -64,11 +64,11 @@ def test_disk_that_fills_up_during_the_work_loses_nothing(
     stage = stage_of(auto=True)
     issue = stage.file_issue()
     other = stage.file_issue("Another one")
-    stage.project.forge.remove_label(other, "backlog")
+    stage.project.forge.issues.remove_label(other, "backlog")
     stage.poll()
     wait_for(lambda: "awaiting_ci" in stage.told("phase"), "the agent's first phase")
     ballast = fill(small_root.path)
-    stage.project.forge.add_label(other, "backlog")
+    stage.project.forge.issues.add_label(other, "backlog")
     said_in_one_line(stage)
     reacted = stage.sm("react", "harb", str(issue), check=False)
     assert reacted.returncode == 1, reacted

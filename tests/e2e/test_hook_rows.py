@@ -95,7 +95,9 @@ class Hooked:
         return row.phase, row.waits_for
 
     def comments(self) -> list[str]:
-        return [comment.body for comment in self.stage.project.forge.issue(self.issue).comments]
+        return [
+            comment.body for comment in self.stage.project.forge.issues.read(self.issue).comments
+        ]
 
     def trace(self) -> str:
         return self.stage.sm("trace", "harb", str(self.issue)).stdout

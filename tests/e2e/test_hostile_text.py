@@ -122,7 +122,7 @@ def test_review_and_its_remarks_are_data(stage_of: MakeStage) -> None:
 
 
 def wait_for_pull(stage: Stage, issue: int) -> int:
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     assert pull is not None
     return pull.number
 
@@ -130,7 +130,7 @@ def wait_for_pull(stage: Stage, issue: int) -> int:
 def submit(forge: Forge, number: int, text: str) -> None:
     remark = InlineComment("work.txt", 1, text)
     state = ReviewState.CHANGES_REQUESTED
-    forge.submit_review(number, state, body=text, comments=(remark,), author="rita")
+    forge.pulls.review(number, state, body=text, comments=(remark,), author="rita")
 
 
 @pytest.mark.parametrize("size", [0, 1 << 20])
@@ -140,9 +140,9 @@ def test_answer_of_a_person_is_typed_as_it_is(size: int, stage_of: MakeStage) ->
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, f"PHASE:escalate\nReason: $(touch {canary}) `touch {canary}` /exit")
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question")
     text = hostile(canary) + "\n" + "0123456789abcde\n" * (size // 16)
-    stage.project.forge.comment(issue, text, author="ada")
+    stage.project.forge.issues.comment(issue, text, author="ada")
     answer = heard(stage, "A person answered")
     assert answer.startswith("[sm] A person answered:\n")
     assert all(line in answer for line in plain(canary))

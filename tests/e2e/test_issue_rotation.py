@@ -109,7 +109,7 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
     wait_for(lambda: any("no phase of the protocol" in text for text in told(stage)), "the message")
     begun = next(n for n, text in enumerate(told(stage)) if text.startswith(f"Read {path}"))
     assert not [text for text in told(stage)[:begun] if "no phase of the protocol" in text]
-    assert not stage.project.forge.issue(1).comments
+    assert not stage.project.forge.issues.read(1).comments
 
 
 def test_what_keeps_messages_from_an_agent_is_told_in_the_story_once(stage: Stage) -> None:

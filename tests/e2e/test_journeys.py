@@ -21,7 +21,7 @@ def assert_nothing_left(stage: Stage, issue: int) -> None:
     assert git(stage.repository.clone, "branch", "--list", "fix/*") == ""
     remote = git(stage.repository.bare, "for-each-ref", "--format=%(refname)")
     assert remote.split() == ["refs/heads/main"]
-    assert project.forge.issue(issue).labels == ()
+    assert project.forge.issues.read(issue).labels == ()
 
 
 def test_issue_becomes_a_merged_branch(stage_of: MakeStage) -> None:
@@ -71,9 +71,9 @@ def test_requested_changes_reach_the_agent_with_file_and_line(stage_of: MakeStag
     stage.poll()
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     assert pull is not None
-    stage.project.forge.submit_review(
+    stage.project.forge.pulls.review(
         pull.number,
         ReviewState.CHANGES_REQUESTED,
         body="Almost.",
@@ -104,8 +104,8 @@ def test_question_of_the_agent_is_answered_from_the_command_line(stage_of: MakeS
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question on the forge")
-    assert "which colour?" in stage.project.forge.issue(issue).comments[0].body
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question on the forge")
+    assert "which colour?" in stage.project.forge.issues.read(issue).comments[0].body
     stage.sm("reply", "harb", str(issue), "blue, $(please)")
     heard = wait_for(lambda: [t for t in stage.told() if "answered" in t], "the answer")
     assert "blue, $(please)" in heard[0]
@@ -117,14 +117,14 @@ def test_failed_issue_is_blocked_until_a_person_takes_the_label_off(stage_of: Ma
     stage.poll()
     stage.write_phase(issue, "PHASE:failed\nReason: cannot do it")
     wait_for(lambda: not stage.sessions(), "the session's end")
-    found = stage.project.forge.issue(issue)
+    found = stage.project.forge.issues.read(issue)
     assert set(found.labels) == {"backlog", "blocked"}
     assert "cannot do it" in found.comments[0].body
     [log] = terminal_log.list_kept(stage.project.root, f"dev-{stage.project.name}-{issue}")
     assert log.read_text()
     stage.poll()
     assert not stage.sessions()
-    stage.project.forge.remove_label(issue, "blocked")
+    stage.project.forge.issues.remove_label(issue, "blocked")
     stage.poll()
     assert [s.issue for s in stage.sessions()] == [issue]
 
@@ -137,10 +137,10 @@ def test_issue_closed_by_a_person_ends_the_session_and_keeps_unpushed_work(
     stage.poll()
     worktree = Path(stage.session(issue).worktree)
     (worktree / "precious.txt").write_text("not committed\n")
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
-    assert str(worktree) in stage.project.forge.issue(issue).comments[-1].body
+    assert str(worktree) in stage.project.forge.issues.read(issue).comments[-1].body
 
 
 def test_issue_closed_without_a_commit_leaves_nothing(stage_of: MakeStage) -> None:
@@ -148,7 +148,7 @@ def test_issue_closed_without_a_commit_leaves_nothing(stage_of: MakeStage) -> No
     issue = stage.file_issue()
     stage.poll()
     assert f"refs/heads/fix/{issue}" in stage.project.git.ls_remote("origin")
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert_nothing_left(stage, issue)
 
@@ -161,17 +161,17 @@ def test_issue_closed_with_a_pull_request_closes_it_and_is_worked_on_anew_when_r
     stage.poll()
     head = stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     assert pull is not None
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
-    closed = stage.project.forge.pull(pull.number)
+    closed = stage.project.forge.pulls.read(pull.number)
     assert closed.state == "closed"
     assert f"issue #{issue} was closed" in closed.comments[-1].body
     assert git(stage.repository.bare, "rev-parse", f"fix/{issue}") == head
 
-    stage.project.forge.reopen_issue(issue)
-    stage.project.forge.add_label(issue, "backlog")
+    stage.project.forge.issues.reopen(issue)
+    stage.project.forge.issues.add_label(issue, "backlog")
     stage.poll()
     stage.write_phase(issue, "PHASE:awaiting_review")
     again = wait_for(lambda: _newer(stage, issue, pull.number), "another pull request")
@@ -181,7 +181,7 @@ def test_issue_closed_with_a_pull_request_closes_it_and_is_worked_on_anew_when_r
 
 
 def _newer(stage: Stage, issue: int, than: int) -> PullRequest | None:
-    found = stage.project.forge.pull_for(f"fix/{issue}")
+    found = stage.project.forge.pulls.find_newest(f"fix/{issue}")
     return found if found and found.number > than else None
 
 
@@ -192,10 +192,10 @@ def test_merged_issue_that_is_reopened_is_worked_on_anew(stage_of: MakeStage) ->
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_review")
     wait_for(lambda: stage.is_over(issue), "the issue to be merged")
-    first = stage.project.forge.pull_for(f"fix/{issue}")
+    first = stage.project.forge.pulls.find_newest(f"fix/{issue}")
     assert first is not None
-    stage.project.forge.reopen_issue(issue)
-    stage.project.forge.add_label(issue, "backlog")
+    stage.project.forge.issues.reopen(issue)
+    stage.project.forge.issues.add_label(issue, "backlog")
     stage.poll()
     stage.push_work(issue, content="done better\n")
     stage.write_phase(issue, "PHASE:awaiting_review")
@@ -212,18 +212,20 @@ def test_blocked_issue_that_is_closed_leaves_no_pull_request_and_no_empty_branch
     stage.poll()
     head = stage.push_work(offered)
     stage.write_phase(offered, "PHASE:awaiting_review")
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{offered}"), "a pull request")
+    pull = wait_for(
+        lambda: stage.project.forge.pulls.find_newest(f"fix/{offered}"), "a pull request"
+    )
     assert pull is not None
     for issue in (idle, offered):
         stage.write_phase(issue, "PHASE:failed")
     wait_for(lambda: not stage.sessions(), "the sessions' ends")
-    assert stage.project.forge.pull(pull.number).state == "open"
+    assert stage.project.forge.pulls.read(pull.number).state == "open"
     for issue in (idle, offered):
-        stage.project.forge.close_issue(issue)
+        stage.project.forge.issues.close(issue)
     said = stage.poll().stdout
     assert f"closed the pull request #{pull.number} of #{offered}" in said
     assert f"deleted the branch 'fix/{idle}'" in said
-    assert stage.project.forge.pull(pull.number).state == "closed"
+    assert stage.project.forge.pulls.read(pull.number).state == "closed"
     branches = git(stage.repository.bare, "for-each-ref", "--format=%(refname) %(objectname)")
     assert [line for line in branches.splitlines() if "fix/" in line] == [
         f"refs/heads/fix/{offered} {head}"

@@ -40,13 +40,13 @@ def test_seventeen_megabytes_of_comments_stop_nothing_and_an_answer_among_them_i
     stage.file_issue()
     forge = stage.project.forge
     for _ in range(17):
-        other = forge.add_issue("Talked about a lot", author="eve")
-        forge.comment(other.number, MANY, author="eve")
+        other = forge.issues.add("Talked about a lot", author="eve")
+        forge.issues.comment(other.number, MANY, author="eve")
     stage.poll()
     wait_for(lambda: stage.told(), "the first prompt")
     stage.write_phase(1, "PHASE:escalate\nleft or right?")
-    wait_for(lambda: forge.issue(1).comments, "the question")
-    forge.comment(1, "Take the left one.", author="ada")
+    wait_for(lambda: forge.issues.read(1).comments, "the question")
+    forge.issues.comment(1, "Take the left one.", author="ada")
     wait_for(lambda: any("Take the left one." in each for each in stage.told()), "the answer")
     stage.poll()
     assert stage.project.directory.snapshot.stat().st_size < 20_000
@@ -62,9 +62,11 @@ def test_a_review_is_told_whole_though_the_snapshot_has_only_its_verdict(
     stage.push_work(1)
     stage.write_phase(1, "PHASE:awaiting_review")
     forge = stage.project.forge
-    pull = wait_for(lambda: forge.pull_for(stage.project.settings.branch(1)), "a pull request")
+    pull = wait_for(
+        lambda: forge.pulls.find_newest(stage.project.settings.branch(1)), "a pull request"
+    )
     assert pull
-    forge.submit_review(
+    forge.pulls.review(
         pull.number,
         ReviewState.CHANGES_REQUESTED,
         "Say why.",
@@ -190,4 +192,4 @@ def test_an_endless_text_is_refused_at_the_door_with_the_number(
     assert done.returncode == 2
     assert "is larger than 1,048,576 bytes" in done.stderr
     assert not list(stage.project.root.session("dev-harb-1").replies.glob("*"))
-    assert [issue.comments for issue in stage.project.forge.issues()[0]] == [()]
+    assert [issue.comments for issue in stage.project.forge.issues.find()[0]] == [()]

@@ -105,7 +105,7 @@ def react_until_over(stage: Stage, issue: int) -> list[str]:
     """A reactor again and again, beside those of the monitor; what they complained of."""
     said = []
     deadline = time.monotonic() + 90
-    while stage.project.forge.issue(issue).state == "open" and time.monotonic() < deadline:
+    while stage.project.forge.issues.read(issue).state == "open" and time.monotonic() < deadline:
         said.append(stage.sm("react", "harb", str(issue), check=False).stderr)
     return [text for text in said if text]
 
@@ -186,7 +186,7 @@ def after_review(stage: Stage, issue: int) -> str:
 
 
 def after_escalate(stage: Stage, issue: int) -> str:
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question")
     stage.sm("reply", "harb", str(issue), "blue")
     return "A person answered:"
 
@@ -208,7 +208,9 @@ def test_answer_reaches_the_agent_that_took_over_from_one_killed_while_it_waited
         stage.push_work(issue)
         stage.write_phase(issue, phase)
         if "escalate" not in phase:
-            wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+            wait_for(
+                lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request"
+            )
         kill(stage.agent_pid(issue))
         assert f"Last phase: {phase.split()[0]}" in heard(stage, "You take over")[0]
         words = answer(stage, issue)
@@ -264,12 +266,12 @@ def in_review(stage: Stage) -> int:
     issue = started(stage)
     stage.push_work(issue, f"work-{issue}.txt")
     stage.write_phase(issue, "PHASE:awaiting_review")
-    wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     return issue
 
 
 def edit_pull(stage: Stage, old: str, new: str) -> None:
-    pull = stage.project.forge.pulls()[0][0]
+    pull = stage.project.forge.pulls.find()[0][0]
     file = stage.folder / "forge" / "pulls" / f"{pull.number:04d}.md"
     file.write_text(file.read_text().replace(old, new, 1))
 
@@ -284,8 +286,8 @@ def test_pull_request_closed_by_a_person_ends_the_session_and_keeps_the_work(
     edit_pull(stage, "state: open", "state: closed")
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
-    assert str(worktree) in stage.project.forge.issue(issue).comments[-1].body
-    assert stage.project.forge.issue(issue).state == "open"
+    assert str(worktree) in stage.project.forge.issues.read(issue).comments[-1].body
+    assert stage.project.forge.issues.read(issue).state == "open"
     assert f"refs/heads/fix/{issue}" in git(stage.repository.bare, "show-ref")
     assert stage.poll().stdout.count("pick up") == 0
 
@@ -300,7 +302,7 @@ def test_branch_merged_by_hand_with_git_ends_the_session_as_merged(stage_of: Mak
     wait_for(lambda: stage.is_over(issue), "the session's end")
     assert stage.merged(issue)
     assert_nothing_left(stage, issue)
-    assert stage.project.forge.pulls(PullState.MERGED)[0]
+    assert stage.project.forge.pulls.find(PullState.MERGED)[0]
 
 
 def test_branch_merged_by_hand_while_the_forge_is_looked_at_is_not_taken_for_one_without_work(
@@ -344,9 +346,9 @@ def test_worktree_that_somebody_deleted_stops_neither_review_nor_merge(stage_of:
     stage.write_phase(issue, "PHASE:awaiting_review")
     stage.approve(issue)
     heard(stage, "Review: approved")
-    pull = stage.project.forge.pull_for(f"fix/{issue}")
+    pull = stage.project.forge.pulls.find_newest(f"fix/{issue}")
     assert pull is not None
-    stage.project.forge.merge(pull.number, head=head, author="ada")
+    stage.project.forge.pulls.merge(pull.number, head=head, author="ada")
     stage.write_phase(issue, "PHASE:done")
     wait_for(lambda: stage.is_over(issue), "the session's end")
     assert stage.merged(issue)
@@ -377,7 +379,7 @@ def test_folder_in_place_of_the_worktree_is_left_alone_and_named_in_the_end(
     (worktree / "precious.txt").write_text("a person's own\n")
     kill(stage.agent_pid(issue))
     wait_for(lambda: not stage.sessions(), "the session's end")
-    said = [comment.body for comment in stage.project.forge.issue(issue).comments]
+    said = [comment.body for comment in stage.project.forge.issues.read(issue).comments]
     assert len(said) == 1
     assert f"Reason: `failed: '{worktree}' cannot be used as a repository" in said[0]
     assert (worktree / "precious.txt").exists()
@@ -398,7 +400,7 @@ def test_branch_switched_in_the_worktree_is_pointed_out_and_its_commits_are_kept
     heard(stage, f"The branch fix/{issue} on origin lacks your work")
     git(stage.repository.clone, "push", "-q", "origin", f"fix/{issue}:main")
     stage.write_phase(issue, "PHASE:escalate")
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert (worktree / "precious.txt").exists()
     assert str(worktree) in stage.sm("status").stdout
@@ -433,13 +435,13 @@ def test_session_keeps_its_branch_when_the_prefix_is_changed(stage_of: MakeStage
     change_prefix(stage)
     stage.push_work(issue, f"work-{issue}.txt")
     stage.write_phase(issue, "PHASE:awaiting_review")
-    pull = wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    pull = wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     assert pull
     kill(stage.agent_pid(issue))
     heard(stage, "You take over")
     assert git(stage.session(issue).worktree, "branch", "--show-current") == f"fix/{issue}"
-    stage.project.forge.submit_review(pull.number, ReviewState.APPROVED, author="rita")
-    stage.project.forge.merge(pull.number, author="ada")
+    stage.project.forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
+    stage.project.forge.pulls.merge(pull.number, author="ada")
     stage.write_phase(issue, "PHASE:done")
     wait_for(lambda: stage.is_over(issue), "the end")
     assert_nothing_left(stage, issue)
@@ -449,7 +451,7 @@ def test_session_stopped_after_the_prefix_was_changed_leaves_nothing(stage_of: M
     stage = stage_of()
     issue = started(stage)
     change_prefix(stage)
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: stage.is_over(issue), "the end")
     assert_nothing_left(stage, issue)
 
@@ -474,10 +476,10 @@ def test_question_is_asked_once_after_the_clock_was_set_back(stage_of: MakeStage
     ahead = structs.replace(session.record, created_at=time.time() + 3600)
     registry.rewrite(IssueSession(ahead))
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question")
     for _ in range(3):
         stage.sm("react", "harb", str(issue))
-    assert len(stage.project.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issues.read(issue).comments) == 1
 
 
 @pytest.mark.parametrize("mtime", [1.0, time.time() + 10 * 365 * 86400], ids=["1970", "future"])
@@ -498,12 +500,12 @@ def write_once_with_time(stage: Stage, mtime: float) -> None:
     prepared.write_text("PHASE:awaiting_ci\n")
     os.utime(prepared, (mtime, mtime))
     prepared.rename(stage.project.root.phase("harb", issue))
-    wait_for(lambda: stage.project.forge.pull_for(f"fix/{issue}"), "a pull request")
+    wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "a pull request")
     wait_for(lambda: plan.read_pending(directory) is None, "the plan's end")
     limit = time.time() + stage.project.settings.ci.timeout_s
     wait_for(lambda: abs(int(directory.next.read_text()) - limit) < 60, "a sensible next look")
     at_rest(stage, issue)
-    assert stage.project.forge.issue(issue).comments == ()
+    assert stage.project.forge.issues.read(issue).comments == ()
     stage.write_phase(issue, "PHASE:nonsense")
     heard(stage, "no phase of the protocol")
     assert len(stage.told()) == 2

@@ -29,7 +29,7 @@ def names(stage: Stage) -> list[Path]:
 
 
 def comments(stage: Stage) -> tuple[Comment, ...]:
-    return stage.project.forge.issue(1).comments
+    return stage.project.forge.issues.read(1).comments
 
 
 def remarks(stage: Stage) -> list[str]:

@@ -85,7 +85,7 @@ def test_exhausted_ci_is_told_with_its_step(stage_of: MakeStage, heard: Path) ->
 
 def test_a_session_that_a_label_ends_is_told(stage_of: MakeStage, heard: Path) -> None:
     stage, issue = begin(stage_of, heard)
-    stage.project.forge.add_label(issue, "blocked")
+    stage.project.forge.issues.add_label(issue, "blocked")
     assert last(heard, "harb#1") == "harb#1 session ended: issue #1 was blocked"
 
 

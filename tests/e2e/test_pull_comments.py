@@ -14,7 +14,7 @@ EVERYWHERE = pytest.mark.parametrize("play", ["local", *KINDS], indirect=True)
 def comment(play: Play, number: int, who: str, text: str) -> None:
     """Have somebody comment on a pull request."""
     if isinstance(play.side, LocalSide):
-        play.side.open().comment(number, text, author=who, on_pull=True)
+        play.side.open().pulls.comment(number, text, author=who)
         return
     assert isinstance(play.side, RemoteSide)
     age(play.side, 2)  # a forge's times are whole seconds
@@ -26,7 +26,7 @@ def comment(play: Play, number: int, who: str, text: str) -> None:
 def test_a_comment_on_the_pull_request_reaches_the_agent_once(play: Play) -> None:
     issue, forge = play.start(), play.side.open()
     play.push(issue, "good\n", "PHASE:awaiting_review")
-    pull = forge.pull_for(f"fix/{issue}")
+    pull = forge.pulls.find_newest(f"fix/{issue}")
     assert pull
     comment(play, pull.number, "rita", "Name it cargo.")
     if not isinstance(play.side, LocalSide):

@@ -54,10 +54,10 @@ def test_pull_request_that_may_not_be_opened_is_told_to_a_person_and_not_tried_f
     play.push(issue, "good\n", "PHASE:awaiting_ci")
     assert play.decided(issue) == ["open-pull", "trouble"]
     assert len(marks(play, issue)) == 1
-    [question] = play.side.open().issue(issue).comments
+    [question] = play.side.open().issues.read(issue).comments
     assert "Resource not accessible" in question.body
     site.faults = []
-    play.side.open().comment(issue, "It may now.", author="ada")
+    play.side.open().issues.comment(issue, "It may now.", author="ada")
     seen_anew(play)
     play.hears(issue, "It may now.")
     play.stage.write_phase(issue, "PHASE:awaiting_ci")
@@ -74,7 +74,7 @@ def test_pull_request_that_a_forge_refuses_for_a_moment_is_opened(play: Play) ->
 
     def is_offered() -> bool:
         play.react(issue)
-        return play.side.open().pull_for(f"fix/{issue}") is not None
+        return play.side.open().pulls.find_newest(f"fix/{issue}") is not None
 
     wait_for(is_offered, "the pull request")
     assert marks(play, issue) == []
@@ -98,7 +98,7 @@ def test_tick_tries_to_delete_one_of_the_branches_that_the_remote_protects(
     stage = stage_of()
     issues = [stage.file_issue(f"Number {number}") for number in range(3)]
     for issue in issues:
-        stage.project.forge.close_issue(issue)
+        stage.project.forge.issues.close(issue)
         git(stage.repository.bare, "branch", f"fix/{issue}", "main")
     refuse_deletions(stage)
     assert [line for line in tick(stage.project) if "cannot delete" in line] == [
@@ -130,7 +130,7 @@ def test_start_that_was_cut_short_is_let_go_if_its_issue_was_deleted(stage_of: M
     stage = stage_of()
     issue = stage.file_issue()
     project = stage.project
-    put_on_record(project, project.forge.issue(issue))
+    put_on_record(project, project.forge.issues.read(issue))
     claim.claim(project.git, project.settings, issue, project.root)
     delete_issue(stage, issue)
     assert f"#{issue} was settled in the meantime" in list(tick(stage.project))
@@ -149,5 +149,5 @@ def test_issue_that_cannot_be_labelled_blocked_is_not_put_back_into_the_backlog(
     side_of(play).site.faults = [Fault(labels, "POST", reply=FORBIDDEN)]
     play.stage.write_phase(issue, "PHASE:failed\nReason: no")
     play.wait_for_end(issue)
-    now = play.side.open().issue(issue)
+    now = play.side.open().issues.read(issue)
     assert (now.state, now.labels) == (IssueState.OPEN, ())

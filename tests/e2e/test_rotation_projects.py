@@ -35,7 +35,7 @@ def stage(stage_of: MakeStage, tmp_path: Path) -> Stage:
     config = {"profiles": profiles(tmp_path), "projects": projects} | common
     made.config.write_text(yaml.safe_dump(config))
     for name in PROJECTS:
-        context(made, name).forge.add_issue("Add it", body="", labels=("backlog",), author="ada")
+        context(made, name).forge.issues.add("Add it", body="", labels=("backlog",), author="ada")
     made.poll()
     for name in PROJECTS:
         wait_told(made, name, "")

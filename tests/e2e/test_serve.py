@@ -22,4 +22,4 @@ def test_an_issues_session_is_told_and_ended_over_http(stage_of: MakeStage) -> N
         assert said["notes"] == ["ended dev-harb-1; issue #1 is labelled blocked"]
         assert served.get("/sessions").body == {"sessions": []}
     assert not stage.sessions()
-    assert "blocked" in stage.project.forge.issue(1).labels
+    assert "blocked" in stage.project.forge.issues.read(1).labels

@@ -51,12 +51,12 @@ def test_lock_on_the_forge_is_named_and_removed(stage_of: MakeStage) -> None:
     stage.poll()
     stage.push_work(issue)
     forge = stage.project.forge
-    pull = forge.open_pull("fix/1", "main", "work", author="ada")
+    pull = forge.pulls.open("fix/1", "main", "work", author="ada")
     lock = leave(stage.repository.bare / "refs/heads/main.lock")
     with pytest.raises(GitLockedError, match=r"main\.lock' is locked"):
-        forge.merge(pull.number, author="ada")
+        forge.pulls.merge(pull.number, author="ada")
     assert f"removed '{lock}'" in stage.poll().stdout
-    assert forge.merge(pull.number, author="ada").merged_as
+    assert forge.pulls.merge(pull.number, author="ada").merged_as
 
 
 def test_restart_that_a_lock_stops_counts_as_no_crash(stage_of: MakeStage) -> None:

@@ -46,7 +46,7 @@ def test_closing_the_issue_ends_the_session_although_a_message_is_stuck(
 ) -> None:
     stage = stage_of()
     issue = with_stuck_message(stage)
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert len(stage.told()) == 1
 
@@ -68,12 +68,12 @@ def test_person_is_told_of_a_message_that_stays_stuck_and_it_is_typed_in_the_end
             return plan
 
     wait_for(long_ago, "the plan")
-    comments = wait_for(lambda: stage.project.forge.issue(issue).comments, "the question")
+    comments = wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question")
     assert "copy mode" in comments[0].body
     leave_copy_mode(stage, issue)
     wait_for(lambda: len(stage.told()) == 2, "the message")
     assert "no phase of the protocol" in stage.told()[1]
-    assert len(stage.project.forge.issue(issue).comments) == 1
+    assert len(stage.project.forge.issues.read(issue).comments) == 1
 
 
 def test_agent_that_a_person_restarts_gets_no_message_of_before_twice(

@@ -57,7 +57,7 @@ def asking(stage: Stage) -> int:
     issue = stage.file_issue()
     stage.poll()
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    wait_for(lambda: stage.project.forge.issue(issue).comments, "the question on the issue")
+    wait_for(lambda: stage.project.forge.issues.read(issue).comments, "the question on the issue")
     return issue
 
 
@@ -78,7 +78,7 @@ def test_question_is_asked_on_the_issue_whatever_is_in_the_place_of_its_file_in_
     put_in_the_way(file)
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
     issue = asking(stage)
-    (question,) = stage.project.forge.issue(issue).comments
+    (question,) = stage.project.forge.issues.read(issue).comments
     assert "which colour?" in question.body
     assert "This question is not in the vault: " in question.body
     assert str(file.parent) in question.body
@@ -121,7 +121,7 @@ def test_session_ends_and_leaves_what_is_not_ours_in_the_vault(
     before = file.lstat()
     stage = stage_of(settings={"escalation": {"vault": str(file.parent)}})
     issue = asking(stage)
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert file.lstat().st_ino == before.st_ino
 
@@ -134,7 +134,7 @@ def test_session_ends_although_its_question_cannot_be_put_away(
     issue = asking(stage)
     wait_for(file.exists, "the question in the vault")
     (file.parent / "answered").write_text("a file where the folder was\n")
-    stage.project.forge.close_issue(issue)
+    stage.project.forge.issues.close(issue)
     wait_for(lambda: not stage.sessions(), "the session's end")
     assert "cannot move" in stage.sm("trace", "harb", str(issue)).stdout
 

@@ -29,7 +29,7 @@ def begin_to_wait(play: Play) -> tuple[IssueSession, AnySession]:
     ensure_private_dir(waiter.dir.queue, parents=False)
     shutil.rmtree(waiter.dir.queue / Place.WAITING, ignore_errors=True)
     (waiter.dir.queue / Place.WAITING).touch()
-    play.side.open().close_issue(issue)
+    play.side.open().issues.close(issue)
     seen_anew(play)
     play.react(issue)
     return session, waiter

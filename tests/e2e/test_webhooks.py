@@ -67,7 +67,7 @@ def test_a_webhook_leads_to_the_agent(stage_of: MakeStage, kind: str) -> None:
         side.begin(stage.push_work(issue.number))
         stage.write_phase(issue.number, "PHASE:awaiting_ci")
         branch = f"fix/{issue.number}"
-        pull = wait_for(lambda: side.open().pull_for(branch), "the pull request")
+        pull = wait_for(lambda: side.open().pulls.find_newest(branch), "the pull request")
         assert pull
         side.finish(pull.head, CheckState.FAILURE, "build", "line 7 is wrong\n")
         wait_for(lambda: [one for one in stage.told() if "CI failed" in one], "what CI has to say")

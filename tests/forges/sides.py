@@ -53,20 +53,33 @@ KINDS = tuple(SETTINGS)
 WORDS = {CheckState.SUCCESS: "success", CheckState.FAILURE: "failure", CheckState.PENDING: ""}
 
 
-class ManyHands:
-    """A forge on which each `author` writes with an account of their own, as people do."""
+PARTS = ("issues", "pulls", "checks")
 
-    def __init__(self, open_as: Callable[[str], Forge]) -> None:
-        self._open_as = open_as
-        self._ours = open_as(BOT)
+
+class ManyHands:
+    """A forge on which each `author` writes with an account of their own, as people do.
+
+    Or a `part` of it.
+    """
+
+    def __init__(self, open_as: Callable[[str], Forge], ours: Forge, part: str = "") -> None:
+        self._open_as, self._ours, self._part = open_as, ours, part
 
     def __getattr__(self, name: str) -> object:
+        if name in PARTS and not self._part:
+            return ManyHands(self._open_as, self._ours, name)
+        if not hasattr(self._pick(self._ours), name):
+            raise AttributeError(name)
+
         def call(*args: object, **kwargs: object) -> object:
             author = str(kwargs.get("author", BOT))
             forge = self._ours if author == BOT else self._open_as(author)
-            return getattr(forge, name)(*args, **kwargs)
+            return getattr(self._pick(forge), name)(*args, **kwargs)
 
         return call
+
+    def _pick(self, forge: Forge) -> object:
+        return getattr(forge, self._part) if self._part else forge
 
 
 @dataclass
@@ -109,7 +122,7 @@ class RemoteSide:
 
     def open(self, author: str = BOT) -> Forge:
         """The forge, as a process of its own would open it."""
-        return cast("Forge", ManyHands(self.open_as))
+        return cast("Forge", ManyHands(self.open_as, self.open_as(BOT)))
 
     def open_as(self, author: str) -> Forge:
         """The same with the account of `author` for everything."""
@@ -186,7 +199,7 @@ def asked_for(side: RemoteSide, since: Batch | None) -> tuple[Batch, list[str]]:
 def opened(side: RemoteSide, branch: str = "fix/1") -> tuple[int, str]:
     """A pull request of that branch, with its number and commit."""
     head = side.push(branch, f"{branch.replace('/', '-')}.txt")
-    return side.open().open_pull(branch, "main", "a", author=BOT).number, head
+    return side.open().pulls.open(branch, "main", "a", author=BOT).number, head
 
 
 def github_of(side: RemoteSide) -> Github:

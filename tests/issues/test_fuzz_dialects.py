@@ -167,15 +167,15 @@ def fill(side: RemoteSide) -> Junk:
     side.admit("ada", "rita")
     forge, heads, numbers = side.open(), dict[str, str](), dict[str, int]()
     for number in (1, ISSUE):
-        made = forge.add_issue("Mend it", "Depends on #9", ["backlog"], author="ada")
+        made = forge.issues.add("Mend it", "Depends on #9", ["backlog"], author="ada")
         assert made.number == number
-    forge.comment(ISSUE, "Soon.", author="rita")
+    forge.issues.comment(ISSUE, "Soon.", author="rita")
     for branch in (GOOD, BRANCH):
         heads[branch] = side.push(branch, f"{branch[-1]}.txt")
-        numbers[branch] = forge.open_pull(branch, "main", "Mend it", author="sm").number
+        numbers[branch] = forge.pulls.open(branch, "main", "Mend it", author="sm").number
     remark = InlineComment("2.txt", 1, "Why?")
     wish = ReviewState.CHANGES_REQUESTED
-    forge.submit_review(numbers[BRANCH], wish, "No.", [remark], author="rita")
+    forge.pulls.review(numbers[BRANCH], wish, "No.", [remark], author="rita")
     side.finish(heads[GOOD], CheckState.SUCCESS)
     side.finish(heads[BRANCH], CheckState.FAILURE, "build", "it broke\n")
     return Junk(side, frozenset({ISSUE, numbers[BRANCH]}), heads[BRANCH])

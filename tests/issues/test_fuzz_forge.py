@@ -107,7 +107,7 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, root: Root, tmux_socket: str) -> World:
     hub = make_hub(tmp_path, ci="true")
-    hub.open().add_issue("a good one", labels=["backlog"], author="x")
+    hub.open().issues.add("a good one", labels=["backlog"], author="x")
     head = hub.push("fix/7")
     config = load(hub.config, os.environ, tmp_path)
     project = Project(config, config.projects[0])
@@ -192,11 +192,11 @@ def test_what_may_be_filed_can_be_read(
     world.put("issues/0007.md", "---\ntitle: t\nstate: open\n---\n")
     forge = world.hub.open()
     with contextlib.suppress(SmError):
-        number = forge.add_issue(title, body, [label], author=author).number
+        number = forge.issues.add(title, body, [label], author=author).number
         with contextlib.suppress(SmError):
-            forge.comment(number, body, author=title, marker=label)
+            forge.issues.comment(number, body, author=title, marker=label)
         found = world.hub.open()
-        problems = found.issues()[1]
+        problems = found.issues.find()[1]
         assert problems == [] or "depends on" in problems[0]
         for path in (world.hub.folder / "issues").glob("*.md"):
             if path.stem not in ("0001", "0007"):

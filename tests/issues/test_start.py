@@ -25,15 +25,15 @@ def stage(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[Stage]:
 
 
 def close(stage: Stage, issue: Issue) -> None:
-    stage.project.forge.close_issue(issue.number)
+    stage.project.forge.issues.close(issue.number)
 
 
 def block(stage: Stage, issue: Issue) -> None:
-    stage.project.forge.add_label(issue.number, "blocked")
+    stage.project.forge.issues.add_label(issue.number, "blocked")
 
 
 def take_out(stage: Stage, issue: Issue) -> None:
-    stage.project.forge.remove_label(issue.number, "backlog")
+    stage.project.forge.issues.remove_label(issue.number, "backlog")
 
 
 @pytest.mark.parametrize("settle", [close, block, take_out])
@@ -41,7 +41,7 @@ def test_issue_that_was_settled_meanwhile_is_not_taken_up_again(
     stage: Stage, settle: Callable[[Stage, Issue], None]
 ) -> None:
     """A session that ended during a tick of dev-poll was started anew after its merge."""
-    seen = stage.project.forge.issue(stage.file_issue())
+    seen = stage.project.forge.issues.read(stage.file_issue())
     settle(stage, seen)
     with pytest.raises(SettledError, match="settled in the meantime"):
         start(stage.project, seen)
@@ -52,7 +52,7 @@ def test_issue_that_was_settled_meanwhile_is_not_taken_up_again(
 
 def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) -> None:
     """So that the matrix gets to end the session, and nothing of it is left."""
-    seen = stage.project.forge.issue(stage.file_issue())
+    seen = stage.project.forge.issues.read(stage.file_issue())
     claim.claim(stage.project.git, stage.project.settings, seen.number, stage.project.root)
     take_out(stage, seen)
     assert start(stage.project, seen).issue == seen.number

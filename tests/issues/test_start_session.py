@@ -27,7 +27,7 @@ def start(stage: Stage, issue: int) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
-    issue = stage.project.forge.add_issue("Do it now", author="ada").number
+    issue = stage.project.forge.issues.add("Do it now", author="ada").number
     done = start(stage, issue)
     assert (done.returncode, done.stderr) == (0, "")
     worktree = stage.session(issue).worktree
@@ -42,26 +42,26 @@ def test_a_blocked_issue_is_not_recovered_and_the_command_that_unblocks_it_does(
     stage: Stage,
 ) -> None:
     forge = stage.project.forge
-    issue = forge.add_issue("Stuck", labels=("blocked",), author="ada").number
+    issue = forge.issues.add("Stuck", labels=("blocked",), author="ada").number
     refused = stage.sm("recover", f"harb#{issue}", check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
     said, _, command = refused.stderr.partition(": sm issue label ")
     assert f"issue #{issue} is labelled 'blocked'" in said.replace("sm: ", "")
     stage.sm("issue", "label", *command.split())
-    assert forge.issue(issue).labels == ("backlog",)
+    assert forge.issues.read(issue).labels == ("backlog",)
     assert stage.sm("recover", f"harb#{issue}").returncode == 0
     killed = stage.sm("kill", f"harb#{issue}")
     assert f"sm issue label harb#{issue} --remove blocked --add backlog" in killed.stdout
-    told = forge.issue(issue).comments[-1].body
+    told = forge.issues.read(issue).comments[-1].body
     assert told.startswith(f"Session ended: sm kill, which has blocked issue #{issue}.")
 
 
 def test_what_must_not_be_started_is_refused(stage: Stage, tmp_path: Path) -> None:
     forge = stage.project.forge
-    closed = forge.add_issue("Over", author="ada").number
-    forge.close_issue(closed)
-    blocked = forge.add_issue("Stuck", labels=("blocked",), author="ada").number
-    taken = forge.add_issue("Theirs", labels=("backlog",), author="ada").number
+    closed = forge.issues.add("Over", author="ada").number
+    forge.issues.close(closed)
+    blocked = forge.issues.add("Stuck", labels=("blocked",), author="ada").number
+    taken = forge.issues.add("Theirs", labels=("backlog",), author="ada").number
     claim.claim(stage.project.git, stage.project.settings, taken, Root(tmp_path / "elsewhere"))
     for issue, code, said in (
         (closed, 2, f"issue #{closed} is closed: nothing to start"),

@@ -137,10 +137,10 @@ def test_work_of_a_closed_pull_request_whose_branch_is_gone_is_kept(
 ) -> None:
     commit(left)
     git(left, "push", "-q")
-    pull = project.forge.open_pull("fix/7", "main", "Mend it", author="sm")
-    project.forge.close_pull(pull.number)
+    pull = project.forge.pulls.open("fix/7", "main", "Mend it", author="sm")
+    project.forge.pulls.close(pull.number)
     git(repository.bare, "update-ref", "-d", "refs/heads/fix/7")
-    put_snapshot(project, CLOSED, project.forge.pull(pull.number))
+    put_snapshot(project, CLOSED, project.forge.pulls.read(pull.number))
     seen = last_snapshot(project.directory)
     assert seen
     assert list(worktrees.sweep(project, seen, [])) == []

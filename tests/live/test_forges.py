@@ -22,6 +22,7 @@ from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
 from sm.config.forges import AnyForgeSettings
 from sm.config.schema import ProjectSettings, Review
 from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.reader import Reader
 from tests.forges.sides import KINDS, SETTINGS
 
 URLS = {"forgejo": "https://codeberg.org", "gitea": "https://gitea.com"}
@@ -39,7 +40,7 @@ def base_of(kind: str) -> str:
     return setting(kind, "BRANCH") or "main"
 
 
-def open_live(kind: str, folder: Path) -> RestForge:
+def open_live(kind: str, folder: Path) -> RestForge[Reader]:
     """The forge of that kind."""
     url = setting(kind, "URL") or URLS.get(kind, "")
     settings = SETTINGS[kind](
@@ -62,29 +63,29 @@ def open_live(kind: str, folder: Path) -> RestForge:
 # A branch with one commit more is made over REST: the tests have no access by git.
 
 
-def push_to_github(forge: RestForge, name: str, base: str) -> None:
+def push_to_github(forge: RestForge[Reader], name: str, base: str) -> None:
     made = {"ref": f"refs/heads/{name}", "sha": forge.branch_head(base)}
-    forge.web.write("POST", f"{forge.reader.at}/git/refs", LIVE, made)
+    forge.site.web.write("POST", f"{forge.reader.at}/git/refs", LIVE, made)
     file = {"message": "work", "branch": name, "content": encoded(name)}
-    forge.web.write("PUT", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
+    forge.site.web.write("PUT", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
 
 
-def push_to_gitea(forge: RestForge, name: str, base: str) -> None:
+def push_to_gitea(forge: RestForge[Reader], name: str, base: str) -> None:
     file = {"message": "work", "branch": base, "new_branch": name, "content": encoded(name)}
-    forge.web.write("POST", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
+    forge.site.web.write("POST", f"{forge.reader.at}/contents/{name}.txt", LIVE, file)
 
 
-def push_to_gitlab(forge: RestForge, name: str, base: str) -> None:
+def push_to_gitlab(forge: RestForge[Reader], name: str, base: str) -> None:
     file = {"action": "create", "file_path": f"{name}.txt", "content": name}
     data = {"branch": name, "start_branch": base, "commit_message": "work", "actions": [file]}
-    forge.web.write("POST", f"{forge.reader.at}/repository/commits", LIVE, data)
+    forge.site.web.write("POST", f"{forge.reader.at}/repository/commits", LIVE, data)
 
 
 def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-PUSH: dict[str, Callable[[RestForge, str, str], None]] = {
+PUSH: dict[str, Callable[[RestForge[Reader], str, str], None]] = {
     "github": push_to_github,
     "forgejo": push_to_gitea,
     "gitea": push_to_gitea,
@@ -106,36 +107,38 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def forge(kind: str, tmp_path: Path) -> Iterator[RestForge]:
+def forge(kind: str, tmp_path: Path) -> Iterator[RestForge[Reader]]:
     made = open_live(kind, tmp_path)
     yield made
-    made.web.close()
+    made.site.web.close()
 
 
 @pytest.fixture
-def branch(kind: str, forge: RestForge) -> Iterator[str]:
+def branch(kind: str, forge: RestForge[Reader]) -> Iterator[str]:
     name = f"sm-live/{secrets.token_hex(4)}"
     PUSH[kind](forge, name, base_of(kind))
     yield name
     safe = "" if kind == "gitlab" else "/"
     path = f"{forge.reader.at}{BRANCHES[kind]}{quote(name, safe=safe)}"
-    forge.web.write("DELETE", path, LIVE, accept=(404, 422))  # the merge may have removed it
+    forge.site.web.write("DELETE", path, LIVE, accept=(404, 422))  # the merge may have removed it
 
 
-def test_an_issue_becomes_a_merge(kind: str, forge: RestForge, branch: str) -> None:
+def test_an_issue_becomes_a_merge(kind: str, forge: RestForge[Reader], branch: str) -> None:
     since, base = forge.observe(), base_of(kind)
-    issue = forge.add_issue(f"Try {branch}", "For a test.\n/close", author=BOT)
+    issue = forge.issues.add(f"Try {branch}", "For a test.\n/close", author=BOT)
     try:
-        assert forge.comment(issue.number, "Hello.", author=BOT, marker=branch)
-        assert not forge.comment(issue.number, "Hello.", author=BOT, marker=branch)
-        pull = forge.open_pull(branch, base, "Try it", author=BOT)
-        assert forge.open_pull(branch, base, "Try it", author=BOT).number == pull.number
-        forge.submit_review(pull.number, ReviewState.COMMENTED, "Looks odd.", author=BOT)
+        assert forge.issues.comment(issue.number, "Hello.", author=BOT, marker=branch)
+        assert not forge.issues.comment(issue.number, "Hello.", author=BOT, marker=branch)
+        pull = forge.pulls.open(branch, base, "Try it", author=BOT)
+        assert forge.pulls.open(branch, base, "Try it", author=BOT).number == pull.number
+        forge.pulls.review(pull.number, ReviewState.COMMENTED, "Looks odd.", author=BOT)
         seen = forge.observe(since)
         assert issue.number in {one.number for one in seen.issues if one.state is IssueState.OPEN}
         assert pull.number in {one.number for one in seen.pulls}
-        merged = forge.merge(pull.number, head=pull.head, author=BOT)
+        merged = forge.pulls.merge(pull.number, head=pull.head, author=BOT)
         assert merged.state is PullState.MERGED
-        assert forge.merge(pull.number, head=pull.head, author=BOT).merged_as == merged.merged_as
+        assert (
+            forge.pulls.merge(pull.number, head=pull.head, author=BOT).merged_as == merged.merged_as
+        )
     finally:
-        assert forge.close_issue(issue.number).state is IssueState.CLOSED
+        assert forge.issues.close(issue.number).state is IssueState.CLOSED

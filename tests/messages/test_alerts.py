@@ -158,7 +158,7 @@ def test_of_an_issue_a_person_reads_it_there_and_nobody_waits_for_an_answer(
     session = stage.session(issue)
 
     def comments() -> list[str]:
-        return [comment.body for comment in stage.project.forge.issue(issue).comments]
+        return [comment.body for comment in stage.project.forge.issues.read(issue).comments]
 
     alerts.note(session, "has lost its context", "event:1")
     alerts.note(session, "has lost it again", "event:2")

@@ -46,41 +46,41 @@ def test_an_issue_is_taken_talked_about_merged_and_closed(
     emulator: Emulator, forge: Forge, tmp_path: Path
 ) -> None:
     person = open_as("ada", emulator, tmp_path)
-    issue = person.add_issue("Mend the crane", "It **creaks**.", ("backlog",), author="ada")
+    issue = person.issues.add("Mend the crane", "It **creaks**.", ("backlog",), author="ada")
     seen = forge.observe()
     assert [each.number for each in seen.issues] == [issue.number]
 
-    forge.add_label(issue.number, "in-progress")
-    forge.remove_label(issue.number, "backlog")
-    assert forge.comment(issue.number, "On it.", author=BOT, marker="m1")
-    assert not forge.comment(issue.number, "On it.", author=BOT, marker="m1")
+    forge.issues.add_label(issue.number, "in-progress")
+    forge.issues.remove_label(issue.number, "backlog")
+    assert forge.issues.comment(issue.number, "On it.", author=BOT, marker="m1")
+    assert not forge.issues.comment(issue.number, "On it.", author=BOT, marker="m1")
     again = forge.observe(seen)
     assert again.issues[0].labels == ("in-progress",)
-    assert [said.body for said in forge.issue(issue.number).comments] == ["On it."]
+    assert [said.body for said in forge.issues.read(issue.number).comments] == ["On it."]
 
     early = emulator.push("fix/1", "crane.txt")
     head = emulator.push("fix/1", "hook.txt")  # a later push does not move its pull requests
     assert forge.branch_head("fix/1") == head
-    pull = forge.open_pull("fix/1", "main", "Mend it", "Closes #1", author=BOT)
-    assert forge.open_pull("fix/1", "main", "Mend it", author=BOT).number == pull.number
+    pull = forge.pulls.open("fix/1", "main", "Mend it", "Closes #1", author=BOT)
+    assert forge.pulls.open("fix/1", "main", "Mend it", author=BOT).number == pull.number
     assert (pull.head, pull.state) == (head, PullState.OPEN)
-    assert forge.check(head).state is CheckState.PENDING
+    assert forge.checks.read(head).state is CheckState.PENDING
 
     emulator.finish(early, "failure")
     emulator.finish(head, "success")
-    assert forge.check(early).state is CheckState.FAILURE
-    assert forge.check(head).state is CheckState.SUCCESS
+    assert forge.checks.read(early).state is CheckState.FAILURE
+    assert forge.checks.read(head).state is CheckState.SUCCESS
 
-    person.submit_review(pull.number, ReviewState.APPROVED, "Well done.", author="ada")
-    (review,) = forge.pull(pull.number).reviews
+    person.pulls.review(pull.number, ReviewState.APPROVED, "Well done.", author="ada")
+    (review,) = forge.pulls.read(pull.number).reviews
     assert (review.author, review.state, review.head) == ("ada", ReviewState.APPROVED, head)
 
     with pytest.raises(MergeRefusedError):
-        forge.merge(pull.number, author=BOT, head=early)  # which nobody has approved
-    merged = forge.merge(pull.number, author=BOT, head=head)
+        forge.pulls.merge(pull.number, author=BOT, head=early)  # which nobody has approved
+    merged = forge.pulls.merge(pull.number, author=BOT, head=head)
     assert (merged.state, merged.head) == (PullState.MERGED, head)
-    assert forge.merge(pull.number, author=BOT, head=head).merged_as == merged.merged_as
-    assert forge.close_issue(issue.number).state is IssueState.CLOSED
+    assert forge.pulls.merge(pull.number, author=BOT, head=head).merged_as == merged.merged_as
+    assert forge.issues.close(issue.number).state is IssueState.CLOSED
     (closed,) = forge.observe(again).issues
     assert closed.state is IssueState.CLOSED
 
@@ -91,6 +91,6 @@ def test_who_may_push_is_asked_of_the_server(forge: Forge) -> None:
 
 def test_what_is_not_there_is_said(forge: Forge) -> None:
     with pytest.raises(NotFoundError):
-        forge.issue(4711)
-    assert forge.pull_for("nowhere") is None
+        forge.issues.read(4711)
+    assert forge.pulls.find_newest("nowhere") is None
     assert forge.branch_head("nowhere") == ""

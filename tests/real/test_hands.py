@@ -117,7 +117,7 @@ class Desk:
             plan.add_receipt(self.session.dir, told)
 
     def comments(self) -> list[str]:
-        return [comment.body for comment in self.stage.project.forge.issue(1).comments]
+        return [comment.body for comment in self.stage.project.forge.issues.read(1).comments]
 
 
 @pytest.fixture

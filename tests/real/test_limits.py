@@ -83,7 +83,9 @@ class AtWork:
 
     def comments(self) -> list[str]:
         """What people were told on the issue."""
-        return [comment.body for comment in self.stage.project.forge.issue(self.issue).comments]
+        return [
+            comment.body for comment in self.stage.project.forge.issues.read(self.issue).comments
+        ]
 
     def times_resumed(self) -> int:
         """How often the model was told to go on."""

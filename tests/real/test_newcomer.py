@@ -121,14 +121,18 @@ def test_the_merged_work_is_in_the_log_of_his_clone(project: Project, api: Api) 
     person = Viewer([str(word) for word in argv], (100, 30))
     try:
         _type_slowly(person, project, agent)
-        wait_for(lambda: project.forge.pull_for(agent.record.branch), "a pull request", 60.0)
+        wait_for(
+            lambda: project.forge.pulls.find_newest(agent.record.branch), "a pull request", 60.0
+        )
     finally:
         person.close()
     assert fold(read_receipts(agent.dir)).recoveries_ever == 0
-    pull = project.forge.pull_for(agent.record.branch)
+    pull = project.forge.pulls.find_newest(agent.record.branch)
     assert pull is not None
     assert run(["review", str(pull.number), "--approve"]) == 0
-    wait_for(lambda: project.forge.pull(pull.number).state is PullState.MERGED, "the merge", 60.0)
+    wait_for(
+        lambda: project.forge.pulls.read(pull.number).state is PullState.MERGED, "the merge", 60.0
+    )
     git(project.settings.repo, "pull", "-q")
     assert "Greet whoever comes" in git(project.settings.repo, "log", "--format=%s")
     assert not [text for text in api.main[-1].texts if "ended without a new phase" in text]

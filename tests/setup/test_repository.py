@@ -13,6 +13,7 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.adapters import lfs
+from sm.adapters.forge.protocol import Hosting
 from sm.config.forges import LocalSettings
 from sm.config.load import load
 from sm.config.schema import NewWorktree, ProjectSettings
@@ -209,6 +210,7 @@ def test_large_files_reach_the_hub_and_its_ci(repository: Repository, root: Root
     git(tree, "push", "-q")
     head = git(tree, "rev-parse", "HEAD")
     settings = project.settings
+    assert isinstance(project.forge, Hosting)
     found = project.forge.run_check(head, settings.ci, project.ci_folder)
     assert found is not None
     assert found.state == "success"
@@ -241,9 +243,10 @@ def test_ci_has_the_submodules_that_the_clone_has(repository: Repository) -> Non
     project = init(clone, "--remote", "hub", "--ci", "test -f lib/README.md")
     head = git(clone, "rev-parse", "hub/main")
     repository.bare.rename(repository.bare.with_name("away.git"))
+    assert isinstance(project.forge, Hosting)
     found = project.forge.run_check(head, project.settings.ci, project.ci_folder)
     assert found is not None
-    assert found.state == "success", project.forge.check(head).log
+    assert found.state == "success", project.forge.checks.read(head).log
 
 
 # What is said of the rest

@@ -127,7 +127,7 @@ def test_a_pull_request_that_was_merged_gets_to_the_people(place: Place) -> None
     git(place.agents, "add", "a")
     git(place.agents, "commit", "-qm", "Add a")
     git(place.agents, "push", "-q", "origin", "fix/1")
-    pull = forge.open_pull("fix/1", "main", "Add a", author="agent")
+    pull = forge.pulls.open("fix/1", "main", "Add a", author="agent")
     assert run(["review", str(pull.number), "--approve"]) == 0
     assert run(["pr", "merge", str(pull.number)]) == 0
     assert run(["sync"]) == 0

@@ -158,7 +158,7 @@ def _tell(room: Room, people: People, figures: list[Figure], took_s: float) -> i
             print(f"       {line}")
     if not any(figure.wrong for figure in figures):
         return 0
-    for issue in room.project.forge.issues()[0]:
+    for issue in room.project.forge.issues.find()[0]:
         if issue.state == "open":
             print(room.run("sm", "trace", NAME, str(issue.number)).stdout)
     return FAILED

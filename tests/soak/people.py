@@ -59,7 +59,7 @@ class People:
         if self._sm(*argv):
             self.filed += 1
         else:  # it may have been filed all the same
-            with_it = [issue.title for issue in self.room.project.forge.issues()[0]]
+            with_it = [issue.title for issue in self.room.project.forge.issues.find()[0]]
             self.filed += part.title in with_it
 
     def _review(self, pull: PullRequest, issue: int, *, wants_change: bool) -> None:
@@ -86,7 +86,7 @@ class People:
         labels = ("--remove", "blocked", "--add", "backlog")
         done = self._sm("issue", "label", str(issue.number), *labels)
         # A command that was killed, by a reboot, may have done its work before.
-        if done or "blocked" not in self.room.project.forge.issue(issue.number).labels:
+        if done or "blocked" not in self.room.project.forge.issues.read(issue.number).labels:
             self.given_up[issue.number] += 1
 
     def _sm(self, *args: str) -> bool:

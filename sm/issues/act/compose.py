@@ -202,7 +202,7 @@ def _whole_pull(
     """The pull request; with all that the forge says of its merge if that is `needed`."""
     if seen.pull is None or Source.MERGE not in needed:
         return seen.pull
-    return session.project.forge.pull(seen.pull.number)
+    return session.project.forge.pulls.read(seen.pull.number)
 
 
 def _is_repeated(facts: Facts) -> bool:
@@ -218,7 +218,7 @@ def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
 
 def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
     """The comments that may reach the agent: they may have been edited since the last look."""
-    found = session.project.forge.read_comments(session.issue)
+    found = session.project.forge.issues.read_comments(session.issue)
     trust = find_trust(
         session.project, [name for one in found for name in (one.author, one.editor)]
     )

@@ -123,7 +123,7 @@ def _write_ci_result(session: IssueSession, step: PlannedStep, ident: str) -> st
 
 def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
     issue = taken.issue_of(session)
-    pull = session.project.forge.open_pull(
+    pull = session.project.forge.pulls.open(
         branch=session.record.branch,
         base=session.record.base,
         title=issue.title,
@@ -136,11 +136,11 @@ def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
     """Begin it, unless a try that was cut short has; else a word why that cannot be done."""
     forge, (head, _, at) = session.project.forge, step.text.partition("@")
-    now = forge.check(head)
+    now = forge.checks.read(head)
     if now.state is CheckState.PENDING or f"{now.at:.3f}" != at:
         return BEGUN
     try:
-        forge.rerun_check(head)
+        forge.checks.rerun(head)
     except AtWorkError:
         return BEGUN
     except (RefusedError, UsageError) as error:
@@ -149,15 +149,15 @@ def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    pull = session.project.forge.pull_for(session.record.branch)
+    pull = session.project.forge.pulls.find_newest(session.record.branch)
     if pull is None:
         raise PointlessError(f"there is no pull request of '{session.record.branch}'")
     forge = session.project.forge
     try:
-        made = forge.merge(pull.number, head=step.text, author=BOT)
+        made = forge.pulls.merge(pull.number, head=step.text, author=BOT)
     except ConflictError as error:
         # Others came first. A forge that shows it has the agent told; else a person is asked.
-        if forge.pull(pull.number).conflicts:
+        if forge.pulls.read(pull.number).conflicts:
             raise PointlessError(error.message) from error
         raise
     return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]
@@ -205,7 +205,7 @@ def _publish(session: IssueSession, path: Path, text: str) -> str:
 
 
 def _label_blocked(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    session.project.forge.add_label(session.issue, session.project.settings.labels.blocked)
+    session.project.forge.issues.add_label(session.issue, session.project.settings.labels.blocked)
     return ""
 
 
@@ -213,8 +213,8 @@ def _restore_backlog(session: IssueSession, step: PlannedStep, ident: str) -> st
     project = session.project
     why_not = _why_not_in_backlog(session)
     if not why_not:
-        project.forge.add_label(session.issue, project.settings.labels.backlog)
-    project.forge.remove_label(session.issue, project.settings.labels.in_progress)
+        project.forge.issues.add_label(session.issue, project.settings.labels.backlog)
+    project.forge.issues.remove_label(session.issue, project.settings.labels.in_progress)
     return f"not set: {why_not}" if why_not else ""
 
 
@@ -231,12 +231,12 @@ def _why_not_in_backlog(session: IssueSession) -> str:
 def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
     for label in (project.settings.labels.in_progress, project.settings.labels.backlog):
-        project.forge.remove_label(session.issue, label)
+        project.forge.issues.remove_label(session.issue, label)
     return ""
 
 
 def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    session.project.forge.close_issue(session.issue)
+    session.project.forge.issues.close(session.issue)
     return ""
 
 

@@ -87,25 +87,25 @@ def _give(session: IssueSession, asked: Ask, given: Answer) -> None:
 
 def _show_issue(session: IssueSession, asked: Ask) -> Issue:
     project, trust = session.project, _seen(session).trust(session.project.settings)
-    found = project.forge.issue(asked.number)
+    found = project.forge.issues.read(asked.number)
     if asked.number == session.issue:
         known = taken.issue_of(session)
         title, body = known.title, known.body
     else:
-        source = project.forge.read_source(asked.number)
+        source = project.forge.issues.read_source(asked.number)
         taken.check_source(project, asked.number, source)
         title, body = source.title, source.body
-    said = project.forge.read_comments(asked.number) if found.comments else ()
+    said = project.forge.issues.read_comments(asked.number) if found.comments else ()
     comments = tuple(_spoken(said, trust))
     return structs.replace(found, title=title, body=body, comments=comments)
 
 
 def _show_pull(session: IssueSession, asked: Ask) -> PullRequest:
     trust = _seen(session).trust(session.project.settings)
-    found = session.project.forge.pull(asked.number)
+    found = session.project.forge.pulls.read(asked.number)
     _check_readable(session, found, trust)
     forge, number = session.project.forge, asked.number
-    said = forge.read_comments(number, on_pull=True) if found.comments else ()
+    said = forge.pulls.read_comments(number) if found.comments else ()
     return structs.replace(
         found,
         comments=tuple(_spoken(said, trust)),
@@ -124,7 +124,7 @@ def _show_diff(session: IssueSession, asked: Ask) -> bytes:
     options = asked.text.split()
     if not {*options} <= DIFF_OPTIONS:  # git has some that write files
         raise UsageError(f"no options for a diff: {one_line(asked.text, NAME_LIMIT)}")
-    return project.forge.diff(asked.number, *options)
+    return project.forge.pulls.diff(asked.number, stat="--stat" in options)
 
 
 def _check(session: IssueSession, asked: Ask) -> Check:
@@ -174,9 +174,9 @@ def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
 def _comment(session: IssueSession, asked: Ask) -> bool:
     body = redact(asked.text)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
-    return session.project.forge.comment(
-        asked.number, body, author=BOT, marker=asked.id, on_pull=asked.on_pull
-    )
+    forge = session.project.forge
+    part = forge.pulls if asked.on_pull else forge.issues
+    return part.comment(asked.number, body, author=BOT, marker=asked.id)
 
 
 def _merge(session: IssueSession, asked: Ask) -> PullRequest:
@@ -184,13 +184,13 @@ def _merge(session: IssueSession, asked: Ask) -> PullRequest:
     settings, record = session.project.settings, session.record
     if settings.merge.by != "agent":
         raise UsageError("sm merges pull requests here itself, once they are approved: wait")
-    pull = session.project.forge.pull_for(record.branch)
+    pull = session.project.forge.pulls.find_newest(record.branch)
     if pull is None or pull.number != asked.number:
         raise UsageError(
             f"pull request {asked.number} is not the one of '{record.branch}': "
             "an agent merges only its own"
         )
-    return session.project.forge.merge(
+    return session.project.forge.pulls.merge(
         pull.number, head=asked.head, message=redact(asked.text), author=BOT
     )
 

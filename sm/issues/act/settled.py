@@ -31,7 +31,7 @@ def let_go(session: IssueSession, issue: Issue) -> None:
     if refusal := find_obstacle(session, Deed.END):
         raise NotNowError(Problem(f"{Deed.END} waits", refusal))
     project = session.project
-    pull = project.forge.pull_for(session.record.branch)
+    pull = project.forge.pulls.find_newest(session.record.branch)
     merged_head = pull.head if pull and pull.state is PullState.MERGED else ""
     for step in _steps(issue, is_merged=bool(merged_head)):
         if step.verb not in UNTOLD:

@@ -50,7 +50,7 @@ def read_discussion(session: IssueSession, number: int) -> tuple[Comment, ...]:
         SmError: the forge cannot say.
 
     """
-    found = session.project.forge.read_comments(number, on_pull=True)
+    found = session.project.forge.pulls.read_comments(number)
     people = [name for one in found for name in (one.author, one.editor)]
     trust = find_trust(session.project, people)
     return tuple(one for one in found if not one.marker and is_trusted_comment(one, trust))

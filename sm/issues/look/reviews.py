@@ -65,7 +65,7 @@ def take(session: IssueSession, pull: PullRequest | None, review: Review | None)
     kept = read_taken(session.dir)
     if known := kept.get(review.id):
         return known.review
-    whole = _find(session.project.forge.read_reviews(pull.number), review.id) or review
+    whole = _find(session.project.forge.pulls.read_reviews(pull.number), review.id) or review
     trust = find_trust(session.project, _list_editors(whole))
     told = leave_out(whole, trust)
     taken = TakenReview(told, review.revision, _note_left_out(session, whole, trust))
@@ -174,7 +174,7 @@ def watch(session: IssueSession) -> None:
 
 def _heed(session: IssueSession, number: int, brief: Review, known: TakenReview) -> None:
     """Keep what a trusted person has changed for the agent, and tell people of the rest."""
-    whole = _find(session.project.forge.read_reviews(number), brief.id)
+    whole = _find(session.project.forge.pulls.read_reviews(number), brief.id)
     if whole is None:
         return
     trust = find_trust(session.project, _list_editors(whole))

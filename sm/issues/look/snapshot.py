@@ -25,6 +25,7 @@ from sm.adapters.forge.model import (
     IssueState,
     PullRequest,
 )
+from sm.adapters.forge.protocol import list_signs
 from sm.adapters.forge.spender import spend_for
 from sm.adapters.forge.trust import Trust
 from sm.base.clock import is_within
@@ -226,7 +227,7 @@ def _renew(project: Project, at: float) -> None:
     """Have the last look be no older than the forge's sign, as nothing had changed by then."""
     seen, mtime_ns = project.directory.snapshot, backdate(at)
     with contextlib.suppress(FileNotFoundError):
-        if any(_is_newer(sign, seen) for sign in project.forge.signs()[:1]):
+        if any(_is_newer(sign, seen) for sign in list_signs(project.forge)[:1]):
             os.utime(seen, ns=(mtime_ns, mtime_ns))
 
 
@@ -329,7 +330,7 @@ def _all_of(seen: Snapshot) -> tuple[object, ...]:
 
 def full_check(project: Project, pull: PullRequest | None) -> Check:
     """What CI says of the pull request's head, the failing log included."""
-    return project.forge.check(pull.head) if pull else Check(CheckState.NONE)
+    return project.forge.checks.read(pull.head) if pull else Check(CheckState.NONE)
 
 
 def is_open(snapshot: Snapshot, number: int) -> bool:

@@ -85,7 +85,7 @@ def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) ->
     if known := read_taken(session.dir):
         return known
     project = session.project
-    source = project.forge.read_source(session.issue)
+    source = project.forge.issues.read_source(session.issue)
     if not by_hand:
         check_source(project, session.issue, source)
     seen = last_snapshot(project.directory)
@@ -151,7 +151,7 @@ def is_untouched(session: IssueSession) -> bool:
 
     """
     known = read_taken(session.dir)
-    source = session.project.forge.read_source(session.issue)
+    source = session.project.forge.issues.read_source(session.issue)
     if known and (known.title, known.body) == (source.title, source.body):
         return True
     saved = (source.title_saved, source.body_saved)
@@ -227,7 +227,7 @@ def _pass_over_comments(session: IssueSession, taken: Taken, issue: Issue, seen:
 def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
     """Keep what a trusted person has changed for the agent, and tell people of the rest."""
     project = session.project
-    source = project.forge.read_source(session.issue)
+    source = project.forge.issues.read_source(session.issue)
     trust = find_trust(
         project, [source.author, taken.author, source.title_saved.by, source.body_saved.by]
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters import git_locks
+from sm.adapters.forge.protocol import Hosting
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import events
@@ -21,7 +22,8 @@ def clear(project: Project, session: str = "") -> Iterator[str]:
         SmError: the forge or the clone cannot be used.
 
     """
-    for git_dir in (*project.forge.git_dirs(), project.git.common_dir()):
+    hosted = project.forge.git_dirs() if isinstance(project.forge, Hosting) else ()
+    for git_dir in (*hosted, project.git.common_dir()):
         for lock in git_locks.clear(git_dir, [project.settings.repo]):
             project.record(
                 events.LockRemoved(session=session or _owner(project, Path(lock)), path=lock)

@@ -19,16 +19,16 @@ KEPT_FOR_OTHERS = "kept: others have pushed to it since"
 
 def close_pull(project: Project, issue: int, branch: str) -> str:
     """Close the open pull request of the issue's branch; return its name, '' for none."""
-    pull = project.forge.pull_for(branch)
+    pull = project.forge.pulls.find_newest(branch)
     if pull is None or pull.state is not PullState.OPEN:
         return ""
     # The comment comes first: a try after one that failed finds the pull request open.
     text = f"Closed, as issue #{issue} was closed. Branch `{pull.branch}` keeps the work."
     marker = f"closed-with-{issue}"
     with contextlib.suppress(RefusedError):  # it is closed all the same
-        project.forge.comment(pull.number, text, author=BOT, marker=marker, on_pull=True)
+        project.forge.pulls.comment(pull.number, text, author=BOT, marker=marker)
     try:
-        project.forge.close_pull(pull.number)
+        project.forge.pulls.close(pull.number)
     except PullClosedError:  # it has just been merged
         return ""
     return pull.name

@@ -6,10 +6,10 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
 
 from sm.adapters.agent import profiles
 from sm.adapters.forge.kinds import kind_of
+from sm.adapters.forge.protocol import Limited
 from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.base.redact import redact
@@ -30,16 +30,6 @@ from sm.setup.trial import try_ci
 from sm.store.paths import name_session
 from sm.views.project import MISSED
 from sm.views.session import read_last_look
-
-
-@runtime_checkable
-class Limited(Protocol):
-    """A forge that can say what it is not allowed to do."""
-
-    def find_limits(self) -> Iterator[str]:
-        """What the token cannot do that stops nothing, and is good to know."""
-        ...
-
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
 

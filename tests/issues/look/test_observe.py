@@ -20,7 +20,7 @@ def test_phase_of_an_impossible_time_that_comes_during_the_look_waits_from_now_o
 ) -> None:
     """Else it is answered with that time, is known from then on, and CI is said to be late."""
     project = make_stage(tmp_path, auto=False, settings=None).project
-    session = put_session(project, project.forge.add_issue("Mend it", author="ada").number)
+    session = put_session(project, project.forge.issues.add("Mend it", author="ada").number)
     session.worktree.mkdir(parents=True)
     phase = root.phase("harb", session.issue)
     tools = tmp_path / "tools"

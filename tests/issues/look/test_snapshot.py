@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sm.adapters.forge.protocol import Forge
+from sm.adapters.forge.protocol import Forge, list_signs
 from sm.issues.look.snapshot import last_snapshot, snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -32,7 +32,7 @@ def project(tmp_path: Path, root: Root) -> Project:
 
 @pytest.fixture
 def session(project: Project) -> Iterator[IssueSession]:
-    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    issue = project.forge.issues.add("Mend it", body="", labels=(), author="ada").number
     made = put_session(project, issue)
     with lock.hold(made.dir.monitor_lock):
         yield made
@@ -68,10 +68,10 @@ def test_a_session_is_woken_by_what_has_changed_for_it_once(
 ) -> None:
     snapshot(project)
     assert is_woken(wake)  # nobody has looked before
-    project.forge.add_issue("Another", body="", labels=(), author="ada")
+    project.forge.issues.add("Another", body="", labels=(), author="ada")
     snapshot(project)
     assert not is_woken(wake)
-    project.forge.add_label(session.issue, "blocked")
+    project.forge.issues.add_label(session.issue, "blocked")
     snapshot(project)
     assert is_woken(wake)
     snapshot(project)
@@ -83,7 +83,7 @@ def test_a_session_is_woken_although_who_looked_dies_before(
 ) -> None:
     snapshot(project)
     assert is_woken(wake)
-    project.forge.add_label(session.issue, "blocked")
+    project.forge.issues.add_label(session.issue, "blocked")
     look_and_die(project)
     assert not is_woken(wake)
     snapshot(project)
@@ -105,7 +105,7 @@ class Limited:
 
 def test_while_a_forge_takes_few_requests_the_next_look_is_put_off(project: Project) -> None:
     """Or each monitor would have a pass made every second, because a look is due."""
-    for sign in project.forge.signs():  # a change within 10 ms before a look has it made again
+    for sign in list_signs(project.forge):  # a change within 10 ms before a look has it made again
         os.utime(sign, (1, 1))
     seen = snapshot(project)
     project.__dict__["forge"] = Limited(project.forge, 7200)
@@ -117,7 +117,7 @@ def test_while_a_forge_takes_few_requests_the_next_look_is_put_off(project: Proj
 
 def test_a_change_just_before_a_look_does_not_make_it_due_for_ever(project: Project) -> None:
     """A look counts as some milliseconds older than it is: the change seemed to come after it."""
-    sign, seen = project.forge.signs()[0], project.directory.snapshot
+    sign, seen = list_signs(project.forge)[0], project.directory.snapshot
     snapshot(project)
     before = sign.stat().st_mtime_ns - 5_000_000
     os.utime(seen, ns=(before, before))
@@ -128,14 +128,14 @@ def test_a_change_just_before_a_look_does_not_make_it_due_for_ever(project: Proj
         return seen.stat().st_mtime_ns > sign.stat().st_mtime_ns
 
     wait_for(is_newer, "a look that is newer than the sign")
-    project.forge.add_issue("Another", author="ada")
+    project.forge.issues.add("Another", author="ada")
     assert sign.stat().st_mtime_ns > seen.stat().st_mtime_ns
     assert snapshot(project).taken_at > taken_at
 
 
 def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:
     """It has a stamp of the forge, and neither writers nor validators."""
-    number = project.forge.add_issue("Mend it", author="ada").number
+    number = project.forge.issues.add("Mend it", author="ada").number
     old = msgspec.to_builtins(snapshot(project))
     for key in ("writers", "validators", "whole_at", "basis"):
         del old[key]

@@ -54,7 +54,7 @@ def project(tmp_path: Path, root: Root) -> Project:
 @pytest.fixture
 def session(project: Project) -> Iterator[IssueSession]:
     """A session that waits for its next phase; what it would do by itself, the test does."""
-    issue = project.forge.add_issue("Mend it", body="", labels=(), author="ada").number
+    issue = project.forge.issues.add("Mend it", body="", labels=(), author="ada").number
     made = put_session(project, issue)
     with lock.hold(made.dir.monitor_lock):
         yield made
@@ -92,7 +92,7 @@ def answers(project: Project, session: IssueSession) -> list[str]:
 
 
 def comments(project: Project, session: IssueSession) -> list[str]:
-    return [comment.body for comment in project.forge.issue(session.issue).comments]
+    return [comment.body for comment in project.forge.issues.read(session.issue).comments]
 
 
 def test_no_control_character_of_the_chat_reaches_a_terminal(

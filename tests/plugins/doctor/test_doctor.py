@@ -236,7 +236,7 @@ def test_an_unknown_agent_is_not_started_to_ask_for_its_version(
 
 
 def test_a_half_edited_file_of_the_forge_is_a_warning(project: Project) -> None:
-    project.forge.add_issue("One", author="ada")
+    project.forge.issues.add("One", author="ada")
     (Path(project.settings.forge.place) / "issues" / "0001.md").write_text("---\nnumber: [\n")
     [(level, what, _)] = wrong(project)
     assert level == "warn"

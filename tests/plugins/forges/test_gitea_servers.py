@@ -47,7 +47,7 @@ def test_a_failure_on_a_later_page_of_statuses_is_one(side: RemoteSide) -> None:
         for number in range(1, 70)
     ]
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
-    found = side.open().check(head)
+    found = side.open().checks.read(head)
     assert (found.state, found.step) == (CheckState.FAILURE, "job 01")
 
 
@@ -64,7 +64,7 @@ def test_without_a_count_statuses_are_read_until_a_page_is_empty(side: RemoteSid
         return reply
 
     side.site.respond = without  # type: ignore[assignment]
-    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().checks.read(head).state is CheckState.FAILURE
 
 
 def test_two_workflow_files_with_one_context_both_count(side: RemoteSide) -> None:
@@ -74,7 +74,7 @@ def test_two_workflow_files_with_one_context_both_count(side: RemoteSide) -> Non
         Run(1, head, "CI / test (push)", "failure", now),
         Run(2, head, "CI / test (push)", "success", now + 5, workflow="other"),
     ]
-    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().checks.read(head).state is CheckState.FAILURE
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
 
 
@@ -90,14 +90,14 @@ def test_a_cancelled_job_says_nothing_of_the_commit(side: RemoteSide, said: str)
     else:
         side.state.runs[0].word = "cancelled"
     assert side.open().observe().pulls[0].check.state is CheckState.BROKEN
-    assert side.open().check(head).state is CheckState.BROKEN
+    assert side.open().checks.read(head).state is CheckState.BROKEN
 
 
 def test_a_status_that_cannot_be_read_costs_no_other_one(side: RemoteSide) -> None:
     """And of the commit it is not known whether it has passed."""
     _, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
-    assert side.open().check(head).state is CheckState.SUCCESS
+    assert side.open().checks.read(head).state is CheckState.SUCCESS
     bad = Status(9, head, "odd", "success", 1.0)
     bad.context = None  # type: ignore[assignment]
     side.state.statuses.append(bad)
@@ -127,12 +127,12 @@ def test_what_a_pull_request_of_others_runs_on_our_commit_says_nothing(
         ("", "success", CheckState.PENDING),
     ):
         ours.word, last.word = word, others
-        found = side.open().check(head)
+        found = side.open().checks.read(head)
         assert (found.state, found.log) == (state, "ours\n" if word == "failure" else "")
         [pull] = [one for one in side.open().observe().pulls if one.number == number]
         assert pull.check.state is state
     ours.word, last.word = "failure", ""
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert len(side.state.reruns) == 1, "only ours, and it does not wait for theirs"
 
 
@@ -140,7 +140,7 @@ def test_a_server_that_does_not_say_what_has_run_is_believed(side: RemoteSide) -
     _, head = opened(side)
     side.state.runs = [Run(1, head, "CI / test (pull_request)", "success", 1.0)]
     side.site.faults = [Fault(part="/actions/runs", reply=Reply(404), times=9)]
-    assert side.open().check(head).state is CheckState.SUCCESS
+    assert side.open().checks.read(head).state is CheckState.SUCCESS
 
 
 def test_the_address_of_a_job_is_a_whole_one(side: RemoteSide) -> None:
@@ -157,22 +157,22 @@ def test_a_label_of_the_organisation_is_taken_off_and_not_made_anew(side: Remote
     dialect_of(side).org_labels = ["backlog", "in-progress", "blocked"]
     project, url = side.project, "ssh://git@code.example.com/harbor/harb.git"
     assert list(kind_of(project.forge).find_problems(project, url)) == []
-    made = side.open().add_issue("a", labels=["backlog"], author="ada").number
-    assert side.open().add_label(made, "in-progress").labels == ("backlog", "in-progress")
-    assert [one.number for one in side.open().issues(labels=["backlog"])[0]] == [made]
-    assert side.open().remove_label(made, "backlog").labels == ("in-progress",)
+    made = side.open().issues.add("a", labels=["backlog"], author="ada").number
+    assert side.open().issues.add_label(made, "in-progress").labels == ("backlog", "in-progress")
+    assert [one.number for one in side.open().issues.find(labels=["backlog"])[0]] == [made]
+    assert side.open().issues.remove_label(made, "backlog").labels == ("in-progress",)
     assert side.state.entries[made].labels == ["in-progress"]
     assert side.state.labels == [], "none was made"
 
 
 def test_a_label_that_both_have_is_the_one_that_the_issue_has(side: RemoteSide) -> None:
     dialect_of(side).org_labels = ["backlog"]
-    made = side.open().add_issue("a", labels=["backlog"], author="ada").number
-    ours = side.open().add_issue("b", author="ada").number
+    made = side.open().issues.add("a", labels=["backlog"], author="ada").number
+    ours = side.open().issues.add("b", author="ada").number
     asked = len(side.site.asked)
-    side.open().remove_label(made, "backlog")
+    side.open().issues.remove_label(made, "backlog")
     assert side.site.lines(asked)[-1].endswith("/labels/900")
-    assert side.open().add_label(ours, "backlog").labels == ("backlog",)
+    assert side.open().issues.add_label(ours, "backlog").labels == ("backlog",)
 
 
 # Pull requests
@@ -181,7 +181,7 @@ def test_a_label_that_both_have_is_the_one_that_the_issue_has(side: RemoteSide) 
 def test_an_empty_pull_request_is_not_opened(side: RemoteSide) -> None:
     git(side.hub.repository.clone, "push", "-q", "origin", "main:refs/heads/fix/2")
     with pytest.raises(NothingToMergeError):
-        side.open().open_pull("fix/2", "main", "a", author=BOT)
+        side.open().pulls.open("fix/2", "main", "a", author=BOT)
     assert not list(side.state.pulls())
 
 
@@ -189,7 +189,7 @@ def test_what_a_commit_changes_is_known_by_a_comparison(side: RemoteSide) -> Non
     number, head = opened(side)
     side.hub.push("fix/1", "more.txt")
     forge = side.open()
-    assert forge.files_changed(number, head) == ["fix-1.txt"]
+    assert forge.pulls.list_files(number, head) == ["fix-1.txt"]
 
 
 @pytest.mark.parametrize("has_branch", [True, False])
@@ -199,11 +199,11 @@ def test_what_was_pushed_to_refs_for_is_none_of_ours(side: RemoteSide, has_branc
     made = side.state.add("Mine", "", "fix", Pull("fix/1", "main", theirs, is_agit=True))
     [pull] = side.open().observe().pulls
     assert pull.branch == f"fix:refs/pull/{made.number}/head"
-    assert side.open().pull_for("fix/1") is None
+    assert side.open().pulls.find_newest("fix/1") is None
     with pytest.raises(MergeRefusedError, match="of a fork"):
-        side.open().merge(made.number, author=BOT)
+        side.open().pulls.merge(made.number, author=BOT)
     side.hub.push("fix/1", "more.txt")
-    ours = side.open().open_pull("fix/1", "main", "ours", author=BOT).number
+    ours = side.open().pulls.open("fix/1", "main", "ours", author=BOT).number
     assert ours != made.number
     assert [one.branch for one in side.open().observe().pulls if one.number == ours] == ["fix/1"]
 
@@ -211,14 +211,14 @@ def test_what_was_pushed_to_refs_for_is_none_of_ours(side: RemoteSide, has_branc
 def test_a_merge_that_waits_for_a_dependency_says_so(side: RemoteSide) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
-    first = side.open().add_issue("a", author="ada").number
+    first = side.open().issues.add("a", author="ada").number
     dialect_of(side).waits_for[number] = [first]
     began = time.monotonic()
     with pytest.raises(MergeRefusedError, match=f"it depends on #{first}, still open"):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
     assert time.monotonic() - began < 5
-    side.open().close_issue(first)
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+    side.open().issues.close(first)
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 # Reviews
@@ -229,9 +229,9 @@ def test_only_approvals_that_the_forge_counts_are_counted(side: RemoteSide) -> N
     side.admit("rita")
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
-    side.open().submit_review(number, ReviewState.APPROVED, author="mallory")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="mallory")
     assert side.open().observe().pulls[0].hold is Hold.BLOCKED
-    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
     assert side.open().observe().pulls[0].hold is Hold.NONE
     dialect_of(side).asked_again[number] = ["rita"]
     [pull] = side.open().observe().pulls
@@ -241,19 +241,19 @@ def test_only_approvals_that_the_forge_counts_are_counted(side: RemoteSide) -> N
 def test_a_review_that_is_asked_for_is_none(side: RemoteSide) -> None:
     number, _ = opened(side)
     dialect_of(side).asked_again[number] = ["rita", ""]
-    assert side.open().pull(number).reviews == ()
-    side.open().submit_review(number, ReviewState.CHANGES_REQUESTED, "No.", author="otto")
-    assert [one.author for one in side.open().pull(number).reviews] == ["otto"]
+    assert side.open().pulls.read(number).reviews == ()
+    side.open().pulls.review(number, ReviewState.CHANGES_REQUESTED, "No.", author="otto")
+    assert [one.author for one in side.open().pulls.read(number).reviews] == ["otto"]
 
 
 def test_a_remark_on_a_line_that_was_removed_has_that_line(side: RemoteSide) -> None:
     number, _ = opened(side)
     remarks = [InlineComment("work.txt", 3, "why?")]
-    side.open().submit_review(number, ReviewState.COMMENTED, "", remarks, author="rita")
+    side.open().pulls.review(number, ReviewState.COMMENTED, "", remarks, author="rita")
     pull = side.state.entries[number].pull
     assert pull
     pull.inline[0].is_old_side = True
-    [review] = side.open().pull(number).reviews
+    [review] = side.open().pulls.read(number).reviews
     assert [(one.line, one.outdated) for one in review.comments] == [(3, False)]
 
 
@@ -261,13 +261,13 @@ def test_an_edited_review_is_found_behind_many_remarks(side: RemoteSide) -> None
     """A timeline is in pages, each of which counts only itself."""
     number, _ = opened(side)
     remarks = [InlineComment("work.txt", line, f"remark {line}") for line in range(1, 5)]
-    side.open().submit_review(number, ReviewState.CHANGES_REQUESTED, "Old.", remarks, author="rita")
+    side.open().pulls.review(number, ReviewState.CHANGES_REQUESTED, "Old.", remarks, author="rita")
     for text in ("one", "two", "three", "four"):
-        side.open().comment(number, text, author="ada", on_pull=True)
+        side.open().pulls.comment(number, text, author="ada")
     pull = side.state.entries[number].pull
     assert pull
     side.state.edit_review(pull, "rita", "Old.", "New.")
-    assert side.open().pull(number).reviews[0].body == "New."
+    assert side.open().pulls.read(number).reviews[0].body == "New."
 
 
 # One bad entry
@@ -275,9 +275,9 @@ def test_an_edited_review_is_found_behind_many_remarks(side: RemoteSide) -> None
 
 def test_a_comment_that_cannot_be_read_costs_no_other_one(side: RemoteSide) -> None:
     forge = side.open()
-    number = forge.add_issue("a", author="ada").number
+    number = forge.issues.add("a", author="ada").number
     for text in ("bad", "good"):
-        forge.comment(number, text, author="ada")
+        forge.issues.comment(number, text, author="ada")
     side.state.entries[number].comments[0].body = 7  # type: ignore[assignment]
-    assert [one.body for one in forge.issue(number).comments] == ["good"]
+    assert [one.body for one in forge.issues.read(number).comments] == ["good"]
     side.dialect.description.problems.clear()  # no server does this

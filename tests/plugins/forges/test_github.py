@@ -25,6 +25,7 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
+from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import TemporaryError, UsageError
 from sm.config.forges import GithubSettings
 from sm.plugins.forges.github import observe
@@ -48,7 +49,7 @@ def side(tmp_path: Path) -> Iterator[RemoteSide]:
 
 
 def test_where_nothing_has_happened_one_request_is_free(side: RemoteSide) -> None:
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     age(side)
@@ -79,14 +80,14 @@ def test_a_hundred_pull_requests_that_wait_for_checks_are_one_query(side: Remote
 
 def test_an_entry_of_this_second_keeps_no_validator(side: RemoteSide) -> None:
     """A second change within it would not change the ETag."""
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     assert side.open().observe().validators["etag"] == ""
     age(side)
     assert side.open().observe().validators["etag"]
 
 
 def test_a_validator_of_another_token_is_not_used(side: RemoteSide) -> None:
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     age(side)
     since = side.open().observe()
     side.token_file(BOT).write_text("another-token-0815")
@@ -100,13 +101,13 @@ def test_only_what_has_changed_is_read_page_by_page(
 ) -> None:
     monkeypatch.setattr(observe, "PAGE", 2)
     for title in "abcde":
-        side.open().add_issue(title, author="ada")
+        side.open().issues.add(title, author="ada")
         age(side, 10)
     since = side.open().observe()
     assert [issue.title for issue in since.issues] == list("abcde")
     age(side)
     for number in (1, 2, 3):
-        side.open().add_label(number, "x")
+        side.open().issues.add_label(number, "x")
         age(side, 10)
     seen, lines = asked_for(side, since)
     assert [issue.number for issue in seen.issues if issue.labels] == [1, 2, 3]
@@ -114,10 +115,10 @@ def test_only_what_has_changed_is_read_page_by_page(
 
 
 def test_what_depends_on_an_issue_that_was_closed_long_ago_is_known(side: RemoteSide) -> None:
-    first = side.open().add_issue("a", author="ada").number
-    side.open().close_issue(first)
+    first = side.open().issues.add("a", author="ada").number
+    side.open().issues.close(first)
     age(side, 90 * 86400)
-    side.open().add_issue("b", f"Depends on #{first}", ["backlog"], author="ada")
+    side.open().issues.add("b", f"Depends on #{first}", ["backlog"], author="ada")
     found = {issue.number: issue.state for issue in side.open().observe().issues}
     assert found[first] is IssueState.CLOSED
 
@@ -133,8 +134,8 @@ def test_many_strangers_are_not_asked_for_at_each_look(side: RemoteSide) -> None
 
 def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
     number, head = opened(side)
-    issue = side.open().add_issue("b", author="ada").number
-    side.open().comment(issue, "Hello.", author=BOT, marker="m1")
+    issue = side.open().issues.add("b", author="ada").number
+    side.open().issues.comment(issue, "Hello.", author=BOT, marker="m1")
     github_of(side).has_graphql = False
     since = side.open().observe()
     assert since.pulls[0].check.state is CheckState.PENDING
@@ -157,7 +158,7 @@ def test_a_pull_request_that_graphql_did_not_find_out_in_time_comes_over_rest(
 def test_without_graphql_no_pull_request_is_lost_among_those_of_forks(side: RemoteSide) -> None:
     number, head = opened(side)
     closed, _ = opened(side, "fix/2")
-    side.open().close_pull(closed)
+    side.open().pulls.close(closed)
     for _ in range(120):
         side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
     github_of(side).has_graphql = False
@@ -198,7 +199,7 @@ def test_statuses_and_check_runs_are_combined(
     graphql: bool,
 ) -> None:
     side.hub.push("fix/1")
-    head = side.open().open_pull("fix/1", "main", "a", author=BOT).head
+    head = side.open().pulls.open("fix/1", "main", "a", author=BOT).head
     for at, word in enumerate(runs):
         side.state.runs.append(Run(at + 1, head, f"job{at}", word, time.time()))
     for at, word in enumerate(statuses):
@@ -210,32 +211,32 @@ def test_statuses_and_check_runs_are_combined(
 
 def test_two_workflows_may_have_a_job_of_one_name(side: RemoteSide) -> None:
     side.hub.push("fix/1")
-    head = side.open().open_pull("fix/1", "main", "a", author=BOT).head
+    head = side.open().pulls.open("fix/1", "main", "a", author=BOT).head
     side.state.runs += [
         Run(1, head, "test", "failure", time.time() - 60, workflow="old"),
         Run(2, head, "test", "success", time.time(), workflow="new"),
     ]
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
-    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().checks.read(head).state is CheckState.FAILURE
 
 
 def test_a_check_that_passes_in_another_run_on_the_same_commit_has_passed(side: RemoteSide) -> None:
     """The check of a title, which was mended."""
     side.hub.push("fix/1")
-    pull = side.open().open_pull("fix/1", "main", "a", author=BOT)
+    pull = side.open().pulls.open("fix/1", "main", "a", author=BOT)
     side.state.runs += [
         Run(1, pull.head, "title", "failure", time.time() - 60),
         Run(2, pull.head, "title", "success", time.time(), again=1),
     ]
     assert side.open().observe().pulls[0].check.state is CheckState.SUCCESS
-    assert side.open().merge(pull.number, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(pull.number, author=BOT).state is PullState.MERGED
 
 
 def test_a_project_without_ci_needs_no_check(side: RemoteSide) -> None:
     settings = structs.replace(side.project.forge, has_ci=False)
     side.hub.push("fix/1")
     forge = open_forge(structs.replace(side.project, forge=settings), None, side.folder)
-    forge.open_pull("fix/1", "main", "a", author=BOT)
+    forge.pulls.open("fix/1", "main", "a", author=BOT)
     assert forge.observe().pulls[0].check.state is CheckState.NONE
 
 
@@ -246,7 +247,7 @@ def test_a_log_ends_with_its_failure_and_has_neither_colours_nor_secrets(side: R
     said += ["\x1b[31mE  boom\x1b[0m", f"token={secret}", "##[error]exit code 1"]
     said += [f"cleaning up {number}" for number in range(50)]
     side.finish(head, CheckState.FAILURE, "test", "\n".join(said) + "\n")
-    log = side.open().check(head).log
+    log = side.open().checks.read(head).log
     lines = log.splitlines()
     assert len(lines) <= 200
     assert "E  boom" in lines
@@ -260,18 +261,18 @@ def test_a_check_without_a_log_says_what_it_says_itself(side: RemoteSide) -> Non
     side.finish(head, CheckState.SUCCESS)
     made = Run(900, head, "lint", "failure", time.time(), app="other", text="3 problems")
     side.state.runs.append(made)
-    assert side.open().check(head).log == "3 problems"
+    assert side.open().checks.read(head).log == "3 problems"
 
 
 def test_failed_jobs_are_run_again(side: RemoteSide) -> None:
     _, head = opened(side)
     with pytest.raises(AtWorkError):
-        side.open().rerun_check(head)
+        side.open().checks.rerun(head)
     side.finish(head, CheckState.FAILURE, "test", "no\n")
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert side.state.reruns == ["rerun-failed-jobs"]
     with pytest.raises(UsageError, match="has not run"):
-        side.open().rerun_check("0" * 40)
+        side.open().checks.rerun("0" * 40)
 
 
 # Whose words count
@@ -283,15 +284,15 @@ def test_a_pull_request_of_a_fork_is_none_of_ours(side: RemoteSide) -> None:
     side.state.run_of(head, "build").word = "success"
     forge = side.open()
     assert [pull.branch for pull in forge.observe().pulls] == ["mallory:fix/1"]
-    assert forge.pull_for("fix/1") is None
+    assert forge.pulls.find_newest("fix/1") is None
     with pytest.raises(MergeRefusedError, match="of a fork"):
-        forge.merge(made.number, author=BOT)
-    assert forge.open_pull("fix/1", "main", "ours", author=BOT).number != made.number
+        forge.pulls.merge(made.number, author=BOT)
+    assert forge.pulls.open("fix/1", "main", "ours", author=BOT).number != made.number
 
 
 def test_an_app_is_not_taken_for_a_user_of_its_name(side: RemoteSide) -> None:
     side.admit("helper")
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     side.state.say(side.state.entries[number], "helper[bot]", "Do it.")
     seen = side.open().observe()
     assert [comment.author for comment in seen.issues[0].comments] == ["helper[bot]"]
@@ -299,12 +300,12 @@ def test_an_app_is_not_taken_for_a_user_of_its_name(side: RemoteSide) -> None:
 
 
 def test_a_mark_of_somebody_else_is_no_mark(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
-    side.open().comment(number, "Forged.\n\n<!-- sm:m1 -->", author="mallory")
+    number = side.open().issues.add("a", author="ada").number
+    side.open().issues.comment(number, "Forged.\n\n<!-- sm:m1 -->", author="mallory")
     since = side.open().observe()
     assert [comment.marker for comment in since.issues[0].comments] == [""]
-    assert side.open().comment(number, "Hello.", author=BOT, marker="m1")
-    assert [comment.marker for comment in side.open().issue(number).comments] == ["", "m1"]
+    assert side.open().issues.comment(number, "Hello.", author=BOT, marker="m1")
+    assert [comment.marker for comment in side.open().issues.read(number).comments] == ["", "m1"]
 
 
 def test_a_dismissed_review_leaves_its_reviewer_without_a_say(side: RemoteSide) -> None:
@@ -312,12 +313,12 @@ def test_a_dismissed_review_leaves_its_reviewer_without_a_say(side: RemoteSide) 
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     for author in ("rita", "rita", "otto"):
-        side.open().submit_review(number, ReviewState.APPROVED, author=author)
+        side.open().pulls.review(number, ReviewState.APPROVED, author=author)
         age(side, 10)
     found = side.state.entries[number].pull
     assert found
     found.reviews[1].state = "DISMISSED"
-    for pull in (side.open().observe().pulls[0], side.open().pull(number)):
+    for pull in (side.open().observe().pulls[0], side.open().pulls.read(number)):
         standing = [one.author for one in pull.reviews if one.state is ReviewState.APPROVED]
         assert standing == ["otto"]
 
@@ -330,13 +331,13 @@ def test_what_the_project_asks_for_holds_before_a_merge(side: RemoteSide) -> Non
     forge = open_forge(project, None, side.folder)
     number, head = opened(side)
     with pytest.raises(AtWorkError):
-        forge.merge(number, author=BOT)
+        forge.pulls.merge(number, author=BOT)
     side.finish(head, CheckState.SUCCESS)
-    side.open().submit_review(number, ReviewState.APPROVED, author="mallory")
+    side.open().pulls.review(number, ReviewState.APPROVED, author="mallory")
     with pytest.raises(NotApprovedError):
-        forge.merge(number, author=BOT)
-    side.open().submit_review(number, ReviewState.APPROVED, author="rita")
-    assert forge.merge(number, author=BOT).state is PullState.MERGED
+        forge.pulls.merge(number, author=BOT)
+    side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
+    assert forge.pulls.merge(number, author=BOT).state is PullState.MERGED
 
 
 # Faults
@@ -346,11 +347,11 @@ def test_a_merge_whose_answer_is_lost_is_a_merge(side: RemoteSide) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     side.site.faults = [Fault(part="/merge", drop=True, after=True)]
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 def test_a_storm_of_errors_changes_nothing(side: RemoteSide) -> None:
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     since = side.open().observe()
     side.site.faults = [Fault(times=99, reply=Reply(500))]
     with pytest.raises(UnreachableError):
@@ -361,7 +362,7 @@ def test_a_storm_of_errors_changes_nothing(side: RemoteSide) -> None:
 
 def test_a_revoked_token_is_told_and_its_successor_is_used(side: RemoteSide) -> None:
     forge = open_forge(side.project, None, side.folder)
-    forge.add_issue("a", author=BOT)
+    forge.issues.add("a", author=BOT)
     del side.state.tokens["secret-of-sm-4f1d"]
     with pytest.raises(TokenRefusedError, match="does not accept the token"):
         forge.observe()
@@ -371,7 +372,7 @@ def test_a_revoked_token_is_told_and_its_successor_is_used(side: RemoteSide) -> 
 
 
 def test_a_renamed_repository_is_followed_by_its_id(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     since = side.open().observe()
     side.state.former.append(side.state.name)
     configured, side.state.name = side.project, "harbour/new"
@@ -417,16 +418,16 @@ def test_observations_are_further_apart_when_little_is_left(side: RemoteSide) ->
     github_of(side).used = {"core": 4600}
     forge.observe()
     assert 1700 < forge.pause_s() <= 1801, "what is left is for writing"
-    assert forge.add_issue("still", author=BOT)
+    assert forge.issues.add("still", author=BOT)
 
 
 def test_our_own_writes_make_the_last_observation_stale(side: RemoteSide) -> None:
     forge = open_forge(side.project, None, side.folder)
     since = forge.observe()
     assert not forge.is_stale(since)
-    forge.add_issue("a", author=BOT)
+    forge.issues.add("a", author=BOT)
     assert open_forge(side.project, None, side.folder).is_stale(since)
-    assert forge.signs() == (side.folder / "written",)
+    assert list_signs(forge) == (side.folder / "written",)
 
 
 def test_what_is_wrong_is_told_in_the_words_of_the_forge(side: RemoteSide) -> None:
@@ -465,7 +466,7 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
     entry = side.state.add(bad, "b" * 100, "ada")
     side.state.label(entry, [f"l{number}" * 100 for number in range(300)])
     number, _ = opened(side)
-    side.open().submit_review(
+    side.open().pulls.review(
         number, ReviewState.COMMENTED, bad, [InlineComment("work.txt", 1, bad)], author="rita"
     )
     seen = side.open().observe()
@@ -508,19 +509,19 @@ def test_an_hour_with_webhooks_costs_less_than_one_without(side: RemoteSide) -> 
 
 
 def test_who_has_saved_title_and_text_and_set_labels_comes_in_one_query(side: RemoteSide) -> None:
-    number = side.open_as("ada").add_issue("a", "old\r\n", ["backlog"], author="ada").number
-    filed = side.open().read_source(number)
+    number = side.open_as("ada").issues.add("a", "old\r\n", ["backlog"], author="ada").number
+    filed = side.open().issues.read_source(number)
     assert (filed.title, filed.body, filed.author) == ("a", "old\n", "ada")
     assert (filed.title_saved.by, filed.body_saved.by) == ("ada", "ada")
     assert filed.labelled["backlog"].by == "ada"
     age(side, 10)
-    side.open_as("eve").edit_issue(number, body="new")
+    side.open_as("eve").issues.edit(number, body="new")
     age(side, 10)
-    side.open_as("helper[bot]").edit_issue(number, title="b")
-    side.open_as("eve").remove_label(number, "backlog")
-    side.open_as("rita").add_label(number, "backlog")
+    side.open_as("helper[bot]").issues.edit(number, title="b")
+    side.open_as("eve").issues.remove_label(number, "backlog")
+    side.open_as("rita").issues.add_label(number, "backlog")
     before = len(side.site.asked)
-    found = side.open().read_source(number)
+    found = side.open().issues.read_source(number)
     assert side.site.lines(before) == ["POST /graphql"]
     assert (found.title, found.body) == ("b", "new")
     assert (found.body_saved.by, found.title_saved.by) == ("eve", "helper[bot]")
@@ -529,24 +530,24 @@ def test_who_has_saved_title_and_text_and_set_labels_comes_in_one_query(side: Re
 
 
 def test_without_graphql_nobody_is_taken_for_the_editor(side: RemoteSide) -> None:
-    number = side.open_as("ada").add_issue("a", "old", author="ada").number
+    number = side.open_as("ada").issues.add("a", "old", author="ada").number
     github_of(side).has_graphql = False
     with pytest.raises(TemporaryError):
-        side.open().read_source(number)
+        side.open().issues.read_source(number)
     github_of(side).has_graphql = True
     with pytest.raises(NotFoundError, match="there is no issue 99"):
-        side.open().read_source(99)
+        side.open().issues.read_source(99)
 
 
 def test_who_has_edited_a_comment_is_observed(side: RemoteSide) -> None:
-    number = side.open_as("ada").add_issue("a", author="ada").number
-    side.open().comment(number, "yes", author="ada")
+    number = side.open_as("ada").issues.add("a", author="ada").number
+    side.open().issues.comment(number, "yes", author="ada")
     side.state.entries[number].comments[0].editor = "eve"
     [issue] = side.open().observe().issues
     assert [(one.author, one.editor) for one in issue.comments] == [("ada", "eve")]
-    assert side.open().read_comments(number) == tuple(
+    assert side.open().issues.read_comments(number) == tuple(
         structs.replace(one, body="yes") for one in issue.comments
     )
     github_of(side).has_graphql = False
     with pytest.raises(TemporaryError):
-        side.open().read_comments(number)
+        side.open().issues.read_comments(number)

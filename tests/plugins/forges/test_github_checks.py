@@ -38,7 +38,7 @@ def state_of(side: RemoteSide, head: str) -> set[CheckState]:
     return {
         since.pulls[0].check.state,
         side.open().observe(since).pulls[0].check.state,
-        side.open().check(head).state,
+        side.open().checks.read(head).state,
     }
 
 
@@ -100,7 +100,7 @@ def test_a_failed_job_is_told_with_its_log_and_its_name_without_that_permission(
     number, head = opened(side)
     side.finish(head, CheckState.FAILURE, "unit", "it broke\n")
     github_of(side).hides_checks = True
-    found = side.open().pull(number).check
+    found = side.open().pulls.read(number).check
     assert (found.state, found.step) == (CheckState.FAILURE, "unit: Run tests")
     assert "it broke" in found.log
 
@@ -213,7 +213,7 @@ def test_only_our_own_runs_are_run_again(side: RemoteSide) -> None:
     _, head = opened(side)
     side.finish(head, CheckState.FAILURE, "build", "no\n")
     side.state.runs.append(Run(900, head, "build", "", time.time(), again=1, of_fork=True))
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert side.state.runs[0].word == ""
     assert side.state.reruns == ["rerun-failed-jobs"]
 
@@ -226,7 +226,7 @@ def test_a_failed_run_behind_a_page_of_others_is_run_again(side: RemoteSide) -> 
         Run(at + 1, head, f"job{at}", "success" if at < 120 else "failure", now, workflow=str(at))
         for at in range(121)
     ]
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert [one.id for one in side.state.runs if not one.word] == [121]
 
 
@@ -248,34 +248,34 @@ def test_two_workflows_of_one_name_hide_nothing_of_each_other() -> None:
 def test_an_issue_that_was_transferred_is_not_taken_for_another(
     side: RemoteSide, where: tuple[str, int], known: bool
 ) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     if known:
         side.open().observe()
     github_of(side).transferred[number] = where
     with pytest.raises(NotFoundError, match="it was moved to '"):
-        side.open().issue(number)
+        side.open().issues.read(number)
     with pytest.raises(NotFoundError):
-        side.open().close_issue(number)
+        side.open().issues.close(number)
     assert [one.number for one in side.open().observe().issues] == [number], "until it is listed"
 
 
 def test_an_issue_of_a_repository_that_was_renamed_is_the_same(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     configured = side.project
     side.state.former.append(side.state.name)
     side.state.name = "harbour/new"
     forge = kind_of(configured.forge).open_forge(configured, None, side.folder)
-    assert forge.issue(number).title == "a"
+    assert forge.issues.read(number).title == "a"
 
 
 def test_a_comment_goes_to_no_issue_that_was_transferred(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     side.open().observe()
     github_of(side).transferred[number] = ("other/place", number)
     with pytest.raises(NotFoundError):
-        side.open().comment(number, "Hello.", author=BOT, marker="m")
+        side.open().issues.comment(number, "Hello.", author=BOT, marker="m")
     with pytest.raises(NotFoundError):
-        side.open().comment(number, "Hello.", author=BOT)
+        side.open().issues.comment(number, "Hello.", author=BOT)
     assert not [line for line in side.site.lines() if line.startswith("POST /repositories/")]
 
 

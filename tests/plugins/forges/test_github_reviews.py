@@ -39,7 +39,7 @@ def wish(side: RemoteSide, number: int) -> str:
     """A trusted request for changes, with a remark; its id."""
     side.admit("rita")
     remark = InlineComment("fix-1.txt", 1, "Divide by 100.")
-    made = side.open().submit_review(number, WISH, "Please mend it.", [remark], author="rita")
+    made = side.open().pulls.review(number, WISH, "Please mend it.", [remark], author="rita")
     age(side, 10)
     return made.id
 
@@ -82,7 +82,7 @@ def test_a_remark_whose_code_has_changed_is_outdated_and_stops_no_look(
     since = side.open().observe()
     assert side.open().observe(since).pulls == since.pulls
     assert since.problems == ()
-    said = standing(side.open().pull(number), ident).comments
+    said = standing(side.open().pulls.read(number), ident).comments
     found = {(one.path, one.line, one.outdated) for one in said}
     assert found == {("fix-1.txt", 1, True), ("a.txt", 7, False), ("b.txt", 0, False)}
 
@@ -98,7 +98,7 @@ def test_a_remark_that_cannot_be_read_costs_no_other(side: RemoteSide) -> None:
     assert standing(since, ident).state is WISH
     assert any("is passed over" in one for one in since.problems)
     github_of(side).has_graphql = False
-    said = standing(side.open().pull(number), ident).comments
+    said = standing(side.open().pulls.read(number), ident).comments
     assert [one.body for one in said] == ["Divide by 100."]
 
 
@@ -140,7 +140,7 @@ def test_a_request_for_changes_is_seen_behind_hundreds_of_reviews(
     assert standing(side.open().observe(since), ident).state is WISH
     if not graphql:
         return
-    whole = next(one for one in side.open().read_reviews(number) if one.id == ident)
+    whole = next(one for one in side.open().pulls.read_reviews(number) if one.id == ident)
     assert whole.body == "Please mend it."
     assert [one.body for one in whole.comments] == ["Divide by 100."]
 
@@ -154,9 +154,9 @@ def test_a_thread_that_is_settled_is_found_behind_hundreds(side: RemoteSide) -> 
     answer = Inline(int(ident), "fix-1.txt", 1, "And round.", 9001, author="rita")
     answer.answers = last.id
     remarks_of(side, number).append(answer)
-    assert standing(side.open().pull(number), ident).comments == ()
+    assert standing(side.open().pulls.read(number), ident).comments == ()
     last.resolved = False
-    said = standing(side.open().pull(number), ident).comments
+    said = standing(side.open().pulls.read(number), ident).comments
     assert [one.body for one in said] == ["Divide by 100.", "And round."]
 
 
@@ -176,28 +176,28 @@ def test_texts_that_are_too_long_for_one_answer_keep_nothing_from_being_read(
     for seen in (side.open().observe(since), side.open().observe()):
         assert (standing(seen, ident).state, seen.problems) == (WISH, ())
     forge = side.open()
-    assert standing(forge.pull(number), ident).body == "Please mend it."
-    whole = next(one for one in forge.read_reviews(number) if one.id == ident)
+    assert standing(forge.pulls.read(number), ident).body == "Please mend it."
+    whole = next(one for one in forge.pulls.read_reviews(number) if one.id == ident)
     assert [one.body for one in whole.comments] == ["Divide by 100."]
-    assert forge.read_comments(number, on_pull=True)[-1].body == "the last word"
+    assert forge.pulls.read_comments(number)[-1].body == "the last word"
 
 
 def test_an_answer_is_seen_behind_hundreds_of_comments(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", labels=["in-progress"], author="ada").number
-    side.open().comment(number, "the answer", author="ada")
+    number = side.open().issues.add("a", labels=["in-progress"], author="ada").number
+    side.open().issues.comment(number, "the answer", author="ada")
     entry = side.state.entries[number]
     for count in range(texts.SIZE + 30):
         side.state.say(entry, "eve", f"noise {count}")
     [issue] = side.open().observe().issues
     assert issue.comments[0].author == "ada"
-    said = side.open().read_comments(number)
+    said = side.open().issues.read_comments(number)
     assert (said[0].body, len(said)) == ("the answer", texts.SIZE + 31)
 
 
 def test_an_issue_that_is_not_at_work_takes_one_query_however_much_was_said(
     side: RemoteSide,
 ) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     for count in range(texts.SIZE + 30):
         side.state.say(side.state.entries[number], "eve", f"noise {count}")
     before = len(side.site.asked)
@@ -212,20 +212,20 @@ def test_an_issue_that_is_not_at_work_takes_one_query_however_much_was_said(
 def test_an_element_of_a_list_may_be_null_everywhere(side: RemoteSide) -> None:
     number, head = opened(side)
     ident = wish(side, number)
-    issue = side.open_as("ada").add_issue("a", "old", ["backlog"], author="ada").number
-    side.open().comment(issue, "Hello.", author="ada")
+    issue = side.open_as("ada").issues.add("a", "old", ["backlog"], author="ada").number
+    side.open().issues.comment(issue, "Hello.", author="ada")
     side.state.run_of(head, "build").word = "success"
-    right, source = side.open().observe(), side.open().read_source(issue)
+    right, source = side.open().observe(), side.open().issues.read_source(issue)
     github_of(side).holes = True
     seen = side.open().observe()
     assert seen.issues == right.issues
     assert seen.problems == ()
-    assert side.open().read_source(issue) == source
+    assert side.open().issues.read_source(issue) == source
     [pull], [before] = seen.pulls, right.pulls
     assert pull.check.state is before.check.state
     assert standing(pull, ident).state is WISH
-    assert standing(side.open().pull(number), ident).body == "Please mend it."
-    assert [one.body for one in side.open().read_comments(issue)] == ["Hello."]
+    assert standing(side.open().pulls.read(number), ident).body == "Please mend it."
+    assert [one.body for one in side.open().issues.read_comments(issue)] == ["Hello."]
 
 
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "120"}])
@@ -243,7 +243,7 @@ def test_a_limit_of_graphql_is_an_answer_of_200_and_no_refusal(
     assert [one.number for one in side.open().observe().pulls] == [number]
     assert "POST /graphql" not in side.site.lines(before), "until the limit is over"
     with pytest.raises(TemporaryError):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
     assert side.open().pause_s() == 0, "REST has a limit of its own"
 
 
@@ -258,7 +258,7 @@ def test_a_merge_queue_whose_limit_is_reached_has_not_refused(side: RemoteSide) 
         Reply(200, {"errors": [fault]}) if b"mutation" in asked.body else respond(asked)
     )
     with pytest.raises(LimitedError):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 def test_ids_beyond_32_bits_tell_reviews_apart(side: RemoteSide) -> None:
@@ -268,6 +268,6 @@ def test_ids_beyond_32_bits_tell_reviews_apart(side: RemoteSide) -> None:
     first = wish(side, number)
     second = wish(side, number)
     assert first != second
-    pull = side.open().pull(number)
+    pull = side.open().pulls.read(number)
     assert {one.id for one in pull.reviews} == {first, second}
     assert [len(one.comments) for one in pull.reviews] == [1, 1]

@@ -54,7 +54,7 @@ def forge(side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker) -
 def said(side: RemoteSide, server: tuple[Woodpecker, Site], word: str, of: int = REPOSITORY) -> str:
     """A commit with the status that Woodpecker has written for its pipeline 5."""
     head = side.hub.push("fix/1")
-    side.open().open_pull("fix/1", "main", "a", author=BOT)
+    side.open().pulls.open("fix/1", "main", "a", author=BOT)
     status = Status(1, head, "ci/woodpecker/pr/test", word, time.time())
     status.url = f"{server[1].url}/repos/{of}/pipeline/5"
     side.state.statuses.append(status)
@@ -70,7 +70,7 @@ def test_the_step_that_failed_comes_with_its_log(
         Made(73, "deploy", "skipped"),
     ]
     head = said(side, server, "failure")
-    found = forge.check(head)
+    found = forge.checks.read(head)
     assert found.state is CheckState.FAILURE
     assert found.step == "ci/woodpecker/pr/test: unit"
     assert found.log.splitlines()[0] == "E  boom"
@@ -83,7 +83,7 @@ def test_a_status_that_names_another_repository_is_read_of_ours(
     side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
 ) -> None:
     wood.steps[5] = [Made(72, "unit", "failure", "ours")]
-    assert forge.check(said(side, server, "failure", of=99)).log == "ours\n"
+    assert forge.checks.read(said(side, server, "failure", of=99)).log == "ours\n"
     assert not [line for line in server[1].lines() if "/repos/99/" in line]
 
 
@@ -91,7 +91,7 @@ def test_a_clone_that_failed_is_no_fault_of_the_commit(
     side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
 ) -> None:
     wood.steps[5] = [Made(71, "clone", "failure", "no route to host", type="clone")]
-    assert forge.check(said(side, server, "failure")).outage == "the step 'clone' failed"
+    assert forge.checks.read(said(side, server, "failure")).outage == "the step 'clone' failed"
 
 
 def test_a_step_without_a_log_says_why_and_costs_no_other_log(
@@ -101,7 +101,7 @@ def test_a_step_without_a_log_says_why_and_costs_no_other_log(
         Made(71, "lint", "failure", "bad line"),
         Made(72, "unit", "failure", None, error="image 'python:3.99' not found"),
     ]
-    found = forge.check(said(side, server, "failure"))
+    found = forge.checks.read(said(side, server, "failure"))
     assert found.step == "ci/woodpecker/pr/test: lint, unit"
     assert found.log == "bad line\n\nunit: image 'python:3.99' not found"
 
@@ -116,16 +116,16 @@ def test_a_combination_of_a_matrix_is_told_from_the_others(
     head = said(side, server, "failure")
     status = side.state.statuses[0]
     status.context = "ci/woodpecker/pr/test/2"
-    assert forge.check(head).log == "one\n\ntwo\n", "the workflows of that name"
+    assert forge.checks.read(head).log == "one\n\ntwo\n", "the workflows of that name"
     status.url += "/3"
-    assert forge.check(head).log == "two\n"
+    assert forge.checks.read(head).log == "two\n"
 
 
 def test_a_configuration_that_cannot_be_read_says_why(
     side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
 ) -> None:
     wood.steps[5], wood.errors = [], ["steps.unit: missing image"]
-    assert forge.check(said(side, server, "error")).log == "steps.unit: missing image"
+    assert forge.checks.read(said(side, server, "error")).log == "steps.unit: missing image"
 
 
 def test_a_failed_pipeline_is_run_again(
@@ -133,14 +133,14 @@ def test_a_failed_pipeline_is_run_again(
 ) -> None:
     wood.steps[5] = [Made(72, "unit", "failure")]
     head = said(side, server, "failure")
-    forge.rerun_check(head)
+    forge.checks.rerun(head)
     assert wood.reruns == [5]
     wood.may_rerun = False
     with pytest.raises(UsageError, match="no push access"):
-        forge.rerun_check(head)
+        forge.checks.rerun(head)
     side.state.statuses[0].word = "pending"
     with pytest.raises(AtWorkError):
-        forge.rerun_check(head)
+        forge.checks.rerun(head)
 
 
 def test_a_woodpecker_that_gives_nothing_keeps_no_failure_from_the_agent(
@@ -150,11 +150,11 @@ def test_a_woodpecker_that_gives_nothing_keeps_no_failure_from_the_agent(
     head = said(side, server, "failure")
     wood.token, known = "another", wood.token
     try:
-        assert "does not accept the token" in forge.check(head).log
+        assert "does not accept the token" in forge.checks.read(head).log
     finally:
         wood.token = known
     server[1].faults = [Fault(part="/logs/", reply=Reply(404))]
-    found = forge.check(head)
+    found = forge.checks.read(head)
     assert (found.step, "no log is to be had" in found.log) == ("ci/woodpecker/pr/test: unit", True)
 
 
@@ -165,6 +165,6 @@ def test_an_address_that_is_no_woodpeckers_is_told(
     head = said(side, server, "failure")
     server[1].respond = lambda _: wood._in_repository(server[1].asked[-1], "/elsewhere")
     try:
-        assert "is forge.woodpecker_url right?" in forge.check(head).log
+        assert "is forge.woodpecker_url right?" in forge.checks.read(head).log
     finally:
         server[1].respond = wood.respond

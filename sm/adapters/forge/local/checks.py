@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,10 +22,11 @@ from sm.adapters.forge.model import NO_CHECK, Check, CheckState
 from sm.adapters.process import spawn
 from sm.adapters.shell_command import end_leftovers
 from sm.adapters.surroundings import select_lasting_environment
-from sm.base.errors import StateError
+from sm.base.errors import StateError, UsageError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold, try_hold_fd
 
+NO_CI = "the project has no ci.command: set one in its configuration"
 MAX_STARTS = 3
 """Runners of one check that may die before it counts as broken."""
 
@@ -41,9 +42,13 @@ EXCERPT_LIMIT = 64 * 1024
 
 
 class Checks(Struct, frozen=True):
-    """The checks of a project. `config` is the file that its runners are to read."""
+    """The checks of a project. `config` is the file that its runners are to read.
+
+    `touch` says that the forge has changed.
+    """
 
     path: Path
+    touch: Callable[[], None]
     project: str
     command: str | None
     log_lines: int = 200
@@ -67,7 +72,7 @@ class Checks(Struct, frozen=True):
             folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
         return folder
 
-    def check(self, head: str, *, settled: bool = False, logged: bool = True) -> Check:
+    def read(self, head: str, *, settled: bool = False, logged: bool = True) -> Check:
         """What CI says of `head`, as far as it is known; with its log only if `logged`.
 
         What another command has said counts only for what is `settled`, merged for instance.
@@ -87,19 +92,19 @@ class Checks(Struct, frozen=True):
         return Check(verdict.state, head, step, url, log, verdict.at, overdue=verdict.overdue)
 
     def ensure(self, head: str, *, logged: bool = True) -> Check:
-        """As `check`; a runner is started where there is neither a result nor one at work."""
-        check = self.check(head, logged=logged)
+        """As `read`; a runner is started where there is neither a result nor one at work."""
+        check = self.read(head, logged=logged)
         if check.state is not CheckState.PENDING:
             return check
         folder = self.make_folder(head)
         with try_hold_fd(folder.lock) as lock:
             if lock is None or self._verdict(folder) is not None:
-                return self.check(head, logged=logged)
+                return self.read(head, logged=logged)
             if folder.verdict() is not None:
                 _forget(folder)
             if _count(folder) >= MAX_STARTS:
                 give_up(folder, self.command or "")
-                return self.check(head, logged=logged)
+                return self.read(head, logged=logged)
             self._start(folder, head, lock)
         return check
 
@@ -110,8 +115,15 @@ class Checks(Struct, frozen=True):
 
         Raises:
             AtWorkError: a runner is at work on it.
+            UsageError: no CI is configured.
 
         """
+        if not self.command:
+            raise UsageError(NO_CI)
+        self._begin_anew(head)
+        self.touch()
+
+    def _begin_anew(self, head: str) -> None:
         folder = self.make_folder(head)
         until = time.monotonic() + (ENDING_S if folder.verdict() else 0)
         while True:

@@ -21,13 +21,14 @@ more. So every text comes back as it went in, and none can pass for a comment.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from urllib.parse import quote as percent
 
 from msgspec import Struct, field, structs
 
-from sm.adapters.forge.model import Comment, InlineComment, Review
+from sm.adapters.forge.model import Comment, InlineComment, PullState, Review
 from sm.base.foreign import bound_time, tidy
 
 SECTION = r"## (?:Comment|Review) by "
@@ -90,6 +91,10 @@ class Document(Struct, frozen=True, eq=False):
     def plus(self, section: Comment | Review) -> Document:
         """The document with one more section at its end."""
         return structs.replace(self, sections=(*self.sections, section))
+
+    def end(self, state: PullState, **front: object) -> Document:
+        """That of a pull request which was merged or closed just now."""
+        return self.with_front(state=str(state), closed=show_time(time.time()), **front)
 
     def with_front(self, **values: object) -> Document:
         """The document with some of its front matter changed."""

@@ -1,15 +1,16 @@
-"""Issues of the local forge: from documents to values, and the changes that a forge allows."""
+"""Issues of the local forge: documents as values, and the changes that a forge allows."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.adapters.forge.local.document import BODY, Document, show_time
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
-from sm.adapters.forge.model import Comment, Issue, IssueState, Review
+from sm.adapters.forge.model import Comment, Issue, IssueState, Review, Saved, SourcedText
 from sm.base import foreign
 from sm.base.errors import UsageError
 from sm.base.foreign import (
@@ -24,6 +25,132 @@ from sm.base.foreign import (
 from sm.base.nonce import make_nonce
 
 KEYS = ("number", "title", "state", "author", "created", "labels")
+
+
+class Issues(Struct, frozen=True):
+    """The issues of a forge."""
+
+    folder: ForgeFolder
+
+    def find(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        """The issues in that state that have all of `labels`, oldest first.
+
+        And what is wrong with the files that hold none.
+        """
+        found, problems = self.folder.each("issues", self.read)
+        wanted = set(labels)
+        chosen = [one for one in found if state in (None, one.state) and wanted <= set(one.labels)]
+        return chosen, problems
+
+    def read(self, number: int) -> Issue:
+        """One issue; what a person left out of its file is added to it."""
+        document = self.folder.read("issues", number)
+        if document.unsettled:
+            document = self.folder.update("issues", number, complete)
+        return issue_of(self.folder, number, document)
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue. A folder has no accounts: its author stands for all editors.
+
+        All who may write to the folder can write in any name.
+        """
+        found = self.read(number)
+        saved = Saved(found.at, found.author)
+        return SourcedText(found.title, found.body, found.author, saved, saved)
+
+    def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
+        """File an issue."""
+        names = [_label(label) for label in labels]
+        if len(names) > LABELS:
+            raise UsageError(f"these are {len(names):,} labels, {LABELS} at most: leave some out")
+        front = make_front(title, author) | {"labels": names}
+        return self.read(self.folder.add("issues", Document(front, body)))
+
+    def edit(
+        self,
+        number: int,
+        *,
+        title: str = "",
+        body: str | None = None,
+        instead_of: str | None = None,
+    ) -> Issue:
+        """Give an issue another title or text, as far as they are given.
+
+        Raises:
+            UsageError: its text is not `instead_of` any more.
+
+        """
+
+        def change(document: Document) -> Document:
+            if instead_of is not None and document.body != instead_of:
+                raise UsageError(f"the text of issue {number} has been changed meanwhile")
+            if title:
+                document = document.with_front(title=_title(title))
+            return document if body is None else structs.replace(document, body=body)
+
+        return self._update(number, change)
+
+    def close(self, number: int) -> Issue:
+        """Close an issue; one that is closed stays so."""
+        return self._update(number, lambda found: found.with_front(state=str(IssueState.CLOSED)))
+
+    def reopen(self, number: int) -> Issue:
+        """Open an issue again; one that is open stays so."""
+        return self._update(number, lambda found: found.with_front(state=str(IssueState.OPEN)))
+
+    def list_labels(self) -> set[str]:
+        """Every label that an issue has."""
+        return {label for issue in self.find()[0] for label in issue.labels}
+
+    def add_label(self, number: int, label: str) -> Issue:
+        """Give an issue a label; one that it has stays."""
+        return self._change_labels(number, add=label)
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        """Take a label off an issue, if it has it."""
+        return self._change_labels(number, remove=label)
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments. A folder has no accounts: who edits is the author."""
+        return self.read(number).comments
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on an issue or pull request; False where one with `marker` is there already."""
+        return add_comment(self.folder, number, body, author, marker)
+
+    def _change_labels(self, number: int, *, add: str = "", remove: str = "") -> Issue:
+        """Give an issue a label or take one off; nothing happens where that is so already."""
+
+        def change(document: Document) -> Document:
+            labels = Fields(self.folder.name("issues", number), document).texts("labels")
+            wanted = [label for label in labels if label != remove]
+            if add and _label(add) not in wanted:
+                wanted.append(_label(add))
+            if len(wanted) > max(LABELS, len(labels)):
+                raise UsageError(f"issue {number} has {LABELS} labels already: take one off first")
+            return document if wanted == list(labels) else document.with_front(labels=wanted)
+
+        return self._update(number, change)
+
+    def _update(self, number: int, change: Callable[[Document], Document]) -> Issue:
+        self.folder.update("issues", number, change)
+        return self.read(number)
+
+
+def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker: str) -> bool:
+    """Comment on an issue or pull request; False where one with that marker is there already."""
+    comment = Comment(tidy_name(author), round(time.time(), 3), body, marker)
+    posted = False
+
+    def change(document: Document) -> Document:
+        nonlocal posted
+        posted = not marker or all(known.marker != marker for known in document.comments)
+        return document.plus(comment) if posted else document
+
+    folder.update(folder.kind_of(number), number, change)
+    return posted
 
 
 def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
@@ -60,19 +187,6 @@ def _check_dependencies(fields: Fields, issue: Issue) -> None:
         raise fields.error(BODY, f"it depends on {count:,} issues, {DEPENDENCIES} at most")
 
 
-def read_issue(folder: ForgeFolder, number: int) -> Issue:
-    """One issue; what a person left out of its file is added to it."""
-    document = folder.read("issues", number)
-    if document.unsettled:
-        document = folder.update("issues", number, complete)
-    return issue_of(folder, number, document)
-
-
-def read_issues(folder: ForgeFolder) -> tuple[list[Issue], list[str]]:
-    """Every issue in order, and what is wrong with the files that hold none."""
-    return folder.each("issues", lambda number: read_issue(folder, number))
-
-
 def complete(document: Document, head: str = "") -> Document:
     """`document` with all that a person need not write: dates, and what a review is of."""
     sections = tuple(
@@ -90,17 +204,6 @@ def _settled_review(review: Review, head: str) -> Review:
 def make_id() -> str:
     """A name that no other review has."""
     return make_nonce(6)
-
-
-def add_issue(
-    folder: ForgeFolder, title: str, body: str, labels: tuple[str, ...], author: str
-) -> Issue:
-    """File an issue."""
-    front = make_front(title, author) | {"labels": [_label(label) for label in labels]}
-    if len(labels) > LABELS:
-        raise UsageError(f"these are {len(labels):,} labels, {LABELS} at most: leave some out")
-    number = folder.add("issues", Document(front, body))
-    return read_issue(folder, number)
 
 
 def make_front(title: str, author: str) -> dict[str, object]:
@@ -134,58 +237,6 @@ def _named(what: str, text: str, limit: int = NAME_LIMIT) -> str:
         return check_length(what, tidy(text), limit)
     except ValueError as error:
         raise UsageError(str(error)) from error
-
-
-def edit_issue(
-    folder: ForgeFolder, number: int, title: str, body: str | None, instead_of: str | None
-) -> Issue:
-    """Give an issue another title or text; '' and None leave what is there."""
-
-    def change(document: Document) -> Document:
-        if instead_of is not None and document.body != instead_of:
-            raise UsageError(f"the text of issue {number} has been changed meanwhile")
-        if title:
-            document = document.with_front(title=_title(title))
-        return document if body is None else structs.replace(document, body=body)
-
-    folder.update("issues", number, change)
-    return read_issue(folder, number)
-
-
-def set_issue_state(folder: ForgeFolder, number: int, state: IssueState) -> Issue:
-    """Open or close an issue."""
-    folder.update("issues", number, lambda found: found.with_front(state=str(state)))
-    return read_issue(folder, number)
-
-
-def change_labels(folder: ForgeFolder, number: int, *, add: str = "", remove: str = "") -> Issue:
-    """Give an issue a label or take one off; nothing happens where that is so already."""
-
-    def change(document: Document) -> Document:
-        labels = Fields(folder.name("issues", number), document).texts("labels")
-        wanted = [label for label in labels if label != remove]
-        if add and _label(add) not in wanted:
-            wanted.append(_label(add))
-        if len(wanted) > max(LABELS, len(labels)):
-            raise UsageError(f"issue {number} has {LABELS} labels already: take one off first")
-        return document if wanted == list(labels) else document.with_front(labels=wanted)
-
-    folder.update("issues", number, change)
-    return read_issue(folder, number)
-
-
-def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker: str = "") -> bool:
-    """Comment on an issue or pull request; False where one with that marker is there already."""
-    comment = Comment(tidy_name(author), round(time.time(), 3), body, marker)
-    posted = False
-
-    def change(document: Document) -> Document:
-        nonlocal posted
-        posted = not marker or all(known.marker != marker for known in document.comments)
-        return document.plus(comment) if posted else document
-
-    folder.update(folder.kind_of(number), number, change)
-    return posted
 
 
 def _label(label: str) -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
 from sm.adapters.forge.local.document import Document
-from sm.adapters.forge.local.pulls import Pulls, end
 from sm.adapters.forge.merge_rules import refuse
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
 from sm.adapters.git_call import GitLockedError
 from sm.base.foreign import tidy
 from sm.store.failpoint import crash_point
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.local.pulls import Pulls
 
 ATTEMPTS = 20
 PAUSE_S = 0.2
@@ -27,10 +30,6 @@ class Rules(Struct, frozen=True):
 
     review_required: bool = True
     trusted: tuple[str, ...] = ()
-
-    def trust(self, authors: Iterable[str]) -> Trust:
-        """Which of these authors count."""
-        return Trust(self.trusted, find_writers(authors))
 
 
 def find_writers(authors: Iterable[str]) -> frozenset[str]:
@@ -82,7 +81,8 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
 
 def _asked_of(pull: PullRequest, rules: Rules) -> merge_rules.Rules:
     """The rules for this pull request: which of its reviewers count."""
-    trust = rules.trust(review.author for review in pull.reviews)
+    writers = find_writers(review.author for review in pull.reviews)
+    trust = Trust(rules.trusted, writers)
     return merge_rules.Rules(rules.review_required, trust)
 
 
@@ -105,7 +105,7 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
     crash_point("forge.after-merge")
 
     def note(document: Document) -> Document:
-        return end(document, PullState.MERGED, head=pull.head, merged=commit)
+        return document.end(PullState.MERGED, head=pull.head, merged=commit)
 
     pulls.folder.update("pulls", pull.number, note)
     return pulls.read(pull.number)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
 from sm.adapters.forge.errors import NotFoundError, NothingToMergeError, PullClosedError
 from sm.adapters.forge.local.branches import Branches, Conflicts
 from sm.adapters.forge.local.checks import Checks
-from sm.adapters.forge.local.document import Document, show_time
+from sm.adapters.forge.local.document import Document
 from sm.adapters.forge.local.fields import Fields
 from sm.adapters.forge.local.folder import ForgeFolder
-from sm.adapters.forge.local.issues import complete, make_front, make_id, tidy_name
+from sm.adapters.forge.local.issues import (
+    add_comment,
+    complete,
+    make_front,
+    make_id,
+    tidy_name,
+)
+from sm.adapters.forge.local.merge import Rules, Wish, merge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import (
     NO_CHECK,
+    Comment,
     InlineComment,
     PullRequest,
     PullState,
@@ -40,12 +49,23 @@ KEYS = (
 
 
 class Pulls(Struct, frozen=True):
-    """The pull requests of a forge."""
+    """The pull requests of a forge. `rules` are what the project asks for before a merge."""
 
     folder: ForgeFolder
     repository: BareRepository
     checks: Checks
     conflicts: Conflicts
+    rules: Rules
+
+    def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        """The pull requests in that state, oldest first; and the problems."""
+        found, problems = self.read_all()
+        return [pull for pull in found if state in (None, pull.state)], problems
+
+    def find_newest(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`."""
+        found = [pull for pull in self.read_all()[0] if pull.branch == branch]
+        return found[-1] if found else None
 
     def read(self, number: int) -> PullRequest:
         """One pull request."""
@@ -78,8 +98,49 @@ class Pulls(Struct, frozen=True):
         for base, offered in heads.items():
             self.conflicts.learn(base, offered)
 
-    def open(self, branch: str, base: str, title: str, body: str, author: str) -> PullRequest:
-        """Offer a branch for merging; where it is on offer already, that is what is returned."""
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews of a pull request. A folder has no accounts: who edits is the reviewer."""
+        return tuple(map(_save_as_author, self.read(number).reviews))
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments. A folder has no accounts: who edits is the author."""
+        return self.read(number).comments
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on a pull request or issue; False where one with `marker` is there already."""
+        return add_comment(self.folder, number, body, author, marker)
+
+    def diff(self, number: int, *, stat: bool = False) -> bytes:
+        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
+        pull = self.read(number)
+        return self.repository.diff(_base(pull), pull.head, *(["--stat"] if stat else []))
+
+    def list_files(self, number: int, head: str = "") -> list[str]:
+        """The files that a pull request changes up to the commit `head`, or else its last one."""
+        pull = self.read(number)
+        commit = self.repository.resolve(head) if head else pull.head
+        return self.repository.files_changed(_base(pull), commit)
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        """Merge at `head`, or else at the branch's current commit; a merged one is returned.
+
+        Raises:
+            MergeRefusedError: it may not be merged; the subclass says why.
+
+        """
+        wish = Wish(author, head and self.repository.resolve(head), message)
+        return merge(self, number, wish, self.rules)
+
+    def open(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        """Offer a branch for merging; while it is on offer, the same one is returned.
+
+        Raises:
+            NotFoundError: one of the branches has not been pushed.
+            NothingToMergeError: the branch has no commits of its own.
+
+        """
         branches = Branches(self.repository)
         for name in (branch, base):
             if name not in branches.heads:
@@ -91,8 +152,19 @@ class Pulls(Struct, frozen=True):
                 number = self._add(branches, branch, base, make_front(title, author), body)
         return self.read(number)
 
-    def add_review(self, number: int, review: Review) -> Review:
-        """Keep a review; without a head of its own it is one of the branch's current commit."""
+    def review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        """Review the commit `head`, or else the branch's current one."""
+        head = head and self.repository.resolve(head)
+        review = _new_review(state, body, tuple(comments), author, head)
         pull = self.read(number)
         if pull.state is not PullState.OPEN and review.state is not ReviewState.COMMENTED:
             raise PullClosedError(f"pull request {number} is {pull.state}: only comment on it")
@@ -166,7 +238,7 @@ class Pulls(Struct, frozen=True):
             document = document.with_front(head=head)
         if branches.contains(base, head):
             merged = self.repository.merged_by(head, branches.heads[base])
-            document = end(document, PullState.MERGED, merged=merged)
+            document = document.end(PullState.MERGED, merged=merged)
         return document
 
     def _value(
@@ -194,23 +266,18 @@ class Pulls(Struct, frozen=True):
             reviews=document.reviews,
             comments=document.comments,
             touched=f"{len(document.comments)}" if document.comments else "",
-            check=self.checks.check(head, settled=state is not PullState.OPEN, logged=logged)
+            check=self.checks.read(head, settled=state is not PullState.OPEN, logged=logged)
             if head
             else NO_CHECK,
         )
 
 
-def end(document: Document, state: PullState, **front: object) -> Document:
-    """The document of a pull request that was merged or closed just now."""
-    return document.with_front(state=str(state), closed=show_time(time.time()), **front)
-
-
 def _closed(document: Document) -> Document:
     over = document.front.get("state") == PullState.CLOSED
-    return document if over else end(document, PullState.CLOSED)
+    return document if over else document.end(PullState.CLOSED)
 
 
-def new_review(
+def _new_review(
     state: ReviewState, body: str, comments: tuple[InlineComment, ...], author: str, head: str = ""
 ) -> Review:
     """A review written now.
@@ -224,3 +291,14 @@ def new_review(
             raise UsageError(f"'{remark.path}:{remark.line}' is no line of a file: count from 1")
     at = round(time.time(), 3)
     return Review(make_id(), tidy_name(author), at, state, head, body, comments)
+
+
+def _base(pull: PullRequest) -> str:
+    """What a pull request is compared with."""
+    return f"{pull.merged_as}^1" if pull.merged_as else f"refs/heads/{pull.base}"
+
+
+def _save_as_author(review: Review) -> Review:
+    """The review as edited by its author alone."""
+    remarks = (structs.replace(one, editor=review.author) for one in review.comments)
+    return structs.replace(review, comments=tuple(remarks), editor=review.author)

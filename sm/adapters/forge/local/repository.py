@@ -180,7 +180,15 @@ class BareRepository(Struct, frozen=True):
 
     def diff(self, base: str, head: str, *options: str) -> bytes:
         """What `head` changes, seen from where it left `base`, whatever settings a person has."""
-        args = ("diff", "--no-ext-diff", "--no-textconv", *options, f"{base}...{head}", "--")
+        args = (
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            *options,
+            f"{base}...{head}",
+            "--",
+        )
         return self.git(*args, env=PLAIN).raw
 
 

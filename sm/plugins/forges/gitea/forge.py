@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError
@@ -11,14 +12,22 @@ from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewSt
 from sm.base.errors import UsageError
 from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.log import BYTES, clean_log
 from sm.plugins.forges.rest.outage import name_step
-from sm.plugins.forges.rest.pulls import send_review
-from sm.plugins.forges.rest.reader import GONE, READ, WRITE, Reader
+from sm.plugins.forges.rest.pulls import Pulls, send_review
+from sm.plugins.forges.rest.reader import GONE, READ, WRITE
 from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Jobs, Run
+from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.web.client import Client
+
+if TYPE_CHECKING:
+    from sm.plugins.forges.woodpecker.ci import Woodpecker
 
 LOG = "log"
 EVENTS = {
@@ -38,17 +47,8 @@ NOT_OFFERED = (400, 403, *GONE)
 """Older servers cannot run CI again."""
 
 
-class GiteaForge(RestForge):
-    """One repository on Forgejo or Gitea."""
-
-    def make_reader(self, repository: str) -> Reader:
-        """What reads the repository of that name."""
-        return GiteaReader(self.web, repository)
-
-    def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
-        assert isinstance(self.reader, GiteaReader)
-        return Observer(self.reader, self.settings, self.checks.remember_rules(anew=anew))
+class GiteaPulls(Pulls[GiteaReader]):
+    """Those of one repository."""
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
@@ -64,7 +64,7 @@ class GiteaForge(RestForge):
         """What a pull request changes, as a patch."""
         self.reader.pull_shape(number)
         path = f"{self.reader.at}/pulls/{number}.diff"
-        return self.web.get(path, READ, media="text/plain").body
+        return self.site.web.get(path, READ, media="text/plain").body
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have it merge at exactly this head. It is a POST, but a second one finds it merged.
@@ -74,22 +74,23 @@ class GiteaForge(RestForge):
                 on, it would answer with an error of its own, and without a word.
 
         """
-        assert isinstance(self.reader, GiteaReader)
         if needed := ", ".join(self.reader.needed(pull.number)[:NEEDED]):
             said = f"it depends on {needed}, still open"
             raise RefusedError(f"the merge is refused: {said}", NOT_ALLOWED, said)
         data: dict[str, object] = {
-            "Do": self.settings.merge_method,
+            "Do": self.site.settings.merge_method,
             "head_commit_id": pull.head,
         }
         if message:
             title, _, rest = message.partition("\n")
             data |= {"MergeTitleField": title, "MergeMessageField": rest.strip()}
         path = f"{self.reader.at}/pulls/{pull.number}/merge"
-        self.web.write("POST", path, WRITE, data, harmless=True)
+        self.site.web.write("POST", path, WRITE, data, harmless=True)
         return ""
 
-    # Checks
+
+class GiteaChecks(Checks[GiteaReader]):
+    """Those of one repository."""
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of their own CI says, or else what the status says."""
@@ -98,14 +99,13 @@ class GiteaForge(RestForge):
 
     def _log(self, job: Job) -> str:
         path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
-        return clean_log(self.web.download(path, LOG, BYTES))
+        return clean_log(self.site.web.download(path, LOG, BYTES))
 
     def _find_job(self, part: Part, head: str) -> Job | None:
         """The failed job that the status is of."""
         found: list[Job] = []
-        assert isinstance(self.reader, GiteaReader)
         for run in self.reader.own_runs(head, LOG):
-            answer = self.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
+            answer = self.site.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
             jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
             found += jobs.jobs if isinstance(jobs, Jobs) else jobs
         mine = [
@@ -126,23 +126,38 @@ class GiteaForge(RestForge):
         refusal = UsageError(
             f"CI cannot be run again on {head[:12]} from here: do it on the forge's page, or push"
         )
-        assert isinstance(self.reader, GiteaReader)
         runs = self.reader.own_runs(head, WRITE, NOT_OFFERED)
         if not all(map(_is_over, runs)):
             raise AtWorkError(f"CI is at work on {head[:12]}: wait for it")
         if not runs:
             raise refusal
         failed = [run for run in runs if (run.conclusion or run.status) not in PASSED]
-        is_divisible = bool(failed) and self.settings.kind == "gitea"
+        is_divisible = bool(failed) and self.site.settings.kind == "gitea"
         what = "rerun-failed-jobs" if is_divisible else "rerun"
         for run in failed or runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
-            answer = self._written(partial(self._rerun, path))
+            answer = self.site.write(partial(self._rerun, path))
             if answer.status in NOT_OFFERED:  # older servers
                 raise refusal
 
     def _rerun(self, path: str) -> Answer:
-        return self.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
+        return self.site.web.write("POST", path, WRITE, accept=NOT_OFFERED, harmless=True)
+
+
+class GiteaForge(RestForge[GiteaReader]):
+    """One repository on Forgejo or Gitea."""
+
+    def __init__(
+        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+    ) -> None:
+        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        site = Site(web, settings, GiteaReader)
+        checks = GiteaChecks(site, woodpecker)
+        super().__init__(site, Issues[GiteaReader](site), GiteaPulls(site, checks), checks)
+
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
+        return Observer(self.reader, self.site.settings, self.checks.remember_rules(anew=anew))
 
 
 def _is_of(job: Job, part: Part) -> bool:

@@ -47,4 +47,4 @@ def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
     """Make the usual labels, as far as they are missing; the repository itself is there."""
     assert isinstance(settings, GithubSettings)
     forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    yield from make_labels(forge, forge.settings.labels)
+    yield from make_labels(forge, forge.site.settings.labels)

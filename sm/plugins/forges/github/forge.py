@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -27,17 +28,25 @@ from sm.plugins.forges.github.graphql import NOT_TO_BE_HAD
 from sm.plugins.forges.github.observe import Observer
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
+from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.held import queue_up
+from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.log import BYTES, clean_log
 from sm.plugins.forges.rest.outage import find_outage, name_step
-from sm.plugins.forges.rest.pulls import send_review
+from sm.plugins.forges.rest.pulls import Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Merged
+from sm.plugins.forges.rest.site import Site
+from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
+
+if TYPE_CHECKING:
+    from sm.plugins.forges.woodpecker.ci import Woodpecker
 
 LOG = "log"
 EVENTS = {
@@ -48,42 +57,37 @@ EVENTS = {
 NOT_TOLD = (FORBIDDEN, *GONE)
 
 
-class GithubForge(RestForge):
-    """One repository on GitHub."""
+class GithubIssues(Issues[GithubReader]):
+    """Those of one repository."""
 
-    reader: GithubReader
-
-    def make_reader(self, repository: str) -> GithubReader:
-        """What reads the repository of that name."""
-        return GithubReader(self.web, repository)
-
-    # Observing
-
-    def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
-        details = self._details(self.checks.remember_rules(anew=anew))
-        return Observer(self.reader, details, self.settings)
-
-    # Issues
+    def __init__(self, site: Site[GithubReader], checks: GithubChecks) -> None:
+        """Nothing is asked yet."""
+        super().__init__(site)
+        self._checks = checks
 
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue, with who has saved them last: one query."""
-        return self._details(self.checks.remember_rules(anew=False)).source(number)
+        return self._checks.open_details().source(number)
 
-    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
         """The last comments, with who has edited them last: one query."""
-        return self._details(self.checks.rules).read_comments(number, on_pull=on_pull)
+        return self._checks.open_details().read_comments(number, on_pull=False)
 
-    def _details(self, rules: Callable[[str], BranchRules]) -> Details:
-        return Details(self.reader, rules, has_ci=self.settings.has_ci)
 
-    # Pull requests
+class GithubPulls(Pulls[GithubReader]):
+    """Those of one repository."""
 
-    def pull(self, number: int) -> PullRequest:
+    checks: GithubChecks
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The last comments, with who has edited them last: one query."""
+        return self.checks.open_details().read_comments(number, on_pull=True)
+
+    def read(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
-        details = self._details(self.checks.rules)
+        details = self.checks.open_details()
         found = self._whole_pull(number, details)
-        found = structs.replace(found, check=self.check(found.head, found.base))
+        found = structs.replace(found, check=self.checks.read(found.head, found.base))
         node = details.one(number) if found.state is PullState.OPEN else None
         if node is None:
             return found
@@ -96,14 +100,14 @@ class GithubForge(RestForge):
     def _whole_pull(self, number: int, details: Details) -> PullRequest:
         """The texts of all; those of reviews come over REST only without GraphQL."""
         try:
-            reviews = details.reviews(number, self.settings.trusted)
+            reviews = details.reviews(number, self.site.settings.trusted)
         except (NotFoundError, *NOT_TO_BE_HAD):
             return self.reader.whole_pull(number)
         return make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews with their texts, and who has edited each text last."""
-        return self._details(self.checks.rules).reviews(number, self.settings.trusted)
+        return self.checks.open_details().reviews(number, self.site.settings.trusted)
 
     def enqueue(self, pull: PullRequest) -> PullRequest | None:
         """Put it into the merge queue of its base; None if that has none.
@@ -115,7 +119,7 @@ class GithubForge(RestForge):
             QueueUnknownError: GraphQL is not to be had, and REST would pass the queue by.
 
         """
-        details = self._details(self.checks.rules)
+        details = self.checks.open_details()
         try:
             node = details.read_queueing(pull.number)
         except LimitedError:
@@ -146,44 +150,24 @@ class GithubForge(RestForge):
     def read_diff(self, number: int) -> bytes:
         """What a pull request changes, as a patch."""
         path, media = f"{self.reader.at}/pulls/{number}", "application/vnd.github.diff"
-        return self.web.get(path, READ, media=media).body
+        return self.site.web.get(path, READ, media=media).body
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
         """Have GitHub merge at exactly this head."""
-        data = {"sha": pull.head, "merge_method": self.settings.merge_method}
+        data = {"sha": pull.head, "merge_method": self.site.settings.merge_method}
         if message:
             title, _, rest = message.partition("\n")
             data |= {"commit_title": title, "commit_message": rest.strip()}
         path = f"{self.reader.at}/pulls/{pull.number}/merge"
-        return self.web.write("PUT", path, WRITE, data).read(Merged).sha or ""
+        return self.site.web.write("PUT", path, WRITE, data).read(Merged).sha or ""
 
-    # Checks
 
-    def find_limits(self) -> Iterator[str]:
-        """That a token may not read check runs: the rest of CI is seen without them."""
-        head = self._blind_at()
-        if head and self.reader.actions_runs(head) is not None:
-            yield (
-                "the token may not read check runs, as no fine-grained one can: jobs of GitHub "
-                "Actions and statuses count, and of other checks only whether they pass"
-            )
+class GithubChecks(Checks[GithubReader]):
+    """Those of one repository."""
 
-    def find_blindness(self) -> Iterator[str]:
-        """That the token may read nothing of GitHub Actions."""
-        head = self._blind_at()
-        if head and self.reader.actions_runs(head) is None:
-            yield (
-                "the token may read neither check runs nor GitHub Actions, so no commit passes: "
-                "give it read access to Actions"
-            )
-
-    def _blind_at(self) -> str:
-        """The last commit of the base, if its check runs may not be read; else ''."""
-        try:
-            head = self.branch_head(self.settings.base) if self.settings.has_ci else ""
-            return "" if not head or self.reader.may_read_runs(head) else head
-        except SmError:
-            return ""  # what is wrong there is told elsewhere
+    def open_details(self, rules: Callable[[str], BranchRules] | None = None) -> Details:
+        """What reads many things at once; `rules` gives those of a branch."""
+        return Details(self.reader, rules or self.rules, has_ci=self.site.settings.has_ci)
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of GitHub Actions says, or else what the check says of itself."""
@@ -195,18 +179,18 @@ class GithubForge(RestForge):
 
     def _log(self, part: Part) -> str:
         path = f"{self.reader.at}/actions/jobs/{part.id}/logs"
-        return clean_log(self.web.download(path, LOG, BYTES))
+        return clean_log(self.site.web.download(path, LOG, BYTES))
 
     def _job(self, part: Part) -> Job:
         """The job with its steps; an empty one if GitHub tells nothing of it."""
         path = f"{self.reader.at}/actions/jobs/{part.id}"
-        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        answer = self.site.web.get(path, LOG, accept=NOT_TOLD)
         return Job(part.id) if answer.status in NOT_TOLD else answer.read(Job)
 
     def _notes(self, part: Part) -> list[str]:
         """What GitHub itself says of a job, such as that its runner was lost: no log has that."""
         path = f"{self.reader.at}/check-runs/{part.id}/annotations?per_page={PAGE}"
-        answer = self.web.get(path, LOG, accept=NOT_TOLD)
+        answer = self.site.web.get(path, LOG, accept=NOT_TOLD)
         if answer.status in NOT_TOLD:
             return []
         found = answer.read_page(Annotation).found
@@ -229,13 +213,13 @@ class GithubForge(RestForge):
             raise AtWorkError(f"GitHub Actions is at work on {head[:12]}: wait for it")
         failed = [run for run in runs if run.conclusion not in PASSED]
         what = "rerun-failed-jobs" if failed else "rerun"
-        self._written(lambda: self._rerun(failed or runs, what))
+        self.site.write(lambda: self._rerun(failed or runs, what))
 
     def _rerun(self, runs: Iterable[ActionsRun], what: str) -> None:
         for run in runs:
             path = f"{self.reader.at}/actions/runs/{run.id}/{what}"
             try:
-                self.web.write("POST", path, WRITE, harmless=True)
+                self.site.web.write("POST", path, WRITE, harmless=True)
             except RefusedError as error:
                 if error.status == FORBIDDEN:
                     raise UsageError(
@@ -243,3 +227,48 @@ class GithubForge(RestForge):
                         "Actions"
                     ) from None
                 raise
+
+
+class GithubForge(RestForge[GithubReader]):
+    """One repository on GitHub."""
+
+    checks: GithubChecks
+
+    def __init__(
+        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+    ) -> None:
+        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        site = Site(web, settings, GithubReader)
+        checks = GithubChecks(site, woodpecker)
+        super().__init__(site, GithubIssues(site, checks), GithubPulls(site, checks), checks)
+
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
+        details = self.checks.open_details(self.checks.remember_rules(anew=anew))
+        return Observer(self.reader, details, self.site.settings)
+
+    def find_limits(self) -> Iterator[str]:
+        """That a token may not read check runs: the rest of CI is seen without them."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is not None:
+            yield (
+                "the token may not read check runs, as no fine-grained one can: jobs of GitHub "
+                "Actions and statuses count, and of other checks only whether they pass"
+            )
+
+    def find_blindness(self) -> Iterator[str]:
+        """That the token may read nothing of GitHub Actions."""
+        head = self._blind_at()
+        if head and self.reader.actions_runs(head) is None:
+            yield (
+                "the token may read neither check runs nor GitHub Actions, so no commit passes: "
+                "give it read access to Actions"
+            )
+
+    def _blind_at(self) -> str:
+        """The last commit of the base, if its check runs may not be read; else ''."""
+        try:
+            head = self.branch_head(self.site.settings.base) if self.site.settings.has_ci else ""
+            return "" if not head or self.reader.may_read_runs(head) else head
+        except SmError:
+            return ""  # what is wrong there is told elsewhere

@@ -48,7 +48,7 @@ def _find_missing_scope(forge: GitlabForge) -> Iterator[str]:
     """Whether the token is for reading only. One by OAuth does not say."""
     try:
         path = "/personal_access_tokens/self"
-        answer = forge.web.get(path, CHECK, accept=(400, 401, 403, *GONE))
+        answer = forge.site.web.get(path, CHECK, accept=(400, 401, 403, *GONE))
         found = answer.read(TokenJson) if answer.status < 300 else TokenJson()
     except SmError as error:
         yield error.message
@@ -70,4 +70,4 @@ def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
     """Make the usual labels, as far as they are missing; the repository itself is there."""
     assert isinstance(settings, GitlabSettings)
     forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    yield from make_labels(forge, forge.settings.labels)
+    yield from make_labels(forge, forge.site.settings.labels)

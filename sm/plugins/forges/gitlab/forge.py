@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -19,11 +20,20 @@ from sm.plugins.forges.gitlab.log import clean_trace
 from sm.plugins.forges.gitlab.observe import Observer
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
+from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.log import BYTES
-from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE, Reader
+from sm.plugins.forges.rest.pulls import Pulls
+from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE
 from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.answer import Answer
+from sm.plugins.forges.web.client import Client
+
+if TYPE_CHECKING:
+    from sm.plugins.forges.woodpecker.ci import Woodpecker
 
 LOG = "log"
 LOOKS = 8
@@ -35,41 +45,12 @@ REFUSALS = (NOT_YOU, 400, 405, 406, 422)
 """Its other answers if a merge is not possible, or not yet: which of them differs by version."""
 
 
-class GitlabForge(RestForge):
-    """One repository on GitLab."""
+class GitlabPulls(Pulls[GitlabReader]):
+    """Those of one repository."""
 
-    reader: GitlabReader
-    """What `make_reader` makes."""
-
-    def make_reader(self, repository: str) -> Reader:
-        """What reads the repository of that name."""
-        return GitlabReader(self.web, repository)
-
-    def make_observer(self, *, anew: bool) -> Observer:
-        """What makes one observation of the repository."""
-        return Observer(self.reader, self.settings)
-
-    # Pull requests
-
-    def is_pull(self, number: int) -> bool:
-        """Whether there is a pull request of that number and no issue."""
-        try:
-            self.reader.issue_shape(number)
-        except NotFoundError:
-            try:
-                self.reader.request(number)
-            except NotFoundError:
-                raise NotFoundError(
-                    f"there is no issue or pull request {number} in '{self.reader.repository}'"
-                ) from None
-            return True
-        return False
-
-    def read_comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
-        """The comments; of a pull request those that are no part of a review."""
-        if on_pull:
-            return self.reader.whole_pull(number).comments
-        return super().read_comments(number)
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments that are no part of a review."""
+        return self.reader.whole_pull(number).comments
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
@@ -89,7 +70,7 @@ class GitlabForge(RestForge):
         ident = ""
         if body.strip():
             data = {"body": defuse(body)}
-            ident = str(self.web.write("POST", f"{at}/notes", COMMENT, data).read(Note).id)
+            ident = str(self.site.web.write("POST", f"{at}/notes", COMMENT, data).read(Note).id)
         if state is ReviewState.APPROVED:
             self._approve(number, at, head)
         elif state is ReviewState.CHANGES_REQUESTED:
@@ -112,12 +93,12 @@ class GitlabForge(RestForge):
             "new_line": remark.line,
         }
         path, data = f"{at}/discussions", {"body": defuse(remark.body), "position": position}
-        if self.web.write("POST", path, COMMENT, data, accept=(400,)).status == 400:
+        if self.site.web.write("POST", path, COMMENT, data, accept=(400,)).status == 400:
             said = f"{remark.path}:{remark.line}: {remark.body}"
-            self.web.write("POST", path, COMMENT, {"body": defuse(said)})
+            self.site.web.write("POST", path, COMMENT, {"body": defuse(said)})
 
     def _approve(self, number: int, at: str, head: str) -> None:
-        answer = self.web.write(
+        answer = self.site.web.write(
             "POST", f"{at}/approve", WRITE, {"sha": head}, accept=(NOT_YOU,), harmless=True
         )
         if answer.status == NOT_YOU:  # also if it was done already
@@ -135,7 +116,7 @@ class GitlabForge(RestForge):
             return next((one.state for one in found if one.user.username == name), "")
 
         for command in (REQUEST_CHANGES,) if state() else (ASK_ME, REQUEST_CHANGES):
-            self.web.write("POST", f"{at}/notes", COMMENT, {"body": command}, harmless=True)
+            self.site.web.write("POST", f"{at}/notes", COMMENT, {"body": command}, harmless=True)
         if state() != "requested_changes":
             raise SmError(
                 f"GitLab has not taken the request for changes of '{name}': make it on the page "
@@ -146,7 +127,7 @@ class GitlabForge(RestForge):
         """What a pull request changes, as a patch."""
         self.reader.request(number)
         path = f"{self.reader.at}/merge_requests/{number}/raw_diffs"
-        answer = self.web.get(path, READ, media="text/plain", accept=GONE)
+        answer = self.site.web.get(path, READ, media="text/plain", accept=GONE)
         if answer.status in GONE:  # servers before 17.9
             return join_diffs(self.reader.diffs(number)).encode()
         return answer.body
@@ -174,7 +155,7 @@ class GitlabForge(RestForge):
 
     def _wishes(self, pull: PullRequest) -> dict[str, object]:
         """How it is to be merged; the rest is the project's setting."""
-        squash = {"squash": True} if self.settings.merge_method == "squash" else {}
+        squash = {"squash": True} if self.site.settings.merge_method == "squash" else {}
         return {"sha": pull.head, **squash}
 
     def send_merge(self, pull: PullRequest, message: str) -> str:
@@ -205,7 +186,7 @@ class GitlabForge(RestForge):
         for look in range(LOOKS):
             if look:
                 time.sleep(UNSURE_S)
-            answer = self.web.write(method, path, WRITE, data, accept=REFUSALS, harmless=True)
+            answer = self.site.web.write(method, path, WRITE, data, accept=REFUSALS, harmless=True)
             if answer.status < 300:
                 return answer
             now = self.reader.request(number)
@@ -222,16 +203,48 @@ class GitlabForge(RestForge):
             f"GitLab is still finding out whether it can merge pull request {number}"
         )
 
-    # Checks
+
+class GitlabChecks(Checks[GitlabReader]):
+    """Those of one repository."""
 
     def read_report(self, part: Part, head: str) -> Report:
         """The log of a job, or else what GitLab or another program says of it."""
         return Report(read_log=partial(self._log, part)) if part.has_log else Report()
 
     def _log(self, part: Part) -> str:
-        trace = self.web.download(f"{self.reader.at}/jobs/{part.id}/trace", LOG, BYTES)
+        trace = self.site.web.download(f"{self.reader.at}/jobs/{part.id}/trace", LOG, BYTES)
         return clean_trace(part.text.encode() + b"\n" * bool(part.text) + trace)
 
     def rerun_jobs(self, head: str) -> None:
         """Have GitLab run CI again: what has failed, or everything if nothing has."""
-        self._written(lambda: ci.rerun(self.reader, head))
+        self.site.write(lambda: ci.rerun(self.reader, head))
+
+
+class GitlabForge(RestForge[GitlabReader]):
+    """One repository on GitLab."""
+
+    def __init__(
+        self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
+    ) -> None:
+        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        site = Site(web, settings, GitlabReader)
+        checks = GitlabChecks(site, woodpecker)
+        super().__init__(site, Issues[GitlabReader](site), GitlabPulls(site, checks), checks)
+
+    def make_observer(self, *, anew: bool) -> Observer:
+        """What makes one observation of the repository."""
+        return Observer(self.reader, self.site.settings)
+
+    def is_pull(self, number: int) -> bool:
+        """Whether there is a pull request of that number and no issue."""
+        try:
+            self.reader.issue_shape(number)
+        except NotFoundError:
+            try:
+                self.reader.request(number)
+            except NotFoundError:
+                raise NotFoundError(
+                    f"there is no issue or pull request {number} in '{self.reader.repository}'"
+                ) from None
+            return True
+        return False

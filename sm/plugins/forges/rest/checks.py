@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING, Generic
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.adapters.forge.combine import Part, combine, find_failed
 from sm.adapters.forge.errors import UnreachableError
@@ -14,13 +16,14 @@ from sm.adapters.forge.model import Check, CheckState
 from sm.base.errors import SmError
 from sm.plugins.forges.rest.log import clean_log, trim_log
 from sm.plugins.forges.rest.read_rules import read_sources
-from sm.plugins.forges.rest.reader import OBSERVE, Reader
+from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
-from sm.plugins.forges.rest.settings import RestSettings
-from sm.plugins.forges.rest.state import StateFiles
+from sm.plugins.forges.rest.site import R, Site
 from sm.plugins.forges.web.errors import LimitedError
-from sm.plugins.forges.woodpecker.ci import Woodpecker
+
+if TYPE_CHECKING:
+    from sm.plugins.forges.woodpecker.ci import Woodpecker
 
 LOGS = 3
 """Failed jobs whose logs are read."""
@@ -28,34 +31,37 @@ LOG_S = 600.0
 """So long after a failure a forge that does not give its log is asked again."""
 
 
-class Checks(Struct, frozen=True):
-    """The checks of a repository. `report` gives what is known of one failed part of a commit."""
+class Checks(ABC, Generic[R]):
+    """The checks of a repository."""
 
-    reader: Reader
-    files: StateFiles
-    settings: RestSettings
-    woodpecker: Woodpecker | None
-    report: Callable[[Part, str], Report]
+    def __init__(self, site: Site[R], woodpecker: Woodpecker | None = None) -> None:
+        """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
+        self.site, self.woodpecker = site, woodpecker
+
+    @property
+    def reader(self) -> R:
+        """What reads the repository."""
+        return self.site.reader
 
     def rules(self, base: str, *, anew: bool = False) -> BranchRules:
         """What the forge asks for before a merge into `base`: as it was read last, or `anew`."""
-        kept = self.files.read_rules()
+        kept = self.site.files.read_rules()
         known = kept.find(base)
         if known is not None and not anew:
             return known
         paths = self.reader.rule_paths(base)
         found = read_sources(self.reader.web, paths, kept.branches.get(base, {}), OBSERVE)
         kept = kept.put(base, found)
-        self.files.keep_rules(kept)
+        self.site.files.keep_rules(kept)
         return kept.find(base) or BranchRules()
 
     def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
         """Gives the rules of a branch; within one observation each is read once."""
         return cache(lambda base: self.rules(base, anew=anew))
 
-    def read(self, head: str, base: str) -> Check:
+    def read(self, head: str, base: str = "") -> Check:
         """What CI says of a commit that is to be merged into `base`, with the failing log."""
-        required = self.rules(base).checks
+        required = self.rules(base or self.site.settings.base).checks
         parts = self.reader.parts(head)
         found = self._combine(parts, head, required)
         if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
@@ -66,8 +72,8 @@ class Checks(Struct, frozen=True):
         return structs.replace(
             found,
             step=": ".join(filter(None, [found.step, ", ".join(dict.fromkeys(steps))])),
-            log=_join(failed, [trim_log(one.log, self.settings.log_lines) for one in told]),
-            file=self.files.keep_log(head, _join(failed, [one.log for one in told])),
+            log=_join(failed, [trim_log(one.log, self.site.settings.log_lines) for one in told]),
+            file=self.site.files.keep_log(head, _join(failed, [one.log for one in told])),
             outage="; ".join(filter(None, (one.outage for one in told))),
         )
 
@@ -77,7 +83,7 @@ class Checks(Struct, frozen=True):
         return self._combine(self.reader.parts(head), head, required)
 
     def _combine(self, parts: list[Part], head: str, required: tuple[str, ...]) -> Check:
-        return combine(parts, head, expected=self.settings.has_ci, required=required)
+        return combine(parts, head, expected=self.site.settings.has_ci, required=required)
 
     def _report(self, part: Part, head: str) -> Report:
         """What is known of a failed part. A log that is not to be had hides nothing else."""
@@ -100,7 +106,28 @@ class Checks(Struct, frozen=True):
     def _ask(self, part: Part, head: str) -> Report:
         if self.woodpecker and self.woodpecker.find_pipeline(part):
             return self.woodpecker.read_report(part)
-        return self.report(part, head)
+        return self.read_report(part, head)
+
+    @abstractmethod
+    def read_report(self, part: Part, head: str) -> Report:
+        """What is known of one failed part of the commit `head`, with its whole log."""
+
+    def rerun(self, head: str) -> None:
+        """Have CI run on a commit again: Woodpecker, if that has run on it, else the forge's own.
+
+        Raises:
+            AtWorkError: it is at work on the commit.
+            UsageError: it cannot be run again from here.
+
+        """
+        woodpecker = self.woodpecker
+        if woodpecker and self.site.write(lambda: woodpecker.rerun(self.reader.parts(head))):
+            return
+        self.rerun_jobs(head)
+
+    @abstractmethod
+    def rerun_jobs(self, head: str) -> None:
+        """Have the forge's own CI run on a commit again."""
 
 
 def _join(parts: list[Part], texts: list[str]) -> str:

@@ -1,87 +1,143 @@
-"""Issues, their labels and comments over REST: what GitHub, Forgejo and Gitea have alike."""
+"""Issues, their labels and comments over REST: what forges like GitHub have alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Generic
 
 from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.marker import add_marker
-from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
 from sm.plugins.forges.rest.convert import make_issue
 from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
 from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.site import R, Site
 
 NAMED = 30
 """Issues that are read because others depend on them."""
 
 
-def list_issues(
-    reader: Reader, state: IssueState | None, labels: Iterable[str]
-) -> tuple[list[Issue], list[str]]:
-    """The issues in that state that have all of `labels`, oldest first; and the problems.
+class Issues(Generic[R]):
+    """The issues of one repository.
 
-    Other forges mean "any of them", or drop a label that they do not know: so it is looked at here.
+    Who writes is always the account of the token: the `author` of a call is for forges that have
+    no accounts.
     """
-    wanted = list(labels)
-    found = reader.issue_shapes(state, wanted)
-    issues = [make_issue(one) for one in found if one.pull_request is None]
-    chosen = [one for one in issues if set(wanted) <= set(one.labels)]
-    return sorted(chosen, key=lambda one: one.number), []
+
+    def __init__(self, site: Site[R]) -> None:
+        """Nothing is asked yet."""
+        self.site = site
+
+    @property
+    def reader(self) -> R:
+        """What reads the repository."""
+        return self.site.reader
+
+    def find(
+        self, state: IssueState | None = None, labels: Iterable[str] = ()
+    ) -> tuple[list[Issue], list[str]]:
+        """The issues in that state that have all of `labels`, oldest first, without comments.
+
+        Other forges mean "any of them", or drop a label that they do not know: so it is looked at
+        here.
+        """
+        wanted = list(labels)
+        found = self.reader.issue_shapes(state, wanted)
+        issues = [make_issue(one) for one in found if one.pull_request is None]
+        chosen = [one for one in issues if set(wanted) <= set(one.labels)]
+        return sorted(chosen, key=lambda one: one.number), []
+
+    def read(self, number: int) -> Issue:
+        """One issue with its texts."""
+        return self.reader.issue(number)
+
+    def read_source(self, number: int) -> SourcedText:
+        """Title and text of an issue. These forges do not say over REST who has edited a text."""
+        found = make_issue(self.reader.issue_shape(number))
+        unknown = Saved(0.0)
+        return SourcedText(found.title, found.body, found.author, unknown, unknown)
+
+    def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
+        """File an issue. If its answer is lost, the caller is told that it may be there."""
+        title, body = self.site.clean(title), add_marker(self.site.clean(body), "")
+        return make_issue(self.site.write(lambda: self.reader.add_issue(title, body, labels)))
+
+    def edit(
+        self,
+        number: int,
+        *,
+        title: str = "",
+        body: str | None = None,
+        instead_of: str | None = None,
+    ) -> Issue:
+        """Give an issue another title or text; UsageError if its text is not `instead_of`."""
+        changes = {"title": self.site.clean(title)} if title else {}
+        if body is not None:
+            changes["body"] = add_marker(self.site.clean(body), "")
+        return self.site.write(lambda: self._edit(number, changes, instead_of))
+
+    def _edit(self, number: int, changes: dict[str, str], instead_of: str | None) -> Issue:
+        known = make_issue(self.reader.issue_shape(number))
+        if instead_of is not None and known.body != instead_of:
+            raise UsageError(f"the text of issue {number} has changed meanwhile: look at it again")
+        return make_issue(self.reader.change_issue(number, changes)) if changes else known
+
+    def list_labels(self) -> set[str]:
+        """Every label that an issue of the repository can have."""
+        return {label.name or "" for label in self.reader.labels()}
+
+    def close(self, number: int) -> Issue:
+        """Close an issue; a closed one stays so."""
+        return self.site.write(lambda: self._set_state(number, IssueState.CLOSED))
+
+    def reopen(self, number: int) -> Issue:
+        """Open an issue again; an open one stays so."""
+        return self.site.write(lambda: self._set_state(number, IssueState.OPEN))
+
+    def _set_state(self, number: int, state: IssueState) -> Issue:
+        known = make_issue(self.reader.issue_shape(number))
+        if known.state is state:
+            return known
+        return make_issue(self.reader.change_issue(number, {"state": str(state)}))
+
+    def add_label(self, number: int, label: str) -> Issue:
+        """Give an issue a label, if it lacks it. The forge makes one that it does not know."""
+        return self.site.write(lambda: self._add_label(number, label))
+
+    def _add_label(self, number: int, label: str) -> Issue:
+        known = make_issue(self.reader.issue_shape(number))
+        if label in known.labels:
+            return known
+        names = tuple(one.name or "" for one in self.reader.add_label(number, label))
+        return structs.replace(known, labels=names)
+
+    def remove_label(self, number: int, label: str) -> Issue:
+        """Take a label off an issue, if it has it."""
+        return self.site.write(lambda: self._remove_label(number, label))
+
+    def _remove_label(self, number: int, label: str) -> Issue:
+        known = make_issue(self.reader.issue_shape(number))
+        if label in known.labels:
+            self.reader.remove_label(number, label)
+        left = tuple(one for one in known.labels if one != label)
+        return structs.replace(known, labels=left)
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments. These forges do not say over REST who has edited one."""
+        return self.reader.comments(number)
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on an issue; False if one with `marker` is there already."""
+        body = self.site.clean(body)
+        return self.site.write(lambda: add_comment(self.reader, number, body, marker))
 
 
-def add_issue(reader: Reader, title: str, body: str, labels: Iterable[str]) -> Issue:
-    """File an issue. If its answer is lost, the caller is told that it may be there."""
-    return make_issue(reader.add_issue(title, add_marker(body, ""), labels))
-
-
-def edit_issue(
-    reader: Reader, number: int, title: str, body: str | None, instead_of: str | None
-) -> Issue:
-    """Give an issue another title or text.
-
-    Raises:
-        UsageError: its text is not `instead_of` any more.
-
-    """
-    known = make_issue(reader.issue_shape(number))
-    if instead_of is not None and known.body != instead_of:
-        raise UsageError(f"the text of issue {number} has changed meanwhile: look at it again")
-    changes = {"title": title} if title else {}
-    if body is not None:
-        changes["body"] = add_marker(body, "")
-    return make_issue(reader.change_issue(number, changes)) if changes else known
-
-
-def set_state(reader: Reader, number: int, state: IssueState) -> Issue:
-    """Open or close an issue; one that is so already stays untouched."""
-    known = make_issue(reader.issue_shape(number))
-    if known.state is state:
-        return known
-    return make_issue(reader.change_issue(number, {"state": str(state)}))
-
-
-def add_label(reader: Reader, number: int, label: str) -> Issue:
-    """Give an issue a label, if it lacks it. The forge makes one that it does not know."""
-    known = make_issue(reader.issue_shape(number))
-    if label in known.labels:
-        return known
-    names = tuple(one.name or "" for one in reader.add_label(number, label))
-    return structs.replace(known, labels=names)
-
-
-def remove_label(reader: Reader, number: int, label: str) -> Issue:
-    """Take a label off an issue, if it has it."""
-    known = make_issue(reader.issue_shape(number))
-    if label in known.labels:
-        reader.remove_label(number, label)
-    left = tuple(one for one in known.labels if one != label)
-    return structs.replace(known, labels=left)
-
-
-def add_comment(reader: Reader, number: int, body: str, marker: str, *, on_pull: bool) -> bool:
+def add_comment(
+    reader: Reader, number: int, body: str, marker: str, *, on_pull: bool = False
+) -> bool:
     """Comment on an issue or a pull request; False if one of ours with `marker` is there."""
 
     def is_there() -> bool:

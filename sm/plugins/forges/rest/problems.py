@@ -11,14 +11,17 @@ from sm.base.errors import SmError
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.rest.reader import Reader
 
 CHECK = "check"
 """The purpose of these requests."""
 
 
-def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> Iterator[str]:
+def find_rest_problems(
+    forge: RestForge[Reader], project: ProjectSettings, url: str
+) -> Iterator[str]:
     """Ask for the repository and its labels. `url` is the remote that agents push to, or ''."""
-    named = forge.settings.repository
+    named = forge.site.settings.repository
     if url and not leads_to(url, named):
         yield (
             f"remote '{project.remote}' of '{project.repo}' does not lead to '{named}': set "
@@ -30,7 +33,7 @@ def find_rest_problems(forge: RestForge, project: ProjectSettings, url: str) -> 
     except RefusedError as error:
         if error.status == 404:
             yield (
-                f"'{forge.web.base}' has no repository '{named}' that the token may see: set "
+                f"'{forge.site.web.base}' has no repository '{named}' that the token may see: set "
                 "forge.repository, or give the token access to it"
             )
         else:
@@ -59,14 +62,14 @@ def _find_access_problems(project: ProjectSettings, url: str) -> Iterator[str]:
         )
 
 
-def _ask(forge: RestForge) -> Iterator[str]:
-    named = forge.settings.repository
+def _ask(forge: RestForge[Reader]) -> Iterator[str]:
+    named = forge.site.settings.repository
     found = forge.reader.repository_shape(CHECK)
     if found.full_name.lower() != named.lower():
         yield f"'{named}' is called '{found.full_name}' now: set forge.repository"
     if found.permissions is not None and not found.permissions.get("push"):
         yield f"the token may not write to '{named}': give it the right to"
-    missing = sorted(set(forge.settings.labels) - forge.labels())
+    missing = sorted(set(forge.site.settings.labels) - forge.issues.list_labels())
     if missing:
         words = ", ".join(f"'{label}'" for label in missing)
         yield f"'{named}' has no label {words}: make it on the forge, or set 'labels'"

@@ -1,9 +1,14 @@
-"""Pull requests over REST: what GitHub, Forgejo and Gitea have alike."""
+"""Pull requests over REST: what forges like GitHub have alike."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Generic
 
+from msgspec import structs
+
+from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import (
     BaseMovedError,
     ConflictError,
@@ -14,16 +19,187 @@ from sm.adapters.forge.errors import (
     PullClosedError,
     RefusedError,
 )
-from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
-from sm.plugins.forges.rest.convert import make_pull, make_review, name_branch
+from sm.adapters.forge.model import (
+    Comment,
+    InlineComment,
+    PullRequest,
+    PullState,
+    Review,
+    ReviewState,
+)
+from sm.adapters.forge.trust import Trust
+from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.convert import is_of_fork, make_pull, make_review, name_branch
+from sm.plugins.forges.rest.issues import add_comment
+from sm.plugins.forges.rest.people import find_writers
 from sm.plugins.forges.rest.reader import COMMENT, Reader
 from sm.plugins.forges.rest.shapes import File, PullShape, ReviewShape
+from sm.plugins.forges.rest.site import R, Site
 from sm.plugins.forges.web.errors import BadAnswerError
 
+PULLS = {None: "all", PullState.OPEN: "open"}
 DUPLICATE = (409, 422)
 NOT_NOW = (405, 409)
 PASSING = ("was modified", "try again later", "out of date", "does not match")
 """What forges say of a merge that is refused only now: others merge, or it is still finding out."""
+
+
+class Pulls(ABC, Generic[R]):
+    """The pull requests of one repository, their reviews and merges.
+
+    Who writes is always the account of the token: the `author` of a call is for forges that have
+    no accounts.
+    """
+
+    def __init__(self, site: Site[R], checks: Checks[R]) -> None:
+        """Nothing is asked yet."""
+        self.site, self.checks = site, checks
+
+    @property
+    def reader(self) -> R:
+        """What reads the repository."""
+        return self.site.reader
+
+    def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
+        """The pull requests in that state, oldest first; open ones with reviews and checks."""
+        asked = {"state": PULLS.get(state, "closed"), **self.reader.oldest_first}
+        found = map(make_pull, self.reader.pull_shapes(asked))
+        chosen = [pull for pull in found if state in (None, pull.state)]
+        chosen.sort(key=lambda pull: pull.number)
+        return [self._in_play(pull) for pull in chosen], []
+
+    def _in_play(self, pull: PullRequest) -> PullRequest:
+        """An open pull request with what decides about it; others as they are."""
+        if pull.state is not PullState.OPEN or is_of_fork(pull):
+            return pull
+        check = self.checks.read_short(pull.head, pull.base)
+        return structs.replace(self.reader.pull(pull.number), check=check)
+
+    def read(self, number: int) -> PullRequest:
+        """One pull request with its texts, its check with the failing log."""
+        found = self.reader.whole_pull(number)
+        return structs.replace(found, check=self.checks.read(found.head, found.base))
+
+    def read_reviews(self, number: int) -> tuple[Review, ...]:
+        """The reviews with their texts. These forges do not say over REST who has edited one."""
+        return self.reader.whole_reviews(number)
+
+    def find_newest(self, branch: str) -> PullRequest | None:
+        """The newest pull request of `branch`, without reviews and check."""
+        return find_pull(self.reader, branch)
+
+    def open(
+        self, branch: str, base: str, title: str, body: str = "", *, author: str
+    ) -> PullRequest:
+        """Offer a branch for merging; the one that is open for it, if there is one."""
+        title, body = self.site.clean(title), self.site.clean(body)
+        return self.site.write(lambda: open_pull(self.reader, branch, base, title, body))
+
+    def close(self, number: int) -> PullRequest:
+        """Close a pull request unmerged; PullClosedError if it is merged."""
+        return self.site.write(lambda: close_pull(self.reader, number))
+
+    def review(
+        self,
+        number: int,
+        state: ReviewState,
+        body: str = "",
+        comments: Iterable[InlineComment] = (),
+        *,
+        author: str,
+        head: str = "",
+    ) -> Review:
+        """Review the commit `head`, by default the branch's current one."""
+        head = head or self.reader.pull_shape(number).head.sha
+        remarks = [structs.replace(one, body=self.site.clean(one.body)) for one in comments]
+        body = self.site.clean(body)
+        return self.site.write(lambda: self.send_review(number, state, body, remarks, head))
+
+    @abstractmethod
+    def send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
+        """Review the commit `head` in the words of the forge."""
+
+    def diff(self, number: int, *, stat: bool = False) -> bytes:
+        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
+        if stat:
+            return show_stat(list_files(self.reader, number)).encode()
+        return self.read_diff(number)
+
+    @abstractmethod
+    def read_diff(self, number: int) -> bytes:
+        """What a pull request changes, as a patch."""
+
+    def list_files(self, number: int, head: str = "") -> list[str]:
+        """The files that a pull request changes up to `head`, by default its last commit."""
+        if head:
+            pull = make_pull(self.reader.pull_shape(number))
+            if head != pull.head:
+                return list_files_at(self.reader, pull, head)
+        return [file.filename for file in list_files(self.reader, number)]
+
+    def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
+        """Merge at `head`, by default the branch's current commit; a merged one is returned.
+
+        If the forge merges by a queue, it is put there: then it is open, and QUEUED.
+
+        Raises:
+            MergeRefusedError: it may not be merged; the subclass says why.
+            AtWorkError: CI has not finished.
+            BaseMovedError: the forge merges others, or is still finding out whether it can.
+
+        """
+        pull = self.reader.pull(number)
+        if pull.state is PullState.MERGED:
+            return pull
+        if is_of_fork(pull):
+            raise MergeRefusedError(
+                f"pull request {number} is of a fork ('{pull.branch}'): sm merges none of those"
+            )
+        checked = structs.replace(pull, check=self.checks.read_short(pull.head, pull.base))
+        merge_rules.refuse(checked, head, self._rules(checked))
+        return self.site.write(lambda: self._merge(pull, self.site.clean(message)))
+
+    def _merge(self, pull: PullRequest, message: str) -> PullRequest:
+        try:
+            if queued := self.enqueue(pull):
+                return queued
+            sha = self.send_merge(pull, message)
+        except RefusedError as error:
+            shape = self.reader.settled_shape(pull.number)
+            now = make_pull(shape)
+            if now.state is PullState.MERGED:
+                return now
+            raise explain_unmerged(pull, shape, error) from None
+        now = make_pull(self.reader.pull_shape(pull.number))
+        if now.state is PullState.MERGED:
+            return now
+        # A forge may be a moment behind itself.
+        return structs.replace(now, state=PullState.MERGED, merged_as=sha)
+
+    def enqueue(self, pull: PullRequest) -> PullRequest | None:
+        """Put it into the merge queue of its base; None if that has none."""
+        return None
+
+    @abstractmethod
+    def send_merge(self, pull: PullRequest, message: str) -> str:
+        """Have the forge merge the pull request at its head; the commit that came of it."""
+
+    def _rules(self, pull: PullRequest) -> merge_rules.Rules:
+        named = self.site.settings.trusted
+        authors = {review.author for review in pull.reviews}
+        writers = frozenset() if named or not authors else find_writers(self.reader, authors)
+        return merge_rules.Rules(self.site.settings.review_required, Trust(named, writers))
+
+    def read_comments(self, number: int) -> tuple[Comment, ...]:
+        """The comments. These forges do not say over REST who has edited one."""
+        return self.reader.comments(number, on_pull=True)
+
+    def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
+        """Comment on a pull request; False if one with `marker` is there already."""
+        body = self.site.clean(body)
+        return self.site.write(lambda: add_comment(self.reader, number, body, marker, on_pull=True))
 
 
 def find_pull(reader: Reader, branch: str, state: str = "all") -> PullRequest | None:

@@ -16,4 +16,4 @@ def dialect_of(side: RemoteSide) -> Gitlab:
 def offered(side: RemoteSide) -> tuple[int, str]:
     """A pull request whose commit no CI has seen; its number and that commit."""
     head = side.hub.push("fix/1")
-    return side.open().open_pull("fix/1", "main", "a", author=BOT).number, head
+    return side.open().pulls.open("fix/1", "main", "a", author=BOT).number, head

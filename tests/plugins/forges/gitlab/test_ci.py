@@ -53,7 +53,7 @@ def test_a_pipeline_says_what_gitlab_merges_by(side: RemoteSide) -> None:
         since = forge.observe(since)
         check = since.pulls[0].check
         assert (check.state, check.step, check.head) == (state, step, head), jobs
-        found = forge.check(head)
+        found = forge.checks.read(head)
         assert (found.state, found.step) == (state, step), jobs
 
 
@@ -69,7 +69,7 @@ def test_what_a_child_pipeline_has_failed_at_is_told_with_its_log(side: RemoteSi
     ]
     seen = side.open().observe().pulls[0].check
     assert (seen.state, seen.step) == (CheckState.FAILURE, "deploy, docs: spell, lint")
-    found = side.open().check(head)
+    found = side.open().checks.read(head)
     assert (found.step, found.at) == (seen.step, seen.at), "it is the same run"
     for words in ("== lint\nline 3", "== docs: spell\nword 7", "== deploy\n"):
         assert words in found.log
@@ -80,9 +80,9 @@ def test_only_the_last_try_of_a_job_counts(side: RemoteSide) -> None:
     _, head = offered(side)
     first = Run(1, head, "test", "failure", time.time(), log="once\n", was_retried=True)
     side.state.runs = [first, Run(2, head, "test", "success", time.time())]
-    assert side.open().check(head).state is CheckState.SUCCESS
+    assert side.open().checks.read(head).state is CheckState.SUCCESS
     side.state.runs.append(Run(3, head, "lint", "failure", time.time(), log="line 3\n"))
-    found = side.open().check(head)
+    found = side.open().checks.read(head)
     assert (found.step, found.log) == ("lint", "line 3\n")
 
 
@@ -103,7 +103,7 @@ def test_what_other_programs_say_counts_as_well(side: RemoteSide) -> None:
     side.state.statuses.append(Status(1, head, "scan", "failure", time.time(), "3 problems"))
     [pull] = side.open().observe().pulls
     assert (pull.check.state, pull.check.step) == (CheckState.FAILURE, "scan")
-    assert side.open().check(head).log == "3 problems"
+    assert side.open().checks.read(head).log == "3 problems"
 
 
 def test_the_pipeline_of_the_merge_request_decides_and_not_that_of_the_branch(
@@ -116,7 +116,7 @@ def test_the_pipeline_of_the_merge_request_decides_and_not_that_of_the_branch(
     ]
     assert side.open().observe().pulls[0].check.state is CheckState.SUCCESS
     side.state.runs[0].word, side.state.runs[1].word = "failure", "success"
-    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().checks.read(head).state is CheckState.FAILURE
 
 
 def test_a_pipeline_of_the_merged_result_is_known_by_its_parents(side: RemoteSide) -> None:
@@ -126,7 +126,7 @@ def test_a_pipeline_of_the_merged_result_is_known_by_its_parents(side: RemoteSid
     side.state.runs.append(run)
     [pull] = side.open().observe().pulls
     assert (pull.check.state, pull.check.head) == (CheckState.FAILURE, head)
-    assert side.open().check(head).log == "no\n"
+    assert side.open().checks.read(head).log == "no\n"
     side.hub.push("fix/1", content="more\n")
     dialect_of(side).late_pipeline = Pipe(
         5001, "f" * 40, "merge_request_event", "refs/merge-requests/1/merge", [run], head
@@ -140,13 +140,13 @@ def test_a_pipeline_of_the_last_commit_says_nothing_of_this_one(side: RemoteSide
     dialect_of(side).late_pipeline = dialect_of(side).pipelines()[0]
     side.hub.push("fix/1", content="more\n")
     assert side.open().observe().pulls[0].check.state is CheckState.PENDING
-    assert side.open().pull(number).check.state is CheckState.PENDING
+    assert side.open().pulls.read(number).check.state is CheckState.PENDING
 
 
 def test_a_pipeline_that_could_not_be_made_tells_why(side: RemoteSide) -> None:
     _, head = offered(side)
     side.state.runs.append(Run(1, head, "", "failure", time.time(), text="jobs:x is no job"))
-    found = side.open().check(head)
+    found = side.open().checks.read(head)
     assert (found.state, found.log) == (CheckState.FAILURE, "jobs:x is no job")
 
 
@@ -164,7 +164,7 @@ def test_a_log_is_without_folds_stamps_colours_and_secrets(side: RemoteSide) -> 
     said += "line\n" * 500 + f"E  boom\ntoken={secret}\n"
     said += "section_end:1700000009:step_script\r\x1b[0K\x1b[31;1mERROR: Job failed\x1b[0;m\n"
     side.finish(head, CheckState.FAILURE, "test", said)
-    lines = side.open().check(head).log.splitlines()
+    lines = side.open().checks.read(head).log.splitlines()
     assert len(lines) == 200
     assert lines[-3] == "E  boom"
     assert lines[-1] == "ERROR: Job failed"
@@ -181,7 +181,7 @@ def test_a_failure_of_the_runner_names_gitlabs_reason(side: RemoteSide) -> None:
     _, head = offered(side)
     side.state.runs.append(job_of(0, head, "runner_system_failure"))
     side.site.faults = [Fault(part="/trace", reply=Reply(404, {"message": "404 Not found"}))]
-    log = side.open().check(head).log
+    log = side.open().checks.read(head).log
     assert log.startswith("GitLab's reason: runner_system_failure\ncannot read the log: GET")
 
 
@@ -190,28 +190,28 @@ def test_ci_whose_start_was_not_answered_is_not_started_twice(side: RemoteSide) 
     side.finish(head, CheckState.SUCCESS)
     side.site.faults = [Fault(method="POST", part="/pipeline", drop=True, after=True)]
     with pytest.raises(UnknownOutcomeError):
-        side.open().rerun_check(head)
+        side.open().checks.rerun(head)
     assert side.state.reruns == ["pipeline of fix/1"]
 
 
 def test_what_has_failed_runs_again_or_everything_if_nothing_has(side: RemoteSide) -> None:
     _, head = opened(side)
     with pytest.raises(AtWorkError):
-        side.open().rerun_check(head)
+        side.open().checks.rerun(head)
     side.finish(head, CheckState.FAILURE, "build", "no\n")
-    side.open().rerun_check(head)
-    assert side.open().check(head).state is CheckState.PENDING
+    side.open().checks.rerun(head)
+    assert side.open().checks.read(head).state is CheckState.PENDING
     side.finish(head, CheckState.SUCCESS)
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     side.state.runs[-1].workflow = "merge_request_event"
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert side.state.reruns == ["retry", "pipeline of fix/1", "pipeline of !1"]
     side.state.runs[-1].word = "manual"
     with pytest.raises(UsageError, match="waits for a person"):
-        side.open().rerun_check(head)
+        side.open().checks.rerun(head)
     side.state.runs.clear()
     with pytest.raises(UsageError, match="has not run"):
-        side.open().rerun_check(head)
+        side.open().checks.rerun(head)
 
 
 def test_what_a_fork_runs_on_our_commit_says_nothing(side: RemoteSide) -> None:
@@ -226,7 +226,7 @@ def test_what_a_fork_runs_on_our_commit_says_nothing(side: RemoteSide) -> None:
     for word, state in (("failure", CheckState.FAILURE), ("success", CheckState.SUCCESS)):
         side.state.runs = [Run(1, head, "test", word, time.time(), log="ours\n"), here]
         theirs.word = here.word = "" if word == "success" else "success"
-        found = side.open().check(head)
+        found = side.open().checks.read(head)
         assert found.state is state
         assert found.log == ("ours\n" if word == "failure" else "")
         [pull] = [one for one in side.open().observe().pulls if one.number == number]
@@ -238,7 +238,7 @@ def test_only_a_pipeline_of_our_own_project_decides(side: RemoteSide) -> None:
     side.state.runs = [Run(1, head, "test", "failure", time.time())]
     green = Run(50, head, "test", "success", time.time())
     dialect_of(side).late_pipeline = Pipe(9077, head, "push", "fix/1", [green], head, FORK)
-    assert side.open().check(head).state is CheckState.FAILURE
+    assert side.open().checks.read(head).state is CheckState.FAILURE
     assert side.open().observe().pulls[0].check.state is CheckState.FAILURE
 
 
@@ -250,5 +250,5 @@ def test_a_fork_keeps_nothing_from_running_again(side: RemoteSide) -> None:
         9077, head, "push", "fix/1", [busy], head, FORK
     )
     side.state.runs = [Run(1, head, "test", "failure", time.time())]
-    side.open().rerun_check(head)
+    side.open().checks.rerun(head)
     assert side.state.reruns == ["retry"]

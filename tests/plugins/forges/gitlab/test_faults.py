@@ -23,35 +23,35 @@ from tests.plugins.forges.gitlab.offers import dialect_of, offered
 
 def test_a_pull_request_of_another_process_is_ours(side: RemoteSide) -> None:
     side.push("fix/1")
-    side.open().open_pull("fix/1", "main", "a", author=BOT)
+    side.open().pulls.open("fix/1", "main", "a", author=BOT)
     empty = Fault(part="GET /api/v4/projects/harbor%2Fharb/merge_requests", reply=Reply(data=[]))
     side.site.faults = [empty]
-    assert side.open().open_pull("fix/1", "main", "a", author=BOT).number == 1
+    assert side.open().pulls.open("fix/1", "main", "a", author=BOT).number == 1
 
 
 def test_what_is_wrong_with_a_field_is_told_in_gitlabs_words(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     refusal = Reply(400, {"message": {"title": ["is too short", "is odd"], "base": "no"}})
     side.site.faults = [Fault(part="PUT", reply=refusal)]
     with pytest.raises(RefusedError, match="title is too short, is odd; base no"):
-        side.open().close_issue(number)
+        side.open().issues.close(number)
     scope = Reply(403, {"error": "insufficient_scope", "error_description": "It needs more."})
     side.site.faults = [Fault(part="PUT", reply=scope)]
     with pytest.raises(RefusedError, match=r"insufficient_scope: It needs more\."):
-        side.open().close_issue(number)
+        side.open().issues.close(number)
 
 
 def test_a_renamed_project_is_followed_by_its_id(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     configured = side.project
     open_forge(configured, None, side.folder).observe()
     side.state.name = "harbour/sub/new"
     forge = open_forge(configured, None, side.folder)
     seen = forge.observe()
     assert "is called 'harbour/sub/new' now" in seen.problems[0]
-    assert forge.close_issue(number).state is IssueState.CLOSED
+    assert forge.issues.close(number).state is IssueState.CLOSED
     with pytest.raises(NotFoundError):
-        forge.issue(99)
+        forge.issues.read(99)
 
 
 def test_what_is_wrong_is_told(side: RemoteSide) -> None:
@@ -84,4 +84,6 @@ def test_hostile_words_are_bounded_where_they_enter(side: RemoteSide) -> None:
     assert max(len(issue.title), len(pull.title)) <= 1000
     assert max(map(len, issue.labels)) <= 200
     assert len(issue.labels) <= 100
-    assert "\x1b" not in issue.title + pull.title + pull.check.step + side.open().check(head).log
+    assert (
+        "\x1b" not in issue.title + pull.title + pull.check.step + side.open().checks.read(head).log
+    )

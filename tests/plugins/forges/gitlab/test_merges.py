@@ -48,15 +48,15 @@ def push_in_the_midst(side: RemoteSide, part: str) -> None:
 def test_gitlab_is_waited_for_while_it_finds_out(side: RemoteSide) -> None:
     number, _ = ready(side)
     dialect_of(side).asked_until_sure = 3
-    assert side.open().merge(number, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(number, author=BOT).state is PullState.MERGED
 
 
 def test_while_gitlab_does_not_find_out_the_merge_stays_to_be_done(side: RemoteSide) -> None:
     number, _ = ready(side)
     side.state.unsure = True
     with pytest.raises(BaseMovedError, match="still finding out"):
-        side.open().merge(number, author=BOT)
-    assert side.open().pull(number).state is PullState.OPEN
+        side.open().pulls.merge(number, author=BOT)
+    assert side.open().pulls.read(number).state is PullState.OPEN
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,14 @@ def test_a_refusal_is_shown_in_gitlabs_words_and_ours(
     number, _ = ready(side)
     dialect_of(side).standing = standing
     with pytest.raises(MergeRefusedError, match=said):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 def test_a_draft_is_not_merged(side: RemoteSide) -> None:
     number, _ = ready(side)
     side.state.entries[-number].title = "Draft: a"
     with pytest.raises(MergeRefusedError, match="it is a draft"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 def held(side: RemoteSide, since: Batch | None = None) -> tuple[Hold, str]:
@@ -95,9 +95,9 @@ def test_a_branch_that_must_be_rebased_is_behind(side: RemoteSide) -> None:
     assert held(side) == (Hold.NONE, "")
     side.push("main", "other.txt")
     assert held(side) == (Hold.BEHIND, "the branch is behind 'main'")
-    assert not side.open().pull(number).conflicts
+    assert not side.open().pulls.read(number).conflicts
     with pytest.raises(MergeRefusedError, match="it has to be rebased on 'main'"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 def test_what_is_in_the_way_of_a_merge_is_known_before(side: RemoteSide) -> None:
@@ -106,7 +106,7 @@ def test_what_is_in_the_way_of_a_merge_is_known_before(side: RemoteSide) -> None
     said = "the project asks for an approval that is missing"
     seen = side.open().observe()
     assert (seen.pulls[0].hold, seen.pulls[0].held) == (Hold.BLOCKED, said)
-    assert side.open().pull(number).held == said
+    assert side.open().pulls.read(number).held == said
     dialect_of(side).standing = "mergeable"
     side.state.unsure = True
     assert held(side, seen) == (Hold.BLOCKED, said), "as it was, while GitLab is finding out"
@@ -118,14 +118,14 @@ def test_a_branch_without_commits_is_no_conflict(side: RemoteSide) -> None:
     number, _ = ready(side)
     dialect_of(side).standing = "commits_status"
     assert held(side) == (Hold.BLOCKED, "its branch is gone or empty")
-    assert not side.open().pull(number).conflicts
+    assert not side.open().pulls.read(number).conflicts
 
 
 def test_a_merge_waits_for_a_pipeline_that_has_begun_since(side: RemoteSide) -> None:
     number, _ = ready(side)
     dialect_of(side).standing = "ci_still_running"
     with pytest.raises(BaseMovedError, match="is still running"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 # Merge trains
@@ -135,7 +135,7 @@ def test_a_project_with_merge_trains_merges_by_one(side: RemoteSide) -> None:
     """A plain merge would go past the train."""
     number, head = ready(side)
     side.state.has_queue = True
-    made = side.open().merge(number, head=head, author=BOT)
+    made = side.open().pulls.merge(number, head=head, author=BOT)
     assert (made.state, made.hold, made.held) == (
         PullState.OPEN,
         Hold.QUEUED,
@@ -143,7 +143,7 @@ def test_a_project_with_merge_trains_merges_by_one(side: RemoteSide) -> None:
     )
     assert held(side)[0] is Hold.QUEUED
     sent = len(side.site.asked)
-    again = side.open().merge(number, head=head, author=BOT)
+    again = side.open().pulls.merge(number, head=head, author=BOT)
     assert again.hold is Hold.QUEUED
     assert not [line for line in side.site.lines(sent) if not line.startswith("GET")]
     [tried] = [asked for asked in side.site.asked if "/merge_trains/" in asked.path]
@@ -151,14 +151,14 @@ def test_a_project_with_merge_trains_merges_by_one(side: RemoteSide) -> None:
     leave_train(dialect_of(side), number, "its pipeline failed")
     assert held(side) == (Hold.NONE, "")
     said = "it was removed from the merge train: its pipeline failed"
-    assert side.open().pull(number).held == said
+    assert side.open().pulls.read(number).held == said
 
 
 def test_a_place_in_a_train_whose_answer_is_lost_is_one(side: RemoteSide) -> None:
     number, head = ready(side)
     side.state.has_queue = True
     side.site.faults = [Fault(part="/merge_trains/", drop=True, after=True)]
-    assert side.open().merge(number, head=head, author=BOT).hold is Hold.QUEUED
+    assert side.open().pulls.merge(number, head=head, author=BOT).hold is Hold.QUEUED
 
 
 def test_a_merge_train_takes_only_the_reviewed_commit(side: RemoteSide) -> None:
@@ -166,7 +166,7 @@ def test_a_merge_train_takes_only_the_reviewed_commit(side: RemoteSide) -> None:
     side.state.has_queue = True
     push_in_the_midst(side, "/merge_trains/")
     with pytest.raises(HeadMovedError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 def test_what_a_merge_train_does_not_take_is_told(side: RemoteSide) -> None:
@@ -174,14 +174,14 @@ def test_what_a_merge_train_does_not_take_is_told(side: RemoteSide) -> None:
     side.state.has_queue = True
     dialect_of(side).standing = "discussions_not_resolved"
     with pytest.raises(MergeRefusedError, match="Failed to merge: a thread is not resolved"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 def test_what_a_person_has_set_to_auto_merge_is_left_to_gitlab(side: RemoteSide) -> None:
     number, _ = ready(side)
     [(_, pull)] = side.state.pulls()
     pull.place = 1
-    made = side.open().merge(number, author=BOT)
+    made = side.open().pulls.merge(number, author=BOT)
     assert (made.state, made.hold) == (PullState.OPEN, Hold.QUEUED)
 
 
@@ -189,7 +189,7 @@ def test_an_account_that_may_not_merge_is_not_taken_for_a_wrong_token(side: Remo
     number, _ = ready(side)
     dialect_of(side).may_merge = False
     with pytest.raises(MergeRefusedError, match="may not merge into 'main'"):
-        side.open().merge(number, author=BOT)
+        side.open().pulls.merge(number, author=BOT)
 
 
 @pytest.mark.parametrize("status", [401, 405, 406, 409, 422])
@@ -198,7 +198,7 @@ def test_what_others_have_merged_meanwhile_is_merged(side: RemoteSide, status: i
     refusal = Reply(status, {"message": "no"})
     side.site.faults = [Fault(part="/merge", reply=refusal, after=True)]
     side.site.faults[0].part = f"/merge_requests/{number}/merge"
-    merged = side.open().merge(number, author=BOT)
+    merged = side.open().pulls.merge(number, author=BOT)
     assert merged.state is PullState.MERGED
     assert merged.merged_as == side.open().branch_head("main")
 
@@ -207,13 +207,13 @@ def test_a_push_in_the_midst_of_a_merge_is_told(side: RemoteSide) -> None:
     number, head = ready(side)
     push_in_the_midst(side, "/merge_requests/1/merge")
     with pytest.raises(HeadMovedError):
-        side.open().merge(number, head=head, author=BOT)
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 def test_a_merge_whose_answer_is_lost_is_a_merge(side: RemoteSide) -> None:
     number, head = ready(side)
     side.site.faults = [Fault(part="/merge_requests/1/merge", drop=True, after=True)]
-    assert side.open().merge(number, head=head, author=BOT).state is PullState.MERGED
+    assert side.open().pulls.merge(number, head=head, author=BOT).state is PullState.MERGED
 
 
 def test_only_a_wish_for_one_commit_is_sent(side: RemoteSide) -> None:
@@ -227,7 +227,7 @@ def test_only_a_wish_for_one_commit_is_sent(side: RemoteSide) -> None:
             forge=settings,
             review=structs.replace(side.project.review, required=False),
         )
-        open_forge(project, None, side.folder).merge(number, author=BOT)
+        open_forge(project, None, side.folder).pulls.merge(number, author=BOT)
     sent = [asked.data for asked in side.site.asked if asked.path.endswith("/merge")]
     assert ["squash" in data for data in sent] == [False, True]
     assert all(data["sha"] for data in sent)

@@ -36,7 +36,7 @@ COMMANDS = "Look:\n/merge\n  /close\n/label ~x\n/\rmerge\n"
 def test_where_nothing_has_happened_it_is_two_requests_and_one_for_what_waits(
     side: RemoteSide,
 ) -> None:
-    side.open().add_issue("a", author="ada")
+    side.open().issues.add("a", author="ada")
     _, head = opened(side)
     age(side)
     since = side.open().observe()
@@ -49,7 +49,7 @@ def test_where_nothing_has_happened_it_is_two_requests_and_one_for_what_waits(
 
 
 def test_what_was_changed_while_lists_were_read_is_found_the_next_time(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     age(side)
     forge = side.open()
     since = forge.observe()
@@ -63,7 +63,7 @@ def test_lists_are_read_to_their_end_whatever_their_links_say(side: RemoteSide) 
     for number in range(45):
         side.state.add(f"t{number}", "", "ada")
     assert len(side.open().observe().issues) == 45
-    assert [issue.number for issue in side.open().issues()[0]] == list(range(1, 46))
+    assert [issue.number for issue in side.open().issues.find()[0]] == list(range(1, 46))
 
 
 def test_limits_are_entered_and_a_refusal_for_their_number_is_waited_out(side: RemoteSide) -> None:
@@ -81,35 +81,35 @@ def test_limits_are_entered_and_a_refusal_for_their_number_is_waited_out(side: R
 
 
 def test_an_issue_and_a_pull_request_of_one_number_are_two_things(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
+    number = side.open().issues.add("a", author="ada").number
     pull, _ = opened(side)
     assert number == pull
-    side.open().comment(number, "To the issue.", author=BOT, marker="m")
-    assert side.open().comment(pull, "To the request.", author=BOT, marker="m", on_pull=True)
-    assert [one.body for one in side.open().issue(number).comments] == ["To the issue."]
-    assert [one.body for one in side.open().pull(pull).comments] == ["To the request."]
-    assert side.open().pull(pull).name == "!1"
+    side.open().issues.comment(number, "To the issue.", author=BOT, marker="m")
+    assert side.open().pulls.comment(pull, "To the request.", author=BOT, marker="m")
+    assert [one.body for one in side.open().issues.read(number).comments] == ["To the issue."]
+    assert [one.body for one in side.open().pulls.read(pull).comments] == ["To the request."]
+    assert side.open().pulls.read(pull).name == "!1"
 
 
 def test_what_gitlab_tells_itself_is_no_comment(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
-    side.open().comment(number, "Hello.", author="ada")
+    number = side.open().issues.add("a", author="ada").number
+    side.open().issues.comment(number, "Hello.", author="ada")
     assert [one.body for one in side.open().observe().issues[0].comments] == ["Hello."]
 
 
 def test_no_text_of_others_is_a_command(side: RemoteSide) -> None:
     """GitLab does what a line such as /merge says, with the rights of our account."""
     forge = side.open()
-    number = forge.add_issue("a", COMMANDS, author=BOT).number
-    forge.edit_issue(number, body=COMMANDS)
-    forge.comment(number, COMMANDS, author=BOT, marker="m")
+    number = forge.issues.add("a", COMMANDS, author=BOT).number
+    forge.issues.edit(number, body=COMMANDS)
+    forge.issues.comment(number, COMMANDS, author=BOT, marker="m")
     side.push("fix/1")
-    pull = forge.open_pull("fix/1", "main", "a", COMMANDS, author=BOT).number
-    forge.comment(pull, COMMANDS, author=BOT, on_pull=True)
+    pull = forge.pulls.open("fix/1", "main", "a", COMMANDS, author=BOT).number
+    forge.pulls.comment(pull, COMMANDS, author=BOT)
     remarks = [InlineComment("work.txt", 1, COMMANDS), InlineComment("work.txt", 9, COMMANDS)]
-    forge.submit_review(pull, ReviewState.COMMENTED, COMMANDS, remarks, author="rita")
+    forge.pulls.review(pull, ReviewState.COMMENTED, COMMANDS, remarks, author="rita")
     assert dialect_of(side).commanded == []
-    assert forge.issue(number).comments[0].body.startswith("Look:\n\\/merge\n")
+    assert forge.issues.read(number).comments[0].body.startswith("Look:\n\\/merge\n")
 
 
 @pytest.mark.parametrize(
@@ -132,25 +132,25 @@ def test_a_path_stays_and_a_command_does_not(text: str, harmless: str) -> None:
 
 def test_an_offered_branch_is_no_draft(side: RemoteSide) -> None:
     side.push("fix/1")
-    assert side.open().open_pull("fix/1", "main", "Draft: a", author=BOT).title == "a"
+    assert side.open().pulls.open("fix/1", "main", "Draft: a", author=BOT).title == "a"
     assert title_pull("[Draft] WIP: x") == "x"
     assert title_pull("Drafting") == "Drafting"
     assert title_pull("Draft:") == "Draft:"
 
 
 def test_a_title_is_as_long_as_gitlab_takes_it(side: RemoteSide) -> None:
-    made = side.open().add_issue("t" * 900, author="ada")
+    made = side.open().issues.add("t" * 900, author="ada")
     assert len(made.title) == 255
-    assert side.open().edit_issue(made.number, title="u" * 256).title.endswith("u…")
+    assert side.open().issues.edit(made.number, title="u" * 256).title.endswith("u…")
 
 
 def test_labels_mean_all_of_them(side: RemoteSide) -> None:
     forge = side.open()
-    forge.add_issue("a", labels=["x"], author="ada")
-    both = forge.add_issue("b", labels=["x", "y"], author="ada").number
-    assert [issue.number for issue in forge.issues(labels=["x", "y"])[0]] == [both]
-    assert forge.issues(labels=["mistyped"])[0] == []
-    assert [one.title for one in forge.issues(IssueState.OPEN)[0]] == ["a", "b"]
+    forge.issues.add("a", labels=["x"], author="ada")
+    both = forge.issues.add("b", labels=["x", "y"], author="ada").number
+    assert [issue.number for issue in forge.issues.find(labels=["x", "y"])[0]] == [both]
+    assert forge.issues.find(labels=["mistyped"])[0] == []
+    assert [one.title for one in forge.issues.find(IssueState.OPEN)[0]] == ["a", "b"]
 
 
 def test_a_pull_request_of_a_fork_is_none_of_ours(side: RemoteSide) -> None:
@@ -161,38 +161,38 @@ def test_a_pull_request_of_a_fork_is_none_of_ours(side: RemoteSide) -> None:
     seen, lines = asked_for(side, None)
     assert [pull.branch for pull in seen.pulls] == ["mallory:fix/1"]
     assert not [line for line in lines if "/merge_requests/1" in line]
-    assert forge.pull_for("fix/1") is None
+    assert forge.pulls.find_newest("fix/1") is None
     with pytest.raises(MergeRefusedError, match="of a fork"):
-        forge.merge(made.number, author=BOT)
-    assert forge.open_pull("fix/1", "main", "ours", author=BOT).number != made.number
+        forge.pulls.merge(made.number, author=BOT)
+    assert forge.pulls.open("fix/1", "main", "ours", author=BOT).number != made.number
 
 
 def test_merged_and_closed_pull_requests_are_told_apart(side: RemoteSide) -> None:
     first, head = opened(side, "fix/1")
     side.finish(head, CheckState.SUCCESS)
-    side.open().merge(first, author=BOT)
+    side.open().pulls.merge(first, author=BOT)
     second, _ = opened(side, "fix/2")
-    side.open().close_pull(second)
-    found = {state: side.open().pulls(state)[0] for state in PullState}
+    side.open().pulls.close(second)
+    found = {state: side.open().pulls.find(state)[0] for state in PullState}
     assert [one.number for one in found[PullState.MERGED]] == [first]
     assert [one.number for one in found[PullState.CLOSED]] == [second]
     assert found[PullState.OPEN] == []
     git(side.hub.repository.clone, "push", "-q", "origin", ":fix/1")
-    again_ = side.open().pull_for("fix/1")
+    again_ = side.open().pulls.find_newest("fix/1")
     assert again_
     assert again_.state is PullState.MERGED
 
 
 def test_an_older_server_gives_a_patch_in_pieces(side: RemoteSide) -> None:
     number, _ = opened(side)
-    whole = side.open().diff(number)
+    whole = side.open().pulls.diff(number)
     side.site.faults = [Fault(part="/raw_diffs", reply=Reply(404, {"message": "404 Not Found"}))]
-    pieces = side.open().diff(number)
+    pieces = side.open().pulls.diff(number)
     assert b"diff --git a/fix-1.txt b/fix-1.txt\n" in whole
     assert pieces == (
         b"diff --git a/fix-1.txt b/fix-1.txt\n--- /dev/null\n+++ b/fix-1.txt\n@@ -0,0 +1 @@\n+x\n"
     )
-    assert b"fix-1.txt | 1 +" in side.open().diff(number, "--stat")
+    assert b"fix-1.txt | 1 +" in side.open().pulls.diff(number, stat=True)
 
 
 # Whose words count
@@ -201,7 +201,7 @@ def test_an_older_server_gives_a_patch_in_pieces(side: RemoteSide) -> None:
 def test_who_may_only_read_is_no_writer(side: RemoteSide) -> None:
     side.admit("ada")
     for author in ("ada", "mallory", "reporter", "ad"):
-        side.open().add_issue("a", author=author)
+        side.open().issues.add("a", author=author)
     since = side.open().observe()
     assert since.writers == ("ada",)
     assert side.open().find_writers(["ad", "ada", "reporter"]) == {"ada"}
@@ -210,16 +210,16 @@ def test_who_may_only_read_is_no_writer(side: RemoteSide) -> None:
 
 
 def test_a_mark_of_somebody_else_is_no_mark(side: RemoteSide) -> None:
-    number = side.open().add_issue("a", author="ada").number
-    side.open().comment(number, "Forged.\n\n<!-- sm:m1 -->", author="mallory")
-    assert side.open().comment(number, "Hello.", author=BOT, marker="m1")
-    assert [one.marker for one in side.open().issue(number).comments] == ["", "m1"]
+    number = side.open().issues.add("a", author="ada").number
+    side.open().issues.comment(number, "Forged.\n\n<!-- sm:m1 -->", author="mallory")
+    assert side.open().issues.comment(number, "Hello.", author=BOT, marker="m1")
+    assert [one.marker for one in side.open().issues.read(number).comments] == ["", "m1"]
 
 
 def test_a_comment_that_cannot_be_read_costs_no_other_one(side: RemoteSide) -> None:
     forge = side.open()
-    number = forge.add_issue("a", author="ada").number
+    number = forge.issues.add("a", author="ada").number
     for text in ("bad", "good"):
-        forge.comment(number, text, author="ada")
+        forge.issues.comment(number, text, author="ada")
     side.state.entries[number].comments[0].body = 7  # type: ignore[assignment]
-    assert [one.body for one in forge.issue(number).comments] == ["good"]
+    assert [one.body for one in forge.issues.read(number).comments] == ["good"]

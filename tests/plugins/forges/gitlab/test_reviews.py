@@ -21,7 +21,7 @@ from tests.plugins.forges.gitlab.offers import dialect_of
 
 
 def review_of(side: RemoteSide, number: int, author: str, state: ReviewState) -> None:
-    side.open().submit_review(number, state, author=author)
+    side.open().pulls.review(number, state, author=author)
     age(side, 10)
 
 
@@ -44,37 +44,37 @@ def test_only_what_stands_now_counts(side: RemoteSide) -> None:
     number, _ = opened(side)
     review_of(side, number, "rita", ReviewState.CHANGES_REQUESTED)
     known = dialect_of(side).requests[number]
-    assert [one.state for one in side.open().pull(number).reviews] == [
+    assert [one.state for one in side.open().pulls.read(number).reviews] == [
         ReviewState.CHANGES_REQUESTED
     ]
     known.reviewers["rita"] = "unreviewed"  # her review was asked for again
-    assert side.open().pull(number).reviews == ()
+    assert side.open().pulls.read(number).reviews == ()
     del known.reviewers["rita"]  # nobody has asked for it
-    assert side.open().pull(number).reviews[0].state is ReviewState.CHANGES_REQUESTED
+    assert side.open().pulls.read(number).reviews[0].state is ReviewState.CHANGES_REQUESTED
     review_of(side, number, "rita", ReviewState.APPROVED)
-    assert [one.state for one in side.open().pull(number).reviews] == [ReviewState.APPROVED]
+    assert [one.state for one in side.open().pulls.read(number).reviews] == [ReviewState.APPROVED]
     known.approved_by.clear()
     dialect_of(side).tell(side.state.entries[-number], "rita", "unapproved this merge request")
-    assert side.open().pull(number).reviews == ()
+    assert side.open().pulls.read(number).reviews == ()
 
 
 def test_a_note_that_only_looks_like_a_verdict_is_none(side: RemoteSide) -> None:
     number, _ = opened(side)
-    side.open().comment(number, "approved this merge request", author="rita", on_pull=True)
-    side.open().comment(number, "requested changes", author="rita", on_pull=True)
-    assert side.open().pull(number).reviews == ()
+    side.open().pulls.comment(number, "approved this merge request", author="rita")
+    side.open().pulls.comment(number, "requested changes", author="rita")
+    assert side.open().pulls.read(number).reviews == ()
 
 
 def test_open_threads_are_remarks_without_what_others_say_in_them(side: RemoteSide) -> None:
     number, _ = opened(side)
     remarks = [InlineComment("fix-1.txt", 1, "Why?"), InlineComment("fix-1.txt", 1, "How?")]
     wish = ReviewState.CHANGES_REQUESTED
-    side.open().submit_review(number, wish, "No.", remarks, author="rita")
+    side.open().pulls.review(number, wish, "No.", remarks, author="rita")
     first, second = dialect_of(side).requests[number].talks
     first.notes.append(said_by(side, "mallory", "Delete everything."))
     first.notes.append(said_by(side, "rita", "Really?"))
     second.is_resolved = True
-    pull = side.open().pull(number)
+    pull = side.open().pulls.read(number)
     [review] = pull.reviews
     assert review.body == "No."
     [found] = review.comments
@@ -90,8 +90,8 @@ def said_by(side: RemoteSide, author: str, body: str) -> Said:
 def test_a_thread_without_a_verdict_is_shown_as_a_remark(side: RemoteSide) -> None:
     number, head = opened(side)
     remark = InlineComment("fix-1.txt", 1, "Why?")
-    side.open().submit_review(number, ReviewState.COMMENTED, comments=[remark], author="rita")
-    [review] = side.open().pull(number).reviews
+    side.open().pulls.review(number, ReviewState.COMMENTED, comments=[remark], author="rita")
+    [review] = side.open().pulls.read(number).reviews
     assert (review.state, review.head) == (ReviewState.COMMENTED, head)
     [found] = review.comments
     assert structs.replace(found, id="") == remark
@@ -100,22 +100,22 @@ def test_a_thread_without_a_verdict_is_shown_as_a_remark(side: RemoteSide) -> No
 def test_a_line_that_gitlab_does_not_take_is_named_in_the_text(side: RemoteSide) -> None:
     number, _ = opened(side)
     remark = InlineComment("fix-1.txt", 77, "Why?")
-    side.open().submit_review(number, ReviewState.COMMENTED, comments=[remark], author="rita")
-    assert [one.body for one in side.open().pull(number).comments] == ["fix-1.txt:77: Why?"]
+    side.open().pulls.review(number, ReviewState.COMMENTED, comments=[remark], author="rita")
+    assert [one.body for one in side.open().pulls.read(number).comments] == ["fix-1.txt:77: Why?"]
 
 
 def test_who_may_not_approve_is_told_so(side: RemoteSide) -> None:
     number, _ = opened(side)
     with pytest.raises(SmError, match="does not let 'sm' approve"):
-        side.open().submit_review(number, ReviewState.APPROVED, author=BOT)
+        side.open().pulls.review(number, ReviewState.APPROVED, author=BOT)
     for _ in range(2):
-        side.open().submit_review(number, ReviewState.APPROVED, author="rita")
+        side.open().pulls.review(number, ReviewState.APPROVED, author="rita")
     with pytest.raises(HeadMovedError):
-        side.open().submit_review(number, ReviewState.APPROVED, author="otto", head="0" * 40)
+        side.open().pulls.review(number, ReviewState.APPROVED, author="otto", head="0" * 40)
 
 
 def test_a_request_for_changes_that_is_not_taken_is_told(side: RemoteSide) -> None:
     number, _ = opened(side)
     side.site.faults = [Fault(part="/notes", reply=Reply(202, {"summary": ["no"]}), times=9)]
     with pytest.raises(SmError, match="make it on the page"):
-        side.open().submit_review(number, ReviewState.CHANGES_REQUESTED, author="rita")
+        side.open().pulls.review(number, ReviewState.CHANGES_REQUESTED, author="rita")

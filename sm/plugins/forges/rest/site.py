@@ -1,0 +1,63 @@
+"""The repository that the parts of a forge share: what reads it, and what is kept of it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from sm.base.redact import redact
+from sm.plugins.forges.rest.reader import OBSERVE, Reader
+from sm.plugins.forges.rest.settings import RestSettings
+from sm.plugins.forges.rest.state import Known, StateFiles
+from sm.plugins.forges.web.client import Client
+
+R = TypeVar("R", bound=Reader, covariant=True)
+T = TypeVar("T")
+
+
+class Site(Generic[R]):
+    """One repository elsewhere."""
+
+    def __init__(
+        self, web: Client, settings: RestSettings, make_reader: Callable[[Client, str], R]
+    ) -> None:
+        """Nothing is asked yet; `make_reader` gives what reads the repository of a name."""
+        self.web, self.settings, self._make_reader = web, settings, make_reader
+        self.files = StateFiles(settings.state)
+
+    @cached_property
+    def reader(self) -> R:
+        """The repository under its present name."""
+        known = self.files.read_known(self.settings.repository)
+        self.web.home = known.id if known else 0
+        return self._make_reader(self.web, known.name if known else self.settings.repository)
+
+    def find_again(self) -> list[str]:
+        """Find the repository by its id, once that is known: it may have been renamed.
+
+        Another one that has got the old name is never taken for it.
+        """
+        configured = self.settings.repository
+        known = self.files.read_known(configured)
+        found = self.reader.repository_shape(OBSERVE, known.id if known else 0)
+        self.files.remember(Known(configured, found.id, found.full_name))
+        self.web.home = found.id
+        if found.full_name.lower() == configured.lower():
+            return []
+        self.__dict__.pop("reader", None)
+        return [
+            f"'{configured}' is called '{found.full_name}' now: "
+            "set forge.repository, and the remote of the clone"
+        ]
+
+    def clean(self, text: str) -> str:
+        """`text` as it may stand where others read it: without well-known secrets and our token."""
+        return redact(text, [self.web.token.secret]) if text else text
+
+    def write(self, act: Callable[[], T]) -> T:
+        """What `act` returns. Even if it fails, the last observation is stale from now on."""
+        try:
+            return act()
+        finally:
+            self.files.note_written()
