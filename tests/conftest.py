@@ -23,6 +23,7 @@ from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
 from tests import chance
+from tests.chosen import is_chosen
 from tests.company import Company, make_company
 from tests.helpers import REPOSITORY, Repository, make_repository
 
@@ -35,6 +36,9 @@ LONG_LIVED = {"tmux_socket", "served"}
 """The fixtures of each test with a terminal, mostly by another one, and of many with a server."""
 
 KEPT_VARIABLES = ("PATH", "LANG", "SM_CRASH_AT", "VIRTUAL_ENV", "PYTHONHASHSEED")
+
+COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+"""All tests of the run, also those that its options leave out."""
 
 chance.register_profiles()
 plugin.use(OURS.items)
@@ -151,7 +155,10 @@ def is_quick(folder: str, fixtures: Iterable[str]) -> bool:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what `bin/test --quick` runs."""
+    """Mark what `bin/test` runs without `--all`, and keep in mind what was collected."""
+    item.config.stash.setdefault(COLLECTED, []).append(item)
+    if is_chosen(item.nodeid):
+        item.add_marker("chosen")
     fixtures = getattr(item, "fixturenames", ())
     if item.get_closest_marker("long_lived") or shares_what_it_makes(item.path):
         return

@@ -1,16 +1,19 @@
-"""What the options of `bin/test` choose: `--quick` and `--again`."""
+"""Which tests `bin/test` runs, by its options; what it does about a test that fails."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import is_quick, shares_what_it_makes
+from tests.chosen import CHOSEN, is_chosen
+from tests.conftest import COLLECTED, is_quick, shares_what_it_makes
 from tests.helpers import REPOSITORY
+from tests.real.client import LEFT_OUT
 
 
 @pytest.mark.parametrize(
@@ -19,7 +22,7 @@ from tests.helpers import REPOSITORY
         ("config", ["tmp_path"], True),
         ("messages", ["root", "project"], True),
         ("messages", ["tmux", "tmux_socket"], False),
-        ("server", ["root", "served"], False),
+        ("http", ["root", "served"], False),
         ("e2e", ["tmp_path"], False),
         ("real", ["tmp_path"], False),
     ],
@@ -35,6 +38,50 @@ def test_each_test_has_the_marker_by_what_it_uses(request: pytest.FixtureRequest
     assert request.node.get_closest_marker("quick")
     marked = [item for item in request.session.items if item.get_closest_marker("quick")]
     assert not [item.nodeid for item in marked if "tmux" in getattr(item, "fixturenames", ())]
+
+
+@pytest.fixture
+def everything(request: pytest.FixtureRequest) -> list[pytest.Item]:
+    """All tests, also those that are not run now; skips where only a part was collected."""
+    collected = request.config.stash[COLLECTED]
+    modules = {item.path for item in collected}
+    if any(path not in modules for path in (REPOSITORY / "tests").rglob("test_*.py")):
+        pytest.skip("a part of the tests was collected")
+    return collected
+
+
+def test_each_folder_shows_for_real_that_its_room_works(everything: list[pytest.Item]) -> None:
+    slow, shown = set[Path](), set[Path]()
+    for item in everything:
+        if not item.get_closest_marker("quick"):
+            slow.add(item.path.parent)
+        if item.get_closest_marker("chosen"):
+            shown.add(item.path.parent)
+    assert sorted(slow - shown) == []
+
+
+def test_what_was_chosen_is_there(everything: list[pytest.Item]) -> None:
+    """A test that was renamed or moved is not lost."""
+    found = {
+        name
+        for item in everything
+        for name in (item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0])
+    }
+    assert sorted(CHOSEN.keys() - found) == []
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "chosen"),
+    [
+        ("tests/adapters/test_tmux.py::test_any[a]", True),
+        ("tests/adapters/test_screen.py::test_a_real_terminal_is_read[known]", True),
+        ("tests/adapters/test_screen.py::test_a_real_terminal_is_read_twice", False),
+        ("tests/real/test_inspector.py::test_the_inspector_lists_all_five_tools[stdio]", True),
+        ("tests/real/test_inspector.py::test_the_inspector_lists_all_five_tools[http]", False),
+    ],
+)
+def test_a_module_a_test_or_one_of_its_parameters_is_chosen(nodeid: str, chosen: bool) -> None:
+    assert is_chosen(nodeid) is chosen
 
 
 @pytest.mark.parametrize(
@@ -72,21 +119,71 @@ def run(clone: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
-def test_the_quick_verdict_has_all_linters_and_installs_no_clients(clone: Path) -> None:
-    assert run(clone, "--quick", "-k", "phase").returncode == 0
-    quick = (clone / "calls").read_text()
-    assert run(clone, "-k", "phase").returncode == 0
-    whole = (clone / "calls").read_text()
-    assert "-m quick -k phase\n" in quick
-    assert "tests.real.client" not in quick
-    assert "-m quick" not in whole
-    assert "-m tests.real.client\n" in whole
+def what_pytest_is_told(clone: Path, *args: str) -> str:
+    """The arguments that pytest was called with, besides how many workers there are."""
+    done = run(clone, *args)
+    assert (done.returncode, done.stderr) == (0, "")
+    call = re.search(r"^python -m pytest -n \d+(.*)$", (clone / "calls").read_text(), re.MULTILINE)
+    assert call
+    return call[1].strip()
+
+
+@pytest.mark.parametrize(
+    ("args", "tests"),
+    [
+        ([], "-m quick or chosen"),
+        (["--again"], "-m quick or chosen"),
+        (["--all"], ""),
+        (["--all", "--again", "-k", "phase"], "-k phase"),
+        (["--quick"], "-m quick"),
+        (["--quick", "-k", "phase"], "-m quick -k phase"),
+        (["-k", "phase"], "-k phase"),
+        (["tests/live"], "tests/live"),
+    ],
+    ids=" ".join,
+)
+def test_who_names_no_tests_gets_those_that_take_minutes(
+    clone: Path, args: list[str], tests: str
+) -> None:
+    assert what_pytest_is_told(clone, *args) == tests
+
+
+@pytest.mark.parametrize("tier", ["--all", "--quick", ""])
+def test_the_linters_run_with_any_tests_and_clients_are_installed_where_they_are_needed(
+    clone: Path, tier: str
+) -> None:
+    assert run(clone, *filter(None, [tier])).returncode == 0
+    calls = (clone / "calls").read_text()
+    assert ("-m tests.real.client\n" in calls) is (tier != "--quick")
     for check in (
         *("ruff check", "ruff format", "python -m mypy", "lint-imports", "shellcheck"),
         "python -m pytest -qq --collect-only\n",
     ):
-        assert check in quick
-        assert check in whole
+        assert check in calls
+
+
+def answer_for_clients(clone: Path, status: int) -> None:
+    """Have the module that installs the real clients end like that."""
+    (clone / ".venv/bin/python").write_text(
+        f'#!/bin/sh\necho python "$@" "${{SM_TEST_WITHOUT_CLIENTS-}}" >>"{clone}/calls"\n'
+        f'case "$*" in *tests.real.client) echo no clients; exit {status} ;; esac\n'
+    )
+
+
+def test_without_clients_it_is_said_once_and_no_test_tries_to_install_them(clone: Path) -> None:
+    answer_for_clients(clone, LEFT_OUT)
+    done = run(clone)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("no clients\n") == 1
+    assert "-m quick or chosen 1\n" in (clone / "calls").read_text()
+
+
+def test_where_clients_are_required_nothing_is_tested_without_them(clone: Path) -> None:
+    answer_for_clients(clone, 1)
+    done = run(clone, "--all")
+    assert done.returncode == 1
+    assert done.stderr == "test: failed: real clients\n"
+    assert "pytest -n" not in (clone / "calls").read_text()
 
 
 def let_fail(clone: Path, failed: Iterable[str], *, again: int) -> None:

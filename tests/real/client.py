@@ -31,6 +31,10 @@ PINNED = npm.Packages(
 )
 
 
+LEFT_OUT = 3
+"""The exit code where tests have to be left out."""
+
+
 @dataclass(frozen=True)
 class Clients:
     """The programs of the pinned clients."""
@@ -42,7 +46,7 @@ class Clients:
 def clients() -> Clients:
     """The pinned clients, installed when they are not there yet.
 
-    Skips the test where npm is missing, and fails it there when SM_REQUIRE_CLIENTS is set.
+    Skips the test where that cannot be done, and fails it there when SM_REQUIRE_CLIENTS is set.
     """
     PINNED.ready()
     return Clients(PINNED.folder / CLAUDE, PINNED.folder / CODEX)
@@ -106,18 +110,26 @@ def hooks(**commands: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Install them and the Inspector; returns the exit code: 1 where one is required, and lacks."""
-    lacking = False
-    for packages in (PINNED, inspector.packages(), emulator.packages):
+    """Install them, the Inspector and the emulator; returns the exit code.
+
+    The first that cannot be installed is the last that is tried, and a line says so: with LEFT_OUT
+    the tests go on without, with 1 they cannot.
+    """
+    everything = (PINNED, inspector.packages(), emulator.packages)
+    for packages in everything:
         try:
-            there = packages.installed()
-        except npm.InstallError as error:
+            if packages.installed():
+                continue
+            why = packages.missing
+        except npm.WrongFolderError as error:
             print(error)
             return 1
-        if not there:
-            print(packages.missing)
-            lacking = True
-    return int(lacking and npm.required)
+        except npm.InstallError as error:
+            why = str(error)
+        lacking = " and ".join(one.name for one in everything if not one.is_there())
+        print(f"cannot test with {lacking}: {why}")
+        return 1 if npm.required else LEFT_OUT
+    return 0
 
 
 if __name__ == "__main__":

@@ -15,11 +15,19 @@ from pathlib import Path
 import pytest
 
 INSTALL_TIMEOUT_S = 900.0
+PATIENCE_S = 60.0
+"""With a registry that does not answer. npm itself waits five minutes, three times."""
+LONGEST_REASON = 300
 CACHE = Path(__file__).parents[2] / ".cache"
+ERROR = re.compile(r"npm (?:error|ERR!)(.*)")
+LOG = re.compile(r"complete log of this run|\.log$")
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 required = bool(os.environ.get("SM_REQUIRE_CLIENTS"))
-"""Whether it is a failure that there is no npm, and no reason to leave tests out."""
+"""Whether it is a failure that they cannot be installed, and no reason to leave tests out."""
+
+given_up = bool(os.environ.get("SM_TEST_WITHOUT_CLIENTS"))
+"""Whether it was tried in vain. Then not every test tries it again."""
 
 # The fixture that seals a test's environment takes these away.
 _kept = ("home", "path", "https_proxy", "http_proxy", "no_proxy", "node_extra_ca_certs")
@@ -35,7 +43,11 @@ _given = set[Path]()
 
 
 class InstallError(Exception):
-    """The packages cannot be installed; the text says why."""
+    """The packages cannot be installed; the text says why, in one line."""
+
+
+class WrongFolderError(InstallError):
+    """A folder that a person has named holds something else."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class Packages:
     @property
     def missing(self) -> str:
         """What to say where there is nothing to install them with."""
-        return f"not tested with {self.name}: there is no npm to install them with"
+        return f"there is no npm to install {self.name} with"
 
     def installed(self) -> bool:
         """Install what is not there yet; False where there is nothing to do it with.
@@ -59,15 +71,16 @@ class Packages:
         A folder that the environment names is used as it is, whatever versions are in it.
 
         Raises:
-            InstallError: npm has failed, or that folder holds something else.
+            WrongFolderError: that folder holds something else.
+            InstallError: npm has failed.
 
         """
-        if self._is_there(self.folder):
+        if self.is_there():
             return True
         if self.folder in _given and self.folder.exists() and any(self.folder.iterdir()):
             if all((self.folder / program).exists() for program in self.programs):
                 return True
-            raise InstallError(
+            raise WrongFolderError(
                 f"'{self.folder}' lacks {self.name}, and is left alone: name a folder with them, "
                 "or one that is not there yet"
             )
@@ -77,13 +90,24 @@ class Packages:
         return True
 
     def ready(self) -> None:
-        """Install what is not there yet, for a test: it is skipped, or fails, without npm."""
+        """Install what is not there yet, for a test: it is skipped where that cannot be done.
+
+        It fails there if they are required.
+        """
+        global given_up
+        why = self.missing
         try:
-            there = self.installed()
-        except InstallError as error:
+            if (not given_up or self.is_there()) and self.installed():
+                return
+        except WrongFolderError as error:
             pytest.fail(str(error))
-        if not there:
-            (pytest.fail if required else pytest.skip)(self.missing)
+        except InstallError as error:
+            given_up, why = True, str(error)
+        (pytest.fail if required else pytest.skip)(why)
+
+    def is_there(self) -> bool:
+        """Whether nothing is left to be installed."""
+        return self._is_there(self.folder)
 
     def _is_there(self, folder: Path) -> bool:
         """Whether all of it is in `folder`, in the versions that are pinned."""
@@ -116,21 +140,39 @@ class Packages:
             InstallError: npm has failed.
 
         """
+        self._ask_registry()
         quiet = ("--no-audit", "--no-fund")
-        command = ["npm", "install", *quiet, *self.options, "--prefix", str(folder), *self.pinned]
+        where = ("--prefix", str(folder))
+        self._npm(INSTALL_TIMEOUT_S, "install", *quiet, *self.options, *where, *self.pinned)
+        if not self._is_there(folder):
+            raise InstallError(f"npm has installed {self.name} without {self.programs[0].name}")
+
+    def _ask_registry(self) -> None:
+        """Find out soon whether anybody answers."""
+        impatient = (f"--fetch-timeout={PATIENCE_S * 1000:.0f}", "--fetch-retries=0")
+        self._npm(PATIENCE_S + 30, "view", *impatient, self.pinned[0], "version")
+
+    def _npm(self, timeout_s: float, *args: str) -> None:
         try:
             done = subprocess.run(
-                command,
+                ["npm", *args],
                 env=_person,
                 capture_output=True,
                 text=True,
-                timeout=INSTALL_TIMEOUT_S,
+                timeout=timeout_s,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise InstallError(f"npm has not installed them in {INSTALL_TIMEOUT_S:g} s") from error
-        if done.returncode or not self._is_there(folder):
-            raise InstallError(f"cannot install {self.name}: {done.stderr[-2000:]}")
+            raise InstallError(f"npm {args[0]} has not ended within {timeout_s:g} s") from error
+        if done.returncode:
+            raise InstallError(f"cannot install {self.name}: {_reason(done.stderr)}")
+
+
+def _reason(stderr: str) -> str:
+    """Why npm has failed, in a line: it says the same in many, and where its log is."""
+    told = (ERROR.match(line) for line in stderr.splitlines())
+    lines = [line[1].strip() for line in told if line and not LOG.search(line[1])]
+    return " ".join("; ".join(filter(None, lines)).split())[:LONGEST_REASON] or "npm has failed"
 
 
 def find(program: str) -> str | None:
