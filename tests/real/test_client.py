@@ -22,17 +22,18 @@ def asked(api: Api, count: int) -> None:
     wait_for(lambda: len(api.main) >= count, f"{count} requests")
 
 
-@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "SessionStart", "Stop"])
+@pytest.mark.parametrize("events", [("SessionStart", "UserPromptSubmit", "PostToolUse"), ("Stop",)])
 def test_added_context_of_9000_characters_arrives_unchanged(
-    terminal: Terminal, api: Api, event: str
+    terminal: Terminal, api: Api, events: tuple[str, ...]
 ) -> None:
-    text = (HOSTILE * 3)[:9000]
-    terminal.add_context(event, text)
+    texts = {event: (event + HOSTILE * 3)[:9000] for event in events}
+    for event, text in texts.items():
+        terminal.add_context(event, text)
     terminal.start()
     api.say(Reply(tools=(Tool.bash("echo done"),)), "Done.")
     terminal.paste("begin")
-    asked(api, 3 if event == "Stop" else 2)
-    assert api.appearances(text) == 1
+    asked(api, 3 if "Stop" in events else 2)
+    assert [api.appearances(text) for text in texts.values()] == [1] * len(events)
 
 
 def test_session_start_tells_what_it_is_for(client: Terminal, api: Api) -> None:
