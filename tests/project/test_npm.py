@@ -17,12 +17,10 @@ npm warn using --force
 npm error code SELF_SIGNED_CERT_IN_CHAIN
 npm error errno SELF_SIGNED_CERT_IN_CHAIN
 npm error request to https://registry.npmjs.org/it failed, reason: self-signed certificate
+npm error     at ClientRequest.<anonymous> (index.js:130:14)
 npm error A complete log of this run can be found in: /home/ada/.npm/_logs/2026-debug-0.log
 """
-REASON = (
-    "code SELF_SIGNED_CERT_IN_CHAIN; errno SELF_SIGNED_CERT_IN_CHAIN; "
-    "request to https://registry.npmjs.org/it failed, reason: self-signed certificate"
-)
+REASON = "request to https://registry.npmjs.org/it failed, reason: self-signed certificate"
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +63,7 @@ def test_where_it_is_required_the_test_fails(
     absent: npm.Packages, calls: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(npm, "required", True)
-    with pytest.raises(pytest.fail.Exception, match="SELF_SIGNED"):
+    with pytest.raises(pytest.fail.Exception, match="self-signed"):
         absent.ready()
 
 

@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 LONGEST_REASON = 300
 CACHE = Path(__file__).parents[2] / ".cache"
 ERROR = re.compile(r"npm (?:error|ERR!)(.*)")
-LOG = re.compile(r"complete log of this run|\.log$")
+BESIDE = re.compile(r"complete log of this run|\.log$|^ +at ")
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 required = bool(os.environ.get("SM_REQUIRE_CLIENTS"))
@@ -95,10 +95,11 @@ class Packages:
         It fails there if they are required.
         """
         global given_up
-        why = self.missing
+        why = f"cannot install {self.name}"
         try:
             if (not given_up or self.is_there()) and self.installed():
                 return
+            why = why if given_up else self.missing
         except WrongFolderError as error:
             pytest.fail(str(error))
         except InstallError as error:
@@ -169,10 +170,11 @@ class Packages:
 
 
 def _reason(stderr: str) -> str:
-    """Why npm has failed, in a line: it says the same in many, and where its log is."""
+    """Why npm has failed, in a line. It tells that in many, mostly in one that names the reason."""
     told = (ERROR.match(line) for line in stderr.splitlines())
-    lines = [line[1].strip() for line in told if line and not LOG.search(line[1])]
-    return " ".join("; ".join(filter(None, lines)).split())[:LONGEST_REASON] or "npm has failed"
+    lines = [line[1].strip() for line in told if line and not BESIDE.search(line[1])]
+    reason = next((line for line in lines if "reason: " in line), "; ".join(filter(None, lines)))
+    return reason[:LONGEST_REASON] or "npm has failed"
 
 
 def find(program: str) -> str | None:
