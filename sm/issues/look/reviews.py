@@ -9,12 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review, hash_text
+from sm.adapters.forge.model import InlineComment, PullRequest, PullState, Review
 from sm.adapters.forge.trust import Trust
+from sm.issues.look.kept_text import (
+    Heeded,
+    KeptText,
+    Part,
+    keep_edited,
+    note_passed_over,
+    pass_over,
+)
 from sm.issues.look.snapshot import last_snapshot
-from sm.issues.look.taken import find_trust, note_passed_over
+from sm.issues.look.taken import find_trust
 from sm.issues.rules.material import EditedReview
 from sm.sessions.session import IssueSession
 from sm.store.damage import read_rebuildable
@@ -25,16 +33,14 @@ REVIEW, REMARK = "review", "remark"
 """What of a review can be passed over."""
 
 
-class TakenReview(Struct, frozen=True):
-    """A review as the agent knows it, with its texts.
-
-    `seen` is the revision that was dealt with last. `passed_over` has the hash of each part of an
-    edit that was.
-    """
+class TakenReview(KeptText, frozen=True):
+    """A review as the agent knows it, with its texts; `seen` is its revision."""
 
     review: Review
-    seen: str = ""
-    passed_over: dict[str, str] = {}
+
+    def list_parts(self) -> dict[str, str]:
+        """Its text, and those of its remarks."""
+        return {key: part.text for key, part in _list_parts(self.review).items()}
 
 
 TakenReviews = dict[str, TakenReview]
@@ -68,7 +74,8 @@ def take(session: IssueSession, pull: PullRequest | None, review: Review | None)
     whole = _find(session.project.forge.pulls.read_reviews(pull.number), review.id) or review
     trust = find_trust(session.project, _list_editors(whole))
     told = leave_out(whole, trust)
-    taken = TakenReview(told, review.revision, _note_left_out(session, whole, trust))
+    passed_over = _note_left_out(session, whole, trust)
+    taken = TakenReview(told, seen=review.revision, passed_over=passed_over)
     standing = {one.id for one in pull.reviews}
     kept = {ident: one for ident, one in kept.items() if ident in standing}
     write_json(session.dir.reviews, {**kept, review.id: taken}, durable=True)
@@ -98,23 +105,20 @@ def _is_meant(editor: str, review: Review, trust: Trust) -> bool:
 
 def _note_left_out(session: IssueSession, whole: Review, trust: Trust) -> dict[str, str]:
     """Tell people what was left out; the hash of each such part."""
-    passed: dict[str, str] = {}
-    if not _is_meant(whole.editor, whole, trust):
-        _pass_over(session, passed, REVIEW, whole.body, whole.editor)
-    for key, one in _by_key(whole.comments).items():
-        if not _is_meant(one.editor, whole, trust):
-            _pass_over(session, passed, key, one.body, one.editor)
-    return passed
+    passed_over: dict[str, str] = {}
+    for key, part in _list_parts(whole).items():
+        if not _is_meant(part.editor, whole, trust) and pass_over(passed_over, key, part.text):
+            _note(session, key, part.editor)
+    return passed_over
 
 
-def _pass_over(
-    session: IssueSession, passed: dict[str, str], part: str, text: str, editor: str
-) -> None:
-    """Tell people of an edit that is kept from the agent, unless that was done."""
-    mark = hash_text(part, text)
-    if passed.get(part) != mark:
-        note_passed_over(session, REVIEW if part == REVIEW else REMARK, editor)
-    passed[part] = mark
+def _note(session: IssueSession, key: str, editor: str) -> None:
+    note_passed_over(session, REVIEW if key == REVIEW else REMARK, editor)
+
+
+def _list_parts(review: Review) -> dict[str, Part]:
+    remarks = {key: Part(one.body, one.editor) for key, one in _by_key(review.comments).items()}
+    return {REVIEW: Part(review.body, review.editor)} | remarks
 
 
 def _by_key(remarks: Iterable[InlineComment]) -> dict[str, InlineComment]:
@@ -138,9 +142,8 @@ def adopt(directory: SessionDir, edited: EditedReview) -> None:
     is_last = waiting is not None and waiting.id == edited.id
     kept = read_taken(directory)
     if known := kept.get(edited.now.id):
-        # If it was edited again meanwhile, the forge's review is compared with this one anew.
-        changed = structs.replace(known, review=edited.now, seen=known.seen if is_last else "")
-        write_json(directory.reviews, {**kept, edited.now.id: changed}, durable=True)
+        told = known.take_over(is_last=is_last, review=edited.now)
+        write_json(directory.reviews, {**kept, edited.now.id: told}, durable=True)
     if is_last:
         discard(directory.review_edited)
 
@@ -178,38 +181,22 @@ def _heed(session: IssueSession, number: int, brief: Review, known: TakenReview)
     if whole is None:
         return
     trust = find_trust(session.project, _list_editors(whole))
-    passed, editors = dict(known.passed_over), list[str]()
-
-    def heed(part: str, before: str | None, now: str, editor: str) -> bool:
-        """Whether the agent is to be told of this text."""
-        if now == before:
-            passed.pop(part, None)
-            return False
-        if trust.includes_editor(editor, whole.author):
-            editors.append(editor)
-            passed.pop(part, None)
-            return True
-        _pass_over(session, passed, part, now, editor)
-        return False
-
-    is_new = heed(REVIEW, known.review.body, whole.body, whole.editor)
-    remarks = _by_key(known.review.comments)
-    for key, one in _by_key(whole.comments).items():
-        before = remarks.get(key)
-        if heed(key, before.body if before else None, one.body, one.editor):
-            remarks[key] = one
-    now = structs.replace(
-        known.review,
-        body=whole.body if is_new else known.review.body,
-        comments=tuple(remarks.values()),
+    found = known.heed(
+        _list_parts(whole), lambda editor: trust.includes_editor(editor, whole.author)
     )
-    if editors:
-        edited = EditedReview(
-            f"{brief.id}-{time.time():.3f}", known.review, now, tuple(dict.fromkeys(editors))
-        )
-        write_json(session.dir.review_edited, edited)
-    else:
-        discard(session.dir.review_edited)
-    changed = structs.replace(known, seen=brief.revision, passed_over=passed)
+    for key, editor in found.strangers.items():
+        _note(session, key, editor)
+    keep_edited(session.dir.review_edited, _make_edited(known.review, whole, found))
+    seen = structs.replace(known, seen=brief.revision, passed_over=found.passed_over)
     kept = read_taken(session.dir)
-    write_json(session.dir.reviews, {**kept, brief.id: changed}, durable=True)
+    write_json(session.dir.reviews, {**kept, brief.id: seen}, durable=True)
+
+
+def _make_edited(known: Review, whole: Review, found: Heeded) -> EditedReview | None:
+    if not found.changed:
+        return None
+    remarks = _by_key(known.comments)
+    remarks |= {k: one for k, one in _by_key(whole.comments).items() if k in found.changed}
+    body = found.changed.get(REVIEW, known.body)
+    now = structs.replace(known, body=body, comments=tuple(remarks.values()))
+    return EditedReview(f"{known.id}-{time.time():.3f}", known, now, found.editors)

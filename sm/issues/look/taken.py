@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.adapters.forge.model import (
     Comment,
@@ -20,6 +20,13 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import TemporaryError
+from sm.issues.look.kept_text import (
+    Heeded,
+    KeptText,
+    Part,
+    keep_edited,
+    note_passed_over,
+)
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.material import Edited
 from sm.sessions.project import Project
@@ -37,20 +44,22 @@ class UntrustedTextError(TemporaryError):
     """The last edit is of an account that is not trusted; a trusted person can vouch for it."""
 
 
-class Taken(Struct, frozen=True):
+class Taken(KeptText, frozen=True):
     """An issue's title and text since `at`.
 
     `seen` is the hash of the forge's text that was dealt with last, `heard` the time of the last
-    comment that was. `passed_over` has the hash of each part of an edit that was.
+    comment that was.
     """
 
     title: str
     body: str
     author: str
     at: float
-    seen: str = ""
     heard: float = 0.0
-    passed_over: dict[str, str] = {}
+
+    def list_parts(self) -> dict[str, str]:
+        """Title and text."""
+        return {TITLE: self.title, TEXT: self.body}
 
     @property
     def hash(self) -> str:
@@ -164,10 +173,8 @@ def adopt(directory: SessionDir, edited: Edited) -> None:
     waiting = read_edited(directory)
     is_last = waiting is not None and waiting.id == edited.id
     if taken := read_taken(directory):
-        # If it was edited again meanwhile, the forge's text is compared with this one anew.
-        seen = taken.seen if is_last else ""
-        changed = structs.replace(taken, title=edited.title, body=edited.body, seen=seen)
-        _write(directory, changed)
+        told = taken.take_over(is_last=is_last, title=edited.title, body=edited.body)
+        _write(directory, told)
     if is_last:
         discard(directory.edited)
 
@@ -231,39 +238,23 @@ def _heed(session: IssueSession, taken: Taken, seen: str) -> None:
     trust = find_trust(
         project, [source.author, taken.author, source.title_saved.by, source.body_saved.by]
     )
-    passed, editors = dict(taken.passed_over), list[str]()
-
-    def heed(part: str, known: str, now: str, saved: Saved) -> str:
-        if now == known:
-            passed.pop(part, None)
-            return known
-        if trust.includes_editor(saved.by, source.author):
-            editors.append(saved.by)
-            passed.pop(part, None)
-            return now
-        mark = hash_text(part, now)
-        if passed.get(part) != mark:
-            note_passed_over(session, part, saved.by)
-        passed[part] = mark
-        return known
-
-    title = heed(TITLE, taken.title, source.title, source.title_saved)
-    body = heed(TEXT, taken.body, source.body, source.body_saved)
-    if editors:
-        ident = f"{hash_text(title, body)[:16]}-{time.time():.3f}"
-        edited = Edited(ident, title, body, tuple(dict.fromkeys(editors)))
-        write_json(session.dir.edited, edited)
-    else:
-        discard(session.dir.edited)
-    _write(session.dir, structs.replace(taken, seen=seen, passed_over=passed))
+    now = {
+        TITLE: Part(source.title, source.title_saved.by),
+        TEXT: Part(source.body, source.body_saved.by),
+    }
+    found = taken.heed(now, lambda editor: trust.includes_editor(editor, source.author))
+    for part, editor in found.strangers.items():
+        note_passed_over(session, part, editor)
+    keep_edited(session.dir.edited, _make_edited(taken, found))
+    _write(session.dir, structs.replace(taken, seen=seen, passed_over=found.passed_over))
 
 
-def note_passed_over(session: IssueSession, what: str, author: str) -> None:
-    """Tell people that words were kept from the agent.
-
-    `author` is '' if the forge does not say whose they are.
-    """
-    session.project.record(events.PassedOver(session=session.name, what=what, author=author))
+def _make_edited(taken: Taken, found: Heeded) -> Edited | None:
+    if not found.changed:
+        return None
+    title, body = found.changed.get(TITLE, taken.title), found.changed.get(TEXT, taken.body)
+    ident = f"{hash_text(title, body)[:16]}-{time.time():.3f}"
+    return Edited(ident, title, body, found.editors)
 
 
 def issue_of(session: IssueSession) -> Issue:
