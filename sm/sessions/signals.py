@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from sm.base.foreign import read_seconds
-from sm.store.files import create_exclusive, read_guarded, read_harmless, write_atomic
+from sm.store.files import append_line, create_exclusive, read_guarded, read_harmless, write_atomic
 from sm.store.paths import SessionDir
 
 TRIM_AT = 256 * 1024
@@ -77,6 +78,13 @@ def count(directory: SessionDir, name: str, context: str) -> int:
         event == name and of_context == context and detail != "stale"
         for _, event, of_context, detail in read_events(directory, name)
     )
+
+
+def note_compaction(directory: SessionDir, context: str, trigger: str) -> None:
+    """Write the line that the hook writes, for an agent whose hook does not reach its directory."""
+    word = trigger if trigger in ("auto", "manual") else "unknown"
+    line = f"{time.time():.6f} {COMPACTION} {context or '-'} {word}"
+    append_line(directory.events, line.encode())
 
 
 def note_told(directory: SessionDir, at: str) -> None:
