@@ -64,7 +64,7 @@ COLUMNS = (
     Column(
         "Seen", lambda one: "" if one.age_s is None else format_age(one.age_s), least=LONGEST_AGE
     ),
-    Column("Told", lambda one: one.told),
+    Column("Told", lambda one: one.told, coloured=True),
     Column("Next", lambda one: one.next[0] if one.next else ""),
     Column("Replaced", _replaced, share=3),
     Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),

@@ -81,7 +81,7 @@ def _columns() -> tuple[Column, ...]:
         Column("When", lambda row: format_moment(row.entry.at), WIDE),
         Column("Age", _age, NARROW, WIDE),
         Column("Session", lambda row: row.name),
-        Column("Status", lambda row: str(row.entry.status)),
+        Column("Status", lambda row: str(row.entry.status), coloured=True),
         Column("Cause", lambda row: str(row.entry.details.cause)),
         Column("Context", _context),
         Column("Took", lambda row: format_span(row.entry.details.cycle_duration_ms / 1000)),

@@ -33,7 +33,7 @@ STYLES = {
     "ok": "green",
     "critical": "bold red",
 }
-"""The colour of a word, wherever it stands."""
+"""The colour of a word, in each column that has words of ours alone."""
 
 
 class Column(NamedTuple):
@@ -42,7 +42,7 @@ class Column(NamedTuple):
     It is at least `least` characters wide: what grows by itself moves no other column. In a live
     view it has room for `longest` characters, so that another word moves none either; one with a
     share has just that there, unless its words are `steady`. By `grows` characters a cell may yet
-    grow while nothing happens.
+    grow while nothing happens. The words of a `coloured` one have the colours of `STYLES`.
     """
 
     header: str
@@ -54,6 +54,7 @@ class Column(NamedTuple):
     longest: int = 0
     steady: bool = False
     grows: Callable[[Any], int] | None = None
+    coloured: bool = False
 
 
 def _longest(words: Iterable[str]) -> int:
@@ -120,9 +121,14 @@ COLUMNS = (
     Column("#", lambda row: str(row.issue)),
     Column("Title", lambda row: row.title, share=6, steady=True),
     Column("Session", lambda row: row.session, ROOMY),
-    Column("Phase", lambda row: row.phase, longest=_longest(state for state, _ in STATES)),
-    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values())),
-    Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values())),
+    Column(
+        "Phase",
+        lambda row: row.phase,
+        longest=_longest(state for state, _ in STATES),
+        coloured=True,
+    ),
+    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True),
+    Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values()), coloured=True),
     Column("Tries", format_tries, widest=ROOMY),
     Column("Attempts", describe_attempts, ROOMY),
     Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
@@ -135,7 +141,7 @@ COLUMNS = (
 
 KIN = (
     Column("Name", lambda row: row.name, share=2, steady=True),
-    Column("State", lambda row: row.state),
+    Column("State", lambda row: row.state, coloured=True),
     Column(
         "For",
         lambda row: format_age(row.state_age_s) if row.state_age_s else "",
@@ -210,11 +216,15 @@ def make_table(
             justify="right" if column.header in ("#", "Age") else "left",
         )
     for line in lines:
-        cells = [(cell, fit(cell, wide)) for cell, wide in zip(line, widths, strict=True)]
-        made.add_row(*(Text(cut, STYLES.get(cell, "")) for cell, cut in cells))
+        cells = zip(shown, line, widths, strict=True)
+        made.add_row(*(Text(fit(cell, wide), _style(column, cell)) for column, cell, wide in cells))
     for few in below:
         made.add_row(*map(fit, few, widths), style="dim")
     return made
+
+
+def _style(column: Column, cell: str) -> str:
+    return STYLES.get(cell, "") if column.coloured else ""
 
 
 def _grows(column: Column, row: object) -> int:

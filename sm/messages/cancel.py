@@ -6,6 +6,8 @@ looked for in vain. They stay under way until a person decides.
 
 from __future__ import annotations
 
+import contextlib
+
 from sm.base.clock import is_within
 from sm.base.errors import SmError
 from sm.messages import queue, subscriptions
@@ -75,7 +77,9 @@ def _handed_at(directory: SessionDir, message: Message) -> float:
         return typed.at
     # A hook has handed it over, or another one was typed since: its file was moved at that time.
     path = directory.queue / Place.HANDED / message.name
-    return path.stat().st_ctime if path.exists() else 0.0
+    with contextlib.suppress(FileNotFoundError):  # another process has just put it away
+        return path.stat().st_ctime
+    return 0.0
 
 
 def _expect_no_more(directory: SessionDir, ident: str) -> None:

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec import structs
 from rich.console import Console
+from rich.text import Text
 
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, PullRequest, PullState, Review, ReviewState
@@ -271,6 +272,19 @@ def test_the_table_fits_eighty_columns() -> None:
         "─" * 80,
         "12 Parse durations…  awaiting review passed approved 1f 2r 1x  3h told: approved",
     ]
+
+
+def test_only_words_of_ours_have_a_colour() -> None:
+    """An issue titled 'failed' looked like one that has failed."""
+    row = structs.replace(ROW, title="failed", phase=State.FAILED, last_event="merged")
+    spans = {
+        header: [cell.style for cell in column.cells if isinstance(cell, Text)]
+        for column in make_table([row], 100).columns
+        if isinstance(header := column.header, str)
+    }
+    assert spans["Phase"] == [STYLES["failed"]]
+    assert spans["CI"] == [STYLES["passed"]]
+    assert spans["Title"] == spans["Last event"] == [""]
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -633,7 +633,7 @@ def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path:
 LOADED = """
 import sys
 from sm.__main__ import main
-from sm.cli import serve
+from sm.plugins.http import verb as serve
 class Told:
     def find_spec(self, name, path, target=None):
         if name.partition(".")[0] in ("sm", "starlette"):

@@ -59,20 +59,25 @@ class Unanswered:
 
     def __init__(self) -> None:
         """Begin without any request."""
-        self._ids: set[str] = set()
+        self._ids: set[int | str] = set()
         self._changed = anyio.Event()
 
     def note(self, message: JSONRPCMessage) -> None:
         """Note a request, an answer, or a cancelled request."""
         match message:
             case JSONRPCRequest(id=ident):
-                self._ids.add(str(ident))
-            case JSONRPCResponse(id=ident) | JSONRPCError(id=ident):
-                self._ids.discard(str(ident))
+                self._ids.add(ident)
+            case JSONRPCResponse(id=ident) | JSONRPCError(id=int() | str() as ident):
+                self._ids.discard(ident)
             case JSONRPCNotification(method="notifications/cancelled", params={"requestId": ident}):
-                self._ids.discard(str(ident))
+                self._cancel(ident)
         self._changed.set()
         self._changed = anyio.Event()
+
+    def _cancel(self, ident: object) -> None:
+        """The SDK, and so we, also takes the number 1 for the text "1" here, and the reverse."""
+        alike = {one for one in self._ids if str(one) == str(ident)}
+        self._ids -= {one for one in alike if type(one) is type(ident)} or alike
 
     async def settled(self) -> None:
         """Wait until no request is left."""
