@@ -74,8 +74,8 @@ class Reply(Struct, frozen=True):
 class Channel:
     """One way to a person, open for one session. A channel overrides what it can do.
 
-    Each method but `list_replies` is called under the session's lock, and may be called again with
-    the same word: then it does nothing more.
+    A process may die before it has noted that a word was told, and the next one tells it again: then
+    nothing more is told.
     """
 
     place: ClassVar[str] = ""
