@@ -74,7 +74,7 @@ class Reply(Struct, frozen=True):
 class Channel:
     """One way to a person, open for one session. A channel overrides what it can do.
 
-    A process may die before it has noted that a word was told, and the next one tells it again: then
+    A process may die before it has noted that a word was told. The next one tells it again: then
     nothing more is told.
     """
 
