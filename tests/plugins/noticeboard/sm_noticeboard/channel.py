@@ -1,0 +1,34 @@
+"""A way to people: a notice for each thing that they have to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sm.channels.channel import Channel, Word
+from sm.config.shapes import read_section
+from sm.sessions.session import IssueSession, Session
+from sm_noticeboard.notices import pin
+from sm_noticeboard.settings import Noticeboard
+
+
+@dataclass(frozen=True)
+class Board(Channel):
+    """The board, for one session."""
+
+    session: Session
+    board: Path
+    keep: int
+
+    def tell(self, word: Word) -> None:
+        """Pin it, once for each word."""
+        pin(self.board, word.id, f"{self.session.address}: {word.text}\n", self.keep)
+
+    ask = remind = tell
+
+
+def open_board(session: Session) -> Board | None:
+    """Return the board of the session's project, or of the machine; None if there is none."""
+    project = session.project if isinstance(session, IssueSession) else session.machine
+    settings = read_section(project.settings, Noticeboard)
+    return Board(session, settings.board, settings.keep) if settings.board else None

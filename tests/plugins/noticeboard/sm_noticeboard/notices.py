@@ -1,0 +1,23 @@
+"""The board: a folder with a file for each notice."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+
+from sm.store.files import ensure_private_dir, write_atomic
+
+
+def pin(board: Path, ident: str, text: str, keep: int) -> None:
+    """Pin a notice, unless one with that `ident` hangs there, and take the oldest down."""
+    name = hashlib.sha256(ident.encode()).hexdigest()[:16]
+    if not any(board.glob(f"*-{name}.md")):
+        write_atomic(ensure_private_dir(board) / f"{time.time_ns()}-{name}.md", text)
+    for old in list_notices(board)[:-keep]:
+        old.unlink(missing_ok=True)
+
+
+def list_notices(board: Path) -> list[Path]:
+    """Return the notices, the oldest first."""
+    return sorted(board.glob("*.md"))

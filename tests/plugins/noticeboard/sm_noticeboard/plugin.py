@@ -1,0 +1,19 @@
+"""A board in the hall: issues hang on it, and what people have to know is pinned to it."""
+
+from __future__ import annotations
+
+from sm.base.plugin import Plugin, Verb
+
+PLUGIN = Plugin(
+    forges={"noticeboard": "sm_noticeboard.forge"},
+    agents={"scribe": "sm_noticeboard.agent:SCRIBE"},
+    channels={"noticeboard": "sm_noticeboard.channel:open_board"},
+    sections={"noticeboard": "sm_noticeboard.settings:Noticeboard"},
+    verbs={
+        "notices": Verb(
+            "sm_noticeboard.verb:command", "Show what is pinned to the board.", after="status"
+        )
+    },
+    checks={"noticeboard": "sm_noticeboard.check:CHECK"},
+    files={"noticeboard": "sm_noticeboard.files:list_files"},
+)

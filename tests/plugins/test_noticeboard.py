@@ -1,0 +1,66 @@
+"""The parts of the example are held to what is asked of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sm_noticeboard.channel import open_board
+from sm_noticeboard.notices import list_notices, pin
+
+from sm.adapters.agent import profiles
+from sm.base import plugin
+from sm.base.plugin import Registry
+from sm.channels.channel import Channel
+from sm.plugins import OURS
+from sm.sessions.session import IssueSession
+from sm.store.paths import Root
+from tests.channels.channel_contract import ChannelContract, Side, make_session
+from tests.e2e.stage import make_stage
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = {**OURS, "noticeboard": "sm_noticeboard.plugin:PLUGIN"}
+    monkeypatch.setattr(plugin, "_registry", Registry(places.items))
+
+
+class BoardSide(Side):
+    answers = False
+
+    def __init__(self, board: Path, session: IssueSession) -> None:
+        super().__init__(session)
+        self.board = board
+
+    def open(self) -> Channel:
+        channel = open_board(self.session)
+        assert channel
+        return channel
+
+    def read(self) -> list[str]:
+        return [notice.read_text() for notice in list_notices(self.board)]
+
+
+class TestBoard(ChannelContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path, root: Root) -> Side:
+        board = tmp_path / "board"
+        stage = make_stage(
+            tmp_path, auto=False, settings={"noticeboard": {"board": str(board), "keep": 3}}
+        )
+        return BoardSide(board, make_session(stage))
+
+
+def test_the_oldest_notices_are_taken_down(tmp_path: Path) -> None:
+    for number in range(5):
+        pin(tmp_path / "board", f"n{number}", f"notice {number}", keep=3)
+    left = [notice.read_text() for notice in list_notices(tmp_path / "board")]
+    assert left == ["notice 2", "notice 3", "notice 4"]
+
+
+def test_its_agent_is_found_by_name_by_program_and_as_a_model() -> None:
+    assert profiles.find("scribe", {}).glyph == ">"
+    assert profiles.find_by_command("/opt/scribe -x", {}).name == "scribe"
+    own = profiles.find("mine", {"mine": {"like": "scribe", "program": "mine"}})
+    assert (own.program, own.busy) == ("mine", ("writing",))
+    assert profiles.find_by_command("claude", {}).name == "claude"
