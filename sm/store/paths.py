@@ -127,9 +127,10 @@ class Root(Struct, frozen=True):
         """Held while a new session gets its name."""
         return self.private / "new.lock"
 
-    def plugin(self, name: str) -> Path:
-        """The folder of what a plugin keeps."""
-        return self.private / "plugins" / name
+    @property
+    def plugins(self) -> Path:
+        """One directory for each plugin that keeps something."""
+        return self.private / "plugins"
 
     def project(self, project: str) -> ProjectDir:
         """Return the directory of `project`."""
@@ -336,7 +337,7 @@ Layout = dict[str, Kind]
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), Kind.FILE),
     **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock"), Kind.FILE),
-    **dict.fromkeys(("sessions", "projects", "probe", "logs"), Kind.DIRECTORY),
+    **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), Kind.DIRECTORY),
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), Kind.DIRECTORY),

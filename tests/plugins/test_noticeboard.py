@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,17 @@ from sm_noticeboard.notices import list_notices, pin
 
 from sm.adapters.agent import profiles
 from sm.base import plugin
-from sm.base.plugin import Registry
+from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.channels.channel_contract import ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
+from tests.shell import REPOSITORY
+
+NOTICEBOARD = REPOSITORY / "tests" / "plugins" / "noticeboard"
+DOCUMENT = REPOSITORY / "docs" / "PLUGINS.md"
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +69,15 @@ def test_its_agent_is_found_by_name_by_program_and_as_a_model() -> None:
     own = profiles.find("mine", {"mine": {"like": "scribe", "program": "mine"}})
     assert (own.program, own.busy) == ("mine", ("writing",))
     assert profiles.find_by_command("claude", {}).name == "claude"
+
+
+def test_the_document_shows_this_example() -> None:
+    """Each block of docs/PLUGINS.md is a piece of the file that its first line names."""
+    blocks = re.findall(r"```\w+\n# (\S+)\n(.*?)\n```", DOCUMENT.read_text(), re.DOTALL)
+    assert len(blocks) == DOCUMENT.read_text().count("\n```\n")
+    for file, block in blocks:
+        assert f"{block}\n" in (NOTICEBOARD / file).read_text(), file
+
+
+def test_the_document_names_each_kind_of_part() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", DOCUMENT.read_text(), re.MULTILINE) == [*KINDS]
