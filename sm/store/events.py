@@ -39,6 +39,7 @@ class Kind(StrEnum):
     ROTATION = "rotation"
     PERSON = "person"
     LOCK = "lock"
+    PLUGIN = "plugin"
     PROBLEM = "problem"
 
 
@@ -262,6 +263,13 @@ class LockRemoved(Event, frozen=True, kw_only=True, tag=Kind.LOCK.value):
     """A lock that a killed git had left behind was removed."""
 
     path: str = ""
+
+
+class FromPlugin(Event, frozen=True, kw_only=True, tag=Kind.PLUGIN.value):
+    """Something that a plugin has to tell; the plugin names `event`, and has the words for it."""
+
+    event: str
+    text: str = ""
 
 
 class Problem(Event, frozen=True, kw_only=True, tag=Kind.PROBLEM.value):

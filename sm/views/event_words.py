@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from sm.base import plugin
+from sm.base.errors import UsageError
 from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED
 from sm.store import events
@@ -253,6 +255,20 @@ def _cancelled(event: events.Cancelled) -> str:
     return f"{event.id} {'taken out of what is under way' if event.handed else 'taken back'}"
 
 
+def _describe_added(event: events.FromPlugin) -> str:
+    return _behind(event.event, event.text)
+
+
+def _tell_added(event: events.FromPlugin) -> str:
+    """By the words of the plugin; without it, which may be gone by now, as it was written."""
+    if event.event not in plugin.list_parts("events"):
+        return _describe_added(event)
+    try:
+        return str(plugin.load_part("events", event.event)(event.text))
+    except UsageError:
+        return _describe_added(event)
+
+
 def _compacted(event: events.Compacted) -> str:
     late = ": handoff was too late" if event.trigger == "auto" else ""
     return f"Compaction triggered ({event.trigger}){late}"
@@ -358,6 +374,7 @@ WORDINGS: dict[type[Event], Wording] = dict(
             lambda event: event.path,
             "removed a lock that a killed git had left behind",
         ),
+        _wording(events.FromPlugin, "plugin", _describe_added, _tell_added),
         _wording(events.Problem, "problem", lambda event: event.text),
     )
 )

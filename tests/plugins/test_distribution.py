@@ -131,7 +131,8 @@ def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> 
     assert told[f"notices on '{tmp_path / 'board'}': 0"] == ("ok", "harb")
     adds = (
         "plugin 'noticeboard': forges 'noticeboard', agents 'scribe', channels 'noticeboard', "
-        "sections 'noticeboard', verbs 'notices', checks 'noticeboard', files 'noticeboard'"
+        "sections 'noticeboard', verbs 'notices', checks 'noticeboard', files 'noticeboard', "
+        "events 'notice-pinned'"
     )
     assert told[adds] == ("ok", "machine")
     assert not any("cannot be used" in what for what in told)

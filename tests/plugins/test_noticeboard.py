@@ -15,8 +15,11 @@ from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession
+from sm.store import journal
+from sm.store.events import FromPlugin
 from sm.store.paths import Root
-from tests.channels.channel_contract import ChannelContract, Side, make_session
+from sm.views.event_words import tell
+from tests.channels.channel_contract import NEWS, ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
 from tests.shell import REPOSITORY
 
@@ -54,6 +57,16 @@ class TestBoard(ChannelContract):
             tmp_path, auto=False, settings={"noticeboard": {"board": str(board), "keep": 3}}
         )
         return BoardSide(board, make_session(stage))
+
+    def test_what_it_tells_of_itself_is_told_in_its_words(
+        self, side: Side, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        side.open().tell(NEWS)
+        events = journal.read(side.session.root.journal)
+        [event] = [one for one in events if isinstance(one, FromPlugin)]
+        assert tell(event) == "pinned a notice to the board: was merged"
+        monkeypatch.setattr(plugin, "_registry", Registry(OURS.items))
+        assert tell(event) == "notice-pinned: was merged", "also once the plugin is gone"
 
 
 def test_the_oldest_notices_are_taken_down(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from sm.channels.channel import Channel, Word
 from sm.config.shapes import read_section
 from sm.sessions.session import IssueSession, Session
+from sm.store import journal
+from sm.store.events import FromPlugin
 from sm_noticeboard.notices import pin
 from sm_noticeboard.settings import Noticeboard
 
@@ -22,7 +24,10 @@ class Board(Channel):
 
     def tell(self, word: Word) -> None:
         """Pin it, once for each word."""
-        pin(self.board, word.id, f"{self.session.address}: {word.text}\n", self.keep)
+        text = f"{self.session.address}: {word.text}\n"
+        if pin(self.board, word.id, text, self.keep):
+            said = FromPlugin(session=self.session.name, event="notice-pinned", text=word.shortly)
+            journal.record(self.session.root.journal, said)
 
     ask = remind = tell
 

@@ -9,13 +9,15 @@ from pathlib import Path
 from sm.store.files import ensure_private_dir, write_atomic
 
 
-def pin(board: Path, ident: str, text: str, keep: int) -> None:
-    """Pin a notice, unless one with that `ident` hangs there, and take the oldest down."""
+def pin(board: Path, ident: str, text: str, keep: int) -> bool:
+    """Pin a notice, and take the oldest down; False if one with that `ident` hangs there."""
     name = hashlib.sha256(ident.encode()).hexdigest()[:16]
-    if not any(board.glob(f"*-{name}.md")):
-        write_atomic(ensure_private_dir(board) / f"{time.time_ns()}-{name}.md", text)
+    if any(board.glob(f"*-{name}.md")):
+        return False
+    write_atomic(ensure_private_dir(board) / f"{time.time_ns()}-{name}.md", text)
     for old in list_notices(board)[:-keep]:
         old.unlink(missing_ok=True)
+    return True
 
 
 def list_notices(board: Path) -> list[Path]:
