@@ -29,7 +29,7 @@ from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import TemporaryError, UsageError
 from sm.config.forges import GithubSettings
 from sm.plugins.forges.github import observe
-from sm.plugins.forges.github.graphql import find_graphql
+from sm.plugins.forges.github.graphql.client import find_graphql
 from sm.plugins.forges.web.errors import TokenRefusedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges import hour

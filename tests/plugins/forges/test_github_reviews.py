@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import TemporaryError
-from sm.plugins.forges.github import texts
+from sm.plugins.forges.github.graphql import texts
 from sm.plugins.forges.web import client
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply

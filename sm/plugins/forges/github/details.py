@@ -10,17 +10,17 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.base.text import one_line
-from sm.plugins.forges.github import queries, texts
-from sm.plugins.forges.github.convert import UNKNOWN, make_pull, make_reviews, make_source
-from sm.plugins.forges.github.graphql import (
+from sm.plugins.forges.github.graphql import queries, texts
+from sm.plugins.forges.github.graphql.client import (
     ANSWERED,
     NOT_TO_BE_HAD,
     QueryError,
     UnknownFieldError,
     portions,
 )
+from sm.plugins.forges.github.graphql.convert import UNKNOWN, make_pull, make_reviews, make_source
+from sm.plugins.forges.github.graphql.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.github.reader import GithubReader
-from sm.plugins.forges.github.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.rest import convert
 from sm.plugins.forges.rest.held import hold_back
 from sm.plugins.forges.rest.reader import OBSERVE

@@ -22,9 +22,9 @@ from sm.adapters.forge.model import (
 )
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.text import one_line
-from sm.plugins.forges.github.convert import read_hold
 from sm.plugins.forges.github.details import Details
-from sm.plugins.forges.github.graphql import NOT_TO_BE_HAD
+from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD
+from sm.plugins.forges.github.graphql.convert import read_hold
 from sm.plugins.forges.github.observe import Observer
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation

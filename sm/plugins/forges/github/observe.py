@@ -24,7 +24,8 @@ from sm.adapters.forge.model import (
     authors_in,
 )
 from sm.base.foreign import format_utc
-from sm.plugins.forges.github.convert import (
+from sm.plugins.forges.github.details import Details
+from sm.plugins.forges.github.graphql.convert import (
     CONFLICTING,
     UNKNOWN,
     WORDS,
@@ -32,9 +33,9 @@ from sm.plugins.forges.github.convert import (
     read_hold,
     split_revision,
 )
-from sm.plugins.forges.github.details import Details
+from sm.plugins.forges.github.graphql.shapes import PullNode
 from sm.plugins.forges.github.reader import GithubReader
-from sm.plugins.forges.github.shapes import PullNode, Remarked
+from sm.plugins.forges.github.shapes import Remarked
 from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
 from sm.plugins.forges.rest.convert import is_of_fork, make_issue, read_moment
 from sm.plugins.forges.rest.issues import read_dependencies

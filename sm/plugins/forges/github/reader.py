@@ -11,14 +11,14 @@ from msgspec import Raw
 from sm.adapters.forge.combine import Part, combine
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import CheckState
-from sm.plugins.forges.github.convert import (
-    WORDS,
+from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD, Graphql
+from sm.plugins.forges.github.graphql.convert import WORDS
+from sm.plugins.forges.github.parts import (
     is_of_actions,
     make_bare_run_part,
     make_job_part,
     make_run_part,
 )
-from sm.plugins.forges.github.graphql import NOT_TO_BE_HAD, Graphql
 from sm.plugins.forges.github.shapes import (
     ActionsJob,
     ActionsJobs,

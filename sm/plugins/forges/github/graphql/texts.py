@@ -10,16 +10,16 @@ from collections.abc import Collection, Sequence
 from typing import TypeVar
 
 from sm.adapters.forge.model import Comment, Review
-from sm.plugins.forges.github import queries
-from sm.plugins.forges.github.convert import (
+from sm.plugins.forges.github.graphql import queries
+from sm.plugins.forges.github.graphql.client import Graphql, QueryError, portions
+from sm.plugins.forges.github.graphql.convert import (
     add_texts,
     list_settled,
     make_comments,
     make_reviews,
     read_actor,
 )
-from sm.plugins.forges.github.graphql import Graphql, QueryError, portions
-from sm.plugins.forges.github.shapes import (
+from sm.plugins.forges.github.graphql.shapes import (
     CommentNode,
     Comments,
     IssueNode,

@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 from sm.adapters.forge.errors import RefusedError, UnreachableError
 from sm.base.errors import TemporaryError
 from sm.base.text import one_line
-from sm.plugins.forges.github import queries
-from sm.plugins.forges.github.shapes import (
+from sm.plugins.forges.github.graphql import queries
+from sm.plugins.forges.github.graphql.shapes import (
     CommitNode,
     Cost,
     Fault,
