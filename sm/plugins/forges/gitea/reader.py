@@ -108,10 +108,12 @@ class GiteaReader(RunReader):
 
     # Texts
 
-    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+    def comments(
+        self, number: int, *, on_pull: bool = False, purpose: str = READ
+    ) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, which come all at once."""
         path = f"{self.at}/issues/{number}/comments"
-        found = self.web.get(path, READ).read_page(CommentShape)
+        found = self.web.get(path, purpose).read_page(CommentShape)
         self.pass_over(found.bad)
         return space_out(make_comment(one, self.account) for one in found.found)
 

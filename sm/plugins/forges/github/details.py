@@ -25,7 +25,7 @@ from sm.plugins.forges.rest import convert
 from sm.plugins.forges.rest.held import hold_back
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.rules import BranchRules
-from sm.plugins.forges.rest.shapes import CommentShape, PullShape
+from sm.plugins.forges.rest.shapes import PullShape
 from sm.plugins.forges.web.answer import read_part
 from sm.plugins.forges.web.client import Params
 
@@ -176,7 +176,9 @@ class Details:
             return texts.read_comments_of(self._graphql, numbers, deep)
         except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:DISCUSSED]
-            return self._reader.read_each(newest, self._comments_of)
+            return self._reader.read_each(
+                newest, lambda number: self._reader.comments(number, purpose=OBSERVE)
+            )
 
     def read_comments(self, number: int, *, on_pull: bool) -> tuple[Comment, ...]:
         """The last comments on an issue or pull request. REST does not say who has edited them.
@@ -248,7 +250,3 @@ class Details:
             pull = structs.replace(pull, check=self._check(pull))
             pull = hold_back(pull, shape.mergeable_state, "", self.rules(pull.base))
         return pull
-
-    def _comments_of(self, number: int) -> tuple[Comment, ...]:
-        shapes = self._reader.entries(f"/issues/{number}/comments", CommentShape, {}, OBSERVE)
-        return convert.space_out(convert.make_comment(one, self._reader.account) for one in shapes)

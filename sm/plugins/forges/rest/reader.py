@@ -272,9 +272,11 @@ class Reader:
         """A comment as the forge takes it."""
         return {"body": body}
 
-    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
+    def comments(
+        self, number: int, *, on_pull: bool = False, purpose: str = READ
+    ) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, oldest first."""
-        found = self.entries(f"/issues/{number}/comments", CommentShape)
+        found = self.entries(f"/issues/{number}/comments", CommentShape, purpose=purpose)
         return space_out(make_comment(one, self.account) for one in found)
 
     # Pull requests

@@ -46,6 +46,16 @@ class PageInfo(Struct, frozen=True, rename="camel"):
     has_previous_page: bool = False
     start_cursor: str | None = None
 
+    @property
+    def beyond(self) -> str | None:
+        """The cursor for the page beyond this one; None if there is none.
+
+        A query asks for the pages of a list in one direction alone, and only of that it is told.
+        """
+        if self.has_next_page:
+            return self.end_cursor or ""
+        return (self.start_cursor or "") if self.has_previous_page else None
+
 
 class ReviewNode(Struct, frozen=True, rename="camel"):
     """A review, with as much as was asked for. `id` is GraphQL's own."""

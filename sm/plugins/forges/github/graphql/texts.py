@@ -6,7 +6,7 @@ long for one answer are asked for in smaller portions, and those of trusted peop
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 from sm.adapters.forge.model import Comment, Review
@@ -23,8 +23,8 @@ from sm.plugins.forges.github.graphql.shapes import (
     CommentNode,
     Comments,
     IssueNode,
-    PageInfo,
     Remark,
+    Remarks,
     ReviewNode,
     Reviews,
     Thread,
@@ -34,6 +34,7 @@ from sm.plugins.forges.github.graphql.shapes import (
 from sm.plugins.forges.web.errors import TooLongError
 
 T = TypeVar("T")
+P = TypeVar("P", Reviews, Threads, Remarks)
 
 SIZE = 100
 """Entries of a page."""
@@ -128,16 +129,23 @@ def read_reviews(graphql: Graphql, number: int, page: Reviews | None) -> list[Re
         QueryError: one of them is not told: it may be the one that decides.
 
     """
-    page = page or Reviews()
-    found = _told(page.nodes)
-    for _ in range(PAGES):
-        if not page.page_info.has_previous_page:
-            break
-        cursor = page.page_info.start_cursor or ""
+
+    def ask(cursor: str) -> Reviews:
         node = graphql.ask_one(queries.ask_reviews_before(number), cursor=cursor)
-        page = (node.reviews if node else None) or Reviews()
-        found = [*_told(page.nodes), *found]
-    return found
+        return (node.reviews if node else None) or Reviews()
+
+    pages = _page_on(page or Reviews(), ask)
+    return [one for each in reversed(list(pages)) for one in _told(each.nodes)]
+
+
+def _page_on(page: P, ask: Callable[[str], P]) -> Iterator[P]:
+    """The page and those beyond it, in the direction in which it has been asked for."""
+    yield page
+    for _ in range(PAGES):
+        if (cursor := page.page_info.beyond) is None:
+            return
+        page = ask(cursor)
+        yield page
 
 
 def _told(nodes: Sequence[T | None] | None) -> list[T]:
@@ -182,15 +190,12 @@ def _choose(nodes: Sequence[ReviewNode], first: Collection[str]) -> list[str]:
 
 def _read_threads(graphql: Graphql, number: int, page: Threads) -> list[Thread]:
     """The threads of the page and of those behind it."""
-    found = there(page.nodes)
-    for _ in range(PAGES):
-        if not page.page_info.has_next_page:
-            break
-        cursor = page.page_info.end_cursor or ""
+
+    def ask(cursor: str) -> Threads:
         node = graphql.ask_one(queries.ask_threads_after(number), cursor=cursor)
-        page = (node.review_threads if node else None) or Threads()
-        found += there(page.nodes)
-    return found
+        return (node.review_threads if node else None) or Threads()
+
+    return [one for each in _page_on(page, ask) for one in there(each.nodes)]
 
 
 def _read_texts(graphql: Graphql, ids: Sequence[str]) -> dict[str, ReviewNode]:
@@ -216,20 +221,14 @@ def _read_some_texts(graphql: Graphql, ids: Sequence[str]) -> dict[str, ReviewNo
 
 def _read_remarks(graphql: Graphql, review: ReviewNode) -> list[Remark]:
     """The remarks of a review on lines: its first page, and those behind it."""
-    page = review.comments
-    found = there(page.nodes if page else ())
-    info = page.page_info if page else PageInfo()
-    for _ in range(PAGES):
-        if not info.has_next_page:
-            break
-        cursor = info.end_cursor or ""
+
+    def ask(cursor: str) -> Remarks:
+        asked = queries.ASK_REMARKS_AFTER
         try:
-            nodes = graphql.ask_nodes(
-                queries.ASK_REMARKS_AFTER, ReviewNode, [review.id], cursor=cursor
-            )
+            nodes = graphql.ask_nodes(asked, ReviewNode, [review.id], cursor=cursor)
         except TooLongError:
-            break
-        page = nodes[0].comments if nodes else None
-        found += there(page.nodes if page else ())
-        info = page.page_info if page else PageInfo()
-    return found
+            return Remarks()
+        return (nodes[0].comments if nodes else None) or Remarks()
+
+    pages = _page_on(review.comments or Remarks(), ask)
+    return [one for each in pages for one in there(each.nodes)]
