@@ -135,7 +135,9 @@ class _Backend(NetworkBackend):
 def guard(http: httpx2.Client) -> httpx2.Client:
     """`http`, whose requests must be sent within an `exchange`, directly or by a proxy.
 
-    The library takes a backend for its pools, and its client does not hand one on.
+    The library takes a backend for its pools, and its client does not hand one on: in httpx2 2.16
+    `HTTPTransport` has no parameter for it. What is documented instead does not reach far enough:
+    a `timeout` is for each read, and the extension `trace` is not told of single reads.
     """
     for transport in (http._transport, *http._mounts.values()):
         if isinstance(transport, httpx2.HTTPTransport):
