@@ -43,8 +43,12 @@ class Counted:
         found = getattr(self._forge, name)
         if name in PARTS:
             return Counted(found, self._calls)
-        self._calls[name] += 1
-        return found
+
+        def call(*args: object, **kwargs: object) -> object:
+            self._calls[name] += 1
+            return found(*args, **kwargs)
+
+        return call
 
 
 @dataclass
