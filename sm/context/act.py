@@ -145,7 +145,7 @@ def _interrupt(session: Session, move: Move) -> float | None:
     known = agent.load(session.dir)
     if known is None or window.is_compacting(session.dir):
         return time.time() + RETRY_S
-    pane, screen = look(session, known.pane_id)
+    pane, screen, _ = look(session, known.pane_id)
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
         by = Message(id=record.make_message_id(Key(Kind.STOP)), text="")
         screen = interrupt.interrupt(session, pane, screen, by) or screen

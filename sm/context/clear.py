@@ -46,7 +46,7 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
     if known is None:
         return GONE
     sight = look(session, known.pane_id)
-    pane, screen = sight
+    pane, screen, _ = sight
     if screen.gone or not agents.runs_in_pane(pane, known):
         return GONE
     if not is_typed(session.tmux, pane, ident):
@@ -65,7 +65,7 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
 
 def _type(session: Session, sight: Sight, ident: str) -> Refusal | None:
     """Type it; what was in the way, if anything was."""
-    pane, screen = sight
+    pane, screen, _ = sight
     crash_point("clear:before-typing")
     return type_once(
         session.tmux,
@@ -87,7 +87,7 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
     tells = context and (session.profile.tells_of_clear or not reliable)
     deadline = time.monotonic() + CONFIRMED_S
     while time.monotonic() < deadline:
-        if agent_state.read(session.dir).context not in ("", context):
+        if _read_context_after_clear(session) not in ("", context):
             return Status.ACCEPTED
         if not tells and _is_taken(session, pane):
             return Status.TYPED
@@ -96,8 +96,13 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
     return Status.TYPED if taken else Status.INDETERMINATE
 
 
+def _read_context_after_clear(session: Session) -> str:
+    """The agent's context now: that it is another one is the receipt of the clear."""
+    return agent_state.read(session.dir).context
+
+
 def _is_taken(session: Session, pane: Pane) -> bool:
-    _, screen = look(session, pane.id)
+    screen = look(session, pane.id).screen
     return screen.prompt is Prompt.IDLE and not screen.draft
 
 
@@ -106,5 +111,4 @@ def _is_refused(session: Session, pane: Pane) -> bool:
     if not session.profile.clear_refused:
         return False
     time.sleep(DRAWN_S)
-    _, screen = look(session, pane.id)
-    return screen.refused
+    return look(session, pane.id).screen.refused

@@ -252,9 +252,14 @@ def copy_document(session: Session, record: Rotation) -> Rotation | None:
 
 def note_rotated(session: Session, record: Rotation) -> None:
     """Remember with which document the new context was begun, and its id once it is known."""
-    context = agent_state.read(session.dir).context
+    context = _read_context_after_clear(session)
     context = context if context != record.context else ""
     note_begun(session.dir, Path(record.document), context, kept=record.kept)
+
+
+def _read_context_after_clear(session: Session) -> str:
+    """The agent's context now: the clear was typed since the pass looked."""
+    return agent_state.read(session.dir).context
 
 
 def note_begun(directory: SessionDir, path: Path, context: str, *, kept: bool = False) -> None:

@@ -44,15 +44,16 @@ def finish(session: Session, record: Rotation) -> None:
 
 def give_up(session: Session, record: Rotation, reason: str) -> None:
     """The context was not replaced, or nothing shows that the agent goes on in the new one."""
+    present = _read_context_at_the_end(session)
     if record.is_replaced:
         _begin_anew(session, record)
         what = "is not known to go on in its new context"
     else:
         what = "could not be given a new context"
-        _try_again_later(session, record)
+        _try_again_later(session, record, present)
     _note(session, record, reason)
     crash_point("outcome:noted")
-    if _is_waiting(session, record):
+    if _is_waiting(record, present):
         _tell_agent(session, record, reason)
     crash_point("outcome:told-agent")
     alerts.note(session, f"{what}: {reason}", f"rotation:{record.id}")
@@ -68,10 +69,14 @@ def _begin_anew(session: Session, record: Rotation) -> None:
             plans.add_receipt(session.dir, begun)
 
 
-def _try_again_later(session: Session, record: Rotation) -> None:
+def _read_context_at_the_end(session: Session) -> str:
+    """The agent's context now: the clear that was typed last may have had its effect after all."""
+    return agent_state.read(session.dir).context
+
+
+def _try_again_later(session: Session, record: Rotation, present: str) -> None:
     """The context is as full as before, or was only summed up: let another cycle begin later."""
     flags = read_flags(session.dir)
-    present = agent_state.read(session.dir).context
     if record.cause is not Cause.CYCLE or flags.context != present:
         return
     if not flags.cycled and present and record.context == present:  # a compaction came between
@@ -121,10 +126,9 @@ def _told(entry: history.Health, error: str) -> events.Rotation:
     return told
 
 
-def _is_waiting(session: Session, record: Rotation) -> bool:
+def _is_waiting(record: Rotation, present: str) -> bool:
     """Whether the agent has done its part, and is in the context still that it wants replaced."""
     asked = record.cause is Cause.HANDOFF or record.step is not Step.REQUEST or record.requests > 1
-    present = agent_state.read(session.dir).context
     return asked and not record.is_replaced and record.context in ("", present)
 
 

@@ -117,7 +117,7 @@ def _let_people_go_first(session: Session, found: Decision) -> Decision:
 def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:
     """The facts; the caller holds the delivery lock."""
     settings, profile, directory = session.settings, session.profile, session.dir
-    flags, present = read_flags(directory), agent_state.read(directory).context
+    flags, present = read_flags(directory), _read_context_under_lock(directory)
     raised = history.find_raise(session.root, session.name)
     return Facts(
         now=time.time(),
@@ -125,7 +125,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
         flags=flags,
         levels=make_levels(settings, raised),
         context=present,
-        began_at=usage.read_beginning(directory, looked_at),
+        began_at=usage.read_beginning(directory, present, looked_at),
         summed_up_at=usage.read_summary_time(directory, present),
         has_hooks=bool(profile.hooks),
         launched_at=0.0 if profile.hooks else usage.read_launch_time(directory),
@@ -135,6 +135,14 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
         is_replaceable=bool(profile.terminal and profile.clear),
         is_rotating=files.is_wanted(directory),
     )
+
+
+def _read_context_under_lock(directory: SessionDir) -> str:
+    """The agent's context now.
+
+    While a reading was taken and the lock was waited for, a rotation may have replaced it.
+    """
+    return agent_state.read(directory).context
 
 
 def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:

@@ -19,7 +19,7 @@ from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
-from sm.sessions import agent, agent_process, agent_state, hooks, signals, terminal, window
+from sm.sessions import agent, agent_process, hooks, signals, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 
@@ -34,8 +34,7 @@ SECOND_S = 1.0
 def observe(session: Session, record: Rotation) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
     directory = session.dir
-    screen_state.correct(session)
-    state, told = agent_state.read(directory), window.read(directory)
+    state, told = screen_state.correct(session).told, window.read(directory)
     readable = record.is_replaced and _can_be_read(session, state)
     accepted = {
         key: queue.find_accepted_at(directory, record.make_message_id(key))
@@ -57,7 +56,7 @@ def observe(session: Session, record: Rotation) -> Standing:
         readable=not record.document or files.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
         lost=_lost(session, record),
-        task=_find_task(session, record, session.settings.cycle.resumed, written=readable),
+        task=_find_task(session, record, state, written=readable),
         proves=readable,
         others=_has_others(session, record, state, accepted.values()),
         hands_off=record.step is Step.VERIFY and directory.handoff.exists(),
@@ -146,24 +145,26 @@ def _shows_prompt(session: Session) -> bool:
     if known is None:
         return False
     try:
-        _, screen = look(session, known.pane_id)
+        shown = look(session, known.pane_id).screen
     except (TmuxError, TemporaryError):
         return False
-    return screen.prompt is Prompt.IDLE
+    return shown.prompt is Prompt.IDLE
 
 
 # The task that the agent names in its new context
 
 
-def _find_task(session: Session, record: Rotation, resumed: str, *, written: bool) -> str:
-    """The task, '' as long as none is named. `resumed` is what its line begins with.
+def _find_task(session: Session, record: Rotation, state: AgentState, *, written: bool) -> str:
+    """The task, '' as long as none is named.
 
     `written` says whether all that the agent says can be read.
     """
     if record.step is not Step.VERIFY:
         return ""
-    said = find_task(read_last_words(session.dir, record.resumed_at), resumed)
-    return said or (_read_written if written else _read_shown)(session, resumed)
+    resumed = session.settings.cycle.resumed  # what its line begins with
+    if said := find_task(read_last_words(session.dir, record.resumed_at), resumed):
+        return said
+    return _read_written(session, state, resumed) if written else _read_shown(session, resumed)
 
 
 def _can_be_read(session: Session, state: AgentState) -> bool:
@@ -179,11 +180,10 @@ def _can_be_read(session: Session, state: AgentState) -> bool:
     return path.is_file() or (state.state is State.BUSY and path.parent.is_dir())
 
 
-def _read_written(session: Session, resumed: str) -> str:
+def _read_written(session: Session, state: AgentState, resumed: str) -> str:
     """What the transcript has, which is that of the new context alone."""
-    directory = session.dir
-    known = window.read(directory)
-    if known.conversation is None or known.id != agent_state.read(directory).context:
+    known = window.read(session.dir)
+    if known.conversation is None or known.id != state.context:
         return ""
     found = (find_task(said, resumed) for said in transcript.read_answers(known.conversation))
     return next(filter(None, found), "")

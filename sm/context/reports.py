@@ -62,8 +62,10 @@ def _find_beginning(session: AnySession) -> float:
     reset_at, launched = read_flags(directory).reset_at, agent.load(directory)
     if launched and launched.generation == 1 and reset_at <= launched.launched_at:
         reset_at = 0.0
-    told = directory.context.exists()  # else no hook ever has
-    return max(reset_at, usage.read_beginning(directory)) if told else reset_at
+    if not directory.context.exists():  # no hook ever has told
+        return reset_at
+    context = agent_state.read(directory).context
+    return max(reset_at, usage.read_beginning(directory, context))
 
 
 def note_compaction(session: AnySession, trigger: str) -> None:

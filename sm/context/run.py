@@ -89,7 +89,7 @@ def begin_cycle(
     with lock.hold(session.dir.delivery_lock, timeout_s=LOCK_S):
         if files.read_record(session.dir) or files.read_wish(session.dir):
             return None
-        present = agent_state.read(session.dir).context
+        present = _read_context_under_lock(session)
         if context not in ("", present):
             return None
         documents.prepare(folder)
@@ -105,6 +105,11 @@ def begin_cycle(
         events.Rotation(step=RotationStep.BEGUN, cause=str(cause), percent=percent),
     )
     return record
+
+
+def _read_context_under_lock(session: Session) -> str:
+    """The agent's context now; whoever decided before the lock was held may have known another."""
+    return agent_state.read(session.dir).context
 
 
 def _advance(session: Session, relaunch: Relaunch | None) -> float:
@@ -153,7 +158,7 @@ def _taken_up(session: Session, record: Rotation | None, wish: files.Handoff) ->
     if record and _is_of_next(wish, record):
         return record
     if record is None:
-        context = wish.context or agent_state.read(directory).context
+        context = wish.context or _read_context_under_lock(session)
         record = begin(make_nonce(8), Cause.HANDOFF, time.time(), context, wish.path)
         record = structs.replace(record, asked_at=wish.at)
         note(session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))

@@ -104,10 +104,10 @@ def read_summary_time(directory: SessionDir, present: str) -> float:
     return known.at if known.begun == "compact" and known.id == present else 0.0
 
 
-def read_beginning(directory: SessionDir, otherwise: float | None = None) -> float:
+def read_beginning(directory: SessionDir, present: str, otherwise: float | None = None) -> float:
     """When the present context began, seconds since 1970; `otherwise`, or now, if no hook told."""
     known = window.read(directory)
-    if known.at and known.id == agent_state.read(directory).context:
+    if known.at and known.id == present:
         return known.at
     return time.time() if otherwise is None else otherwise
 

@@ -1,4 +1,7 @@
-"""Looks up in the agent CLI's own transcript what the agent was told."""
+"""Looks up in the agent CLI's own transcript what the agent was told.
+
+`told` is what its hooks said when the caller looked: whether there is a transcript to look into.
+"""
 
 from __future__ import annotations
 
@@ -9,50 +12,61 @@ from sm.adapters.agent import transcript
 from sm.messages.decide import Heard
 from sm.messages.queue import Message
 from sm.messages.typing import find_way
-from sm.sessions import agent_state, window
+from sm.sessions import window
 from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
 
 
-def is_kept(session: Session) -> bool:
+def is_kept(session: Session, told: AgentState) -> bool:
     """Say whether the agent CLI writes a transcript that is understood: only Claude Code's is.
 
     The file comes a moment after the first prompt of a context.
     """
-    return _find_transcript(session, agent_state.read(session.dir)) is not None
+    return _find_transcript(session, told) is not None
 
 
-def is_readable(session: Session) -> bool:
+def is_readable(session: Session, told: AgentState) -> bool:
     """Say whether the transcript can be looked into.
 
     A file that is not there tells nothing, except of a context that has not had a prompt yet.
     """
-    now = agent_state.read(session.dir)
-    path = _find_transcript(session, now)
-    return path is not None and (path.is_file() or not now.prompt)
+    path = _find_transcript(session, told)
+    return path is not None and (path.is_file() or not told.prompt)
 
 
-def _find_transcript(session: Session, now: AgentState) -> Path | None:
-    is_understood = session.profile.hooks == "claude" and now.context
+def _find_transcript(session: Session, told: AgentState) -> Path | None:
+    is_understood = session.profile.hooks == "claude" and told.context
     return window.read(session.dir).conversation if is_understood else None
 
 
-def look_up_typed(session: Session, message: Message, *, since: float) -> Heard:
+def look_up_typed(session: Session, told: AgentState, message: Message, *, since: float) -> Heard:
     """Say whether the agent was told a message that was typed at `since`, seconds since 1970."""
-    return _look_up(session, _told(session, message), since=since, beside=_line(session, message))
+    text, beside = _word(session, message), _line(session, message)
+    return _look_up(session, told, text, since=since, beside=beside)
 
 
 def look_up_offered(
-    session: Session, message: Message, *, since: float, compacted_at: float = 0.0
+    session: Session,
+    told: AgentState,
+    message: Message,
+    *,
+    since: float,
+    compacted_at: float = 0.0,
 ) -> Heard:
     """Say whether the agent was told a message that a hook gave to it at `since`."""
-    return _look_up(session, message.text, since=since, compacted_at=compacted_at)
+    return _look_up(session, told, message.text, since=since, compacted_at=compacted_at)
 
 
 def _look_up(
-    session: Session, text: str, *, since: float, compacted_at: float = 0.0, beside: str = ""
+    session: Session,
+    told: AgentState,
+    text: str,
+    *,
+    since: float,
+    compacted_at: float = 0.0,
+    beside: str = "",
 ) -> Heard:
-    if not is_readable(session):
+    if not is_readable(session, told):
         return Heard.UNKNOWN
     heard = transcript.has_heard(
         _path(session), text, since=since, compacted_at=compacted_at, beside=beside
@@ -61,33 +75,33 @@ def _look_up(
 
 
 def is_taken_back(
-    session: Session, message: Message, since: float, interrupted_at: float
+    session: Session, told: AgentState, message: Message, since: float, interrupted_at: float
 ) -> bool | None:
     """Say whether the agent CLI goes on as if a typed message had not been; None: not yet known.
 
     False where its transcript cannot be read: the receipt stands.
     """
-    if not is_readable(session):
+    if not is_readable(session, told):
         return False
     return transcript.is_taken_back(
         _path(session),
-        _told(session, message),
+        _word(session, message),
         since=since,
         interrupted_at=interrupted_at,
         beside=_line(session, message),
     )
 
 
-def is_interrupted(session: Session, since: float) -> bool:
+def is_interrupted(session: Session, told: AgentState, since: float) -> bool:
     """Say whether the agent CLI has ended a turn since then, and keeps its prompt."""
-    return is_readable(session) and transcript.is_interrupted(_path(session), since)
+    return is_readable(session, told) and transcript.is_interrupted(_path(session), since)
 
 
 def _path(session: Session) -> Path:
     return window.read(session.dir).conversation or Path(os.devnull)
 
 
-def _told(session: Session, message: Message) -> str:
+def _word(session: Session, message: Message) -> str:
     """What the agent is told by a message that is typed; of a long one, what it begins with."""
     way = find_way(session, message)
     return way.added or way.line

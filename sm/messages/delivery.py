@@ -11,6 +11,7 @@ import contextlib
 
 from msgspec import structs
 
+from sm.adapters.agent.screen import Screen
 from sm.adapters.composer import forget, press
 from sm.adapters.process import CommandTimeoutError
 from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, TmuxError
@@ -33,6 +34,7 @@ from sm.messages.typing import (
     type_message,
 )
 from sm.sessions import agent as agents
+from sm.sessions import agent_state
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
@@ -179,7 +181,7 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
     found = observe.observe_handed(session, sight, message, passes=passes)
     act = decide_handed(found.facts)
     if act is Act.LOOK_UP:
-        act = decide_handed(observe.look_up(session, message, found))
+        act = decide_handed(observe.look_up(session, sight.told, message, found))
     match act:
         case Act.WAIT:
             return _confirm(session, sight, message, 0)
@@ -237,11 +239,11 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
     if start is Start.ERASE:
         if not (screen := erase(session, sight.pane)):
             return Refusal.UNSURE
-        sight = Sight(sight.pane, screen)
+        sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.INTERRUPT:
         screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
-        sight = Sight(sight.pane, screen)
+        sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=False)
     if start is Start.ERASE:
         return Refusal.UNSURE  # the next attempt erases it
@@ -252,6 +254,11 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
     crash_point("deliver:claimed")
     refusal = type_message(session, sight.pane, sight.screen, message)
     return refusal or _close(session, sight, message)
+
+
+def _seen_after_keys(session: Session, sight: Sight, screen: Screen) -> Sight:
+    """The look that followed our keys. Its turn has ended by them, of which the hooks may tell."""
+    return Sight(sight.pane, screen, agent_state.read(session.dir))
 
 
 def _decide_start(session: Session, sight: Sight, *, urgent: bool) -> Start | Refusal:

@@ -19,7 +19,7 @@ from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
 from sm.sessions import agent_state, signals, terminal, turn
-from sm.sessions.agent_state import State
+from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store.bounded import parse_json
@@ -49,44 +49,49 @@ def tend_messages(session: Session) -> float:
         StateError: files of the session are not what they must be.
 
     """
-    settle_at = screen_state.correct(session)
-    tell_of_turns(session)  # before the next turn begins
-    again_at = min(settle_at, tell_of_trouble(session))
+    before, settle_at = screen_state.correct(session)
+    tell_of_turns(session, before)  # before the next turn begins
+    again_at = min(settle_at, tell_of_trouble(session, before))
     try:
         refusal = delivery.drain(session)
-        told = screen_watch.watch(session, refusal)
+        after = _read_after_delivery(session)
+        called = screen_watch.watch(session, after, refusal)
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
-    tell_of_turns(session)
+    tell_of_turns(session, after)
     signals.trim(session.dir)
-    try_at = time.time() + TOLD_BY_HOOKS_S if told else plan_next_try(session, refusal)
-    return min(try_at, _next_look(session), again_at)
+    try_at = time.time() + TOLD_BY_HOOKS_S if called else plan_next_try(session, after, refusal)
+    return min(try_at, _next_look(session, after), again_at)
 
 
-def plan_next_try(session: Session, refusal: Refusal | None) -> float:
+def _read_after_delivery(session: Session) -> AgentState:
+    """What the agent has said by now: by what was typed a turn has begun, and may be over again."""
+    return agent_state.read(session.dir)
+
+
+def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -> float:
     """When to try again what could not be handed over for `refusal`, seconds since 1970."""
     if refusal is None or refusal is Refusal.GONE:
         return math.inf
     now, directory = time.time(), session.dir
     tells = session.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)
-    tells = tells and not screen_state.is_behind(session, refusal)
+    tells = tells and not screen_state.is_behind(session, told, refusal)
     if tells and not queue.has_mode(directory, Mode.URGENT):
         return now + TOLD_BY_HOOKS_S
     age = now - (queue.find_oldest_at(directory, Place.HANDED, Place.WAITING) or now)
     return now + min(max(age / 4, RETRY_S[0]), RETRY_S[1])
 
 
-def _next_look(session: Session) -> float:
+def _next_look(session: Session, told: AgentState) -> float:
     """When an end of a turn may be seen of which no hook tells."""
     if not any(waiter.accepted_at for waiter in subscriptions.list_waiters(session.dir)):
         return math.inf
     if not session.profile.hooks:
         return time.time() + SETTLED_S
-    over = agent_state.read(session.dir).state in _over(session)
-    return time.time() + LATE_S if over else math.inf
+    return time.time() + LATE_S if told.state in _over(session) else math.inf
 
 
-def tell_of_turns(session: Session) -> None:
+def tell_of_turns(session: Session, told: AgentState) -> None:
     """Tell those whose message the agent got in a turn that has ended since.
 
     While its context is being replaced, the agent goes on with what it was told in the next one.
@@ -94,7 +99,7 @@ def tell_of_turns(session: Session) -> None:
     if session.dir.hold.exists():
         return
     for waiter in subscriptions.list_waiters(session.dir):
-        if waiter.accepted_at is not None and _has_ended(session, waiter.accepted_at):
+        if waiter.accepted_at is not None and _has_ended(session, told, waiter.accepted_at):
             _tell_waiter(session, waiter)
 
 
@@ -107,13 +112,12 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
         subscriptions.remove(session.dir, waiter.ident)
 
 
-def _has_ended(session: Session, accepted_at: float) -> bool:
+def _has_ended(session: Session, told: AgentState, accepted_at: float) -> bool:
     """Whether the turn that was under way at that moment is over, background tasks included."""
     if not session.profile.hooks:
         return time.time() > accepted_at + SETTLED_S and read_prompt(session) is Prompt.IDLE
-    now = agent_state.read(session.dir)
     late = time.time() > accepted_at + LATE_S
-    return now.state in _over(session) and (now.since >= accepted_at or late)
+    return told.state in _over(session) and (told.since >= accepted_at or late)
 
 
 def _over(session: Session) -> tuple[State, ...]:
@@ -137,22 +141,22 @@ def read_last_words(directory: SessionDir, since: float) -> str:
     return ""
 
 
-def tell_of_trouble(session: Session) -> float:
+def tell_of_trouble(session: Session, told: AgentState) -> float:
     """Tell who is to know that only a person can help; returns when that may come to be so.
 
     Of an issue's session the reaction matrix tells.
     """
     if session.has_matrix or not session.profile.hooks:
         return math.inf
-    told = turn.read(session.dir)
-    if told.failure and told.failure.for_person:
-        tell_all(session, f"waits for a person: {told.failure.fault}", f"failure:{told.failure.at}")
-    if told.dialog_at is None:
+    signs = turn.read(session.dir, told)
+    if (failure := signs.failure) and failure.for_person:
+        tell_all(session, f"waits for a person: {failure.fault}", f"failure:{failure.at}")
+    if signs.dialog_at is None:
         return math.inf
-    if time.time() < (due_at := told.dialog_at + DIALOG_PATIENCE_S):
+    if time.time() < (due_at := signs.dialog_at + DIALOG_PATIENCE_S):
         return due_at
     # Of one that was answered, or turned down, no hook tells.
     if read_prompt(session) is Prompt.DIALOG:
         what = "waits for a person: a dialog is open in its terminal"
-        tell_all(session, what, f"dialog:{told.dialog_at}")
+        tell_all(session, what, f"dialog:{signs.dialog_at}")
     return math.inf

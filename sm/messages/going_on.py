@@ -22,7 +22,7 @@ from sm.messages.interrupt import erase
 from sm.messages.queue import Message, Place
 from sm.messages.typing import list_keys, read_last_typed
 from sm.sessions import agent_state, launch, signals
-from sm.sessions.agent_state import State
+from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.store import events, journal
 
@@ -47,9 +47,10 @@ def find_fate(session: Session, pane: Pane, message: Message) -> Fate:
     typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id or not _may_be_refused(session):
         return Fate.TAKEN
+    told = _read_after_receipt(session)
     deadline, idle_since = time.monotonic() + PATIENCE_S, 0.0
     while (now := time.monotonic()) < deadline:
-        heard = conversation.look_up_typed(session, message, since=typed.at) is Heard.YES
+        heard = conversation.look_up_typed(session, told, message, since=typed.at) is Heard.YES
         is_idle = observe.look(session, pane.id).screen.prompt is Prompt.IDLE
         if signals.find_last(session.dir, *SIGNS) > typed.at or (heard and not is_idle):
             return Fate.TAKEN
@@ -60,6 +61,15 @@ def find_fate(session: Session, pane: Pane, message: Message) -> Fate:
     return Fate.TAKEN
 
 
+def _read_after_receipt(session: Session) -> AgentState:
+    """What the hooks have said since it was typed: that of the prompt may have been the very first.
+
+    Only then the agent's context is known, and its transcript. While it was waited for, what the
+    agent goes on with, its turn may have ended.
+    """
+    return agent_state.read(session.dir)
+
+
 def _may_be_refused(session: Session) -> bool:
     if session.profile.hooks != "claude":
         return False
@@ -68,7 +78,7 @@ def _may_be_refused(session: Session) -> bool:
 
 def note_idle(session: Session) -> None:
     """Note that the agent is idle, though its hooks say that a turn has begun."""
-    told = agent_state.read(session.dir)
+    told = _read_after_receipt(session)
     if told.state is State.BUSY:
         agent_state.overrule(session.dir, told, State.IDLE)
 

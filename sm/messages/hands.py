@@ -34,7 +34,7 @@ def observe_hands(session: Session) -> Hands:
     if not pane_id:
         return NOBODY
     try:
-        pane, screen = look(session, pane_id)
+        pane, screen, _ = look(session, pane_id)
         use = look_at_use(session.tmux, pane_id)
     except (MissingPaneError, NoServerError):
         return NOBODY

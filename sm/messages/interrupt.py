@@ -25,7 +25,8 @@ from sm.messages.draft import begins_like, holds_only
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed
 from sm.sessions import agent as agents
-from sm.sessions import signals
+from sm.sessions import agent_state, signals
+from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
 from sm.store.damage import read_irreplaceable
 from sm.store.failpoint import crash_point
@@ -111,12 +112,21 @@ def _await_return(session: Session, pane: Pane, before: str, pressed_at: float) 
     began = time.monotonic()
     while True:
         screen = _look(session, pane)
-        if screen.draft != before or is_interrupted(session, pressed_at):
+        told = _read_as_the_turn_ends(session)
+        if screen.draft != before or is_interrupted(session, told, pressed_at):
             return screen
-        may_return = is_readable(session) and not _is_answered(session)
+        may_return = is_readable(session, told) and not _is_answered(session)
         if time.monotonic() >= began + (RETURN_S if may_return else NO_RETURN_S):
             return screen
         time.sleep(LOOK_S)
+
+
+def _read_as_the_turn_ends(session: Session) -> AgentState:
+    """What the hooks have said by now: the key was pressed since, and its turn is about to end.
+
+    The prompt's own hook may come as late as that, and with it the transcript.
+    """
+    return agent_state.read(session.dir)
 
 
 def _is_answered(session: Session) -> bool:
@@ -195,7 +205,8 @@ def settle_interrupted(session: Session) -> bool:
     if message and (queue.find_accepted_at(directory, found.id) or 0.0) > found.at:
         message = None  # it was put back, and the agent has got it since
     since = found.typed_at or (message.created_at if message else 0.0)
-    taken_back = is_taken_back(session, message, since, found.at) if message else False
+    told = agent_state.read(directory)
+    taken_back = is_taken_back(session, told, message, since, found.at) if message else False
     if taken_back is None and is_within(DOUBT_S, found.at):
         return False
     if taken_back:

@@ -43,7 +43,7 @@ from sm.messages.typing import (
 )
 from sm.sessions import agent as agents
 from sm.sessions import agent_state
-from sm.sessions.agent_state import State
+from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.window import COMPACTION_S, is_compacting
 
@@ -74,10 +74,11 @@ interrupted the agent, of which no hook tells."""
 
 
 class Sight(NamedTuple):
-    """One look at an agent's terminal."""
+    """One look at an agent's terminal; `told` is what its hooks had said when it was over."""
 
     pane: Pane
     screen: Screen
+    told: AgentState
 
 
 # The terminal
@@ -102,47 +103,48 @@ def look(session: Session, pane_id: str) -> Sight:
         screen = read_screen(session.profile, shown)
         if screen.prompt is Prompt.NONE and pane.is_cramped:
             session.tmux.give_room(pane)
-        if not _lags(session, screen):
-            return Sight(pane, _as_told(session, pane, screen))
+        told = agent_state.read(session.dir)  # a screen may lag behind the hooks
+        if not _lags(session, screen, told):
+            return Sight(pane, _as_told(session, pane, screen, told), told)
         time.sleep(LOOK_S)
 
 
-def _lags(session: Session, screen: Screen) -> bool:
+def _lags(session: Session, screen: Screen, told: AgentState) -> bool:
     """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
-    now = agent_state.read(session.dir)
     if not session.profile.hooks:
         return False
-    if screen.prompt is Prompt.BUSY and now.state in (State.IDLE, State.WAITING):
-        return is_within(REDRAW_S, now.since)
-    if screen.prompt is not Prompt.IDLE or now.state is not State.BUSY:
+    if screen.prompt is Prompt.BUSY and told.state in (State.IDLE, State.WAITING):
+        return is_within(REDRAW_S, told.since)
+    if screen.prompt is not Prompt.IDLE or told.state is not State.BUSY:
         return False
     # After an interruption it was busy before.
-    begun_at = max(now.since, find_last_accepted_at(session))
+    begun_at = max(told.since, find_last_accepted_at(session))
     if is_within(REDRAW_S, begun_at):
         return True
-    return is_within(BEGUN_S, begun_at) and not _may_be_stopped(session, begun_at)
+    return is_within(BEGUN_S, begun_at) and not _may_be_stopped(session, told, begun_at)
 
 
-def _may_be_stopped(session: Session, begun_at: float) -> bool:
+def _may_be_stopped(session: Session, told: AgentState, begun_at: float) -> bool:
     """Whether a person may have interrupted the turn: the transcript says it, or there is none."""
-    return not conversation.is_kept(session) or conversation.is_interrupted(session, begun_at)
+    is_kept = conversation.is_kept(session, told)
+    return not is_kept or conversation.is_interrupted(session, told, begun_at)
 
 
-def _as_told(session: Session, pane: Pane, screen: Screen) -> Screen:
+def _as_told(session: Session, pane: Pane, screen: Screen, told: AgentState) -> Screen:
     """The screen, as busy where that does not show and the hooks say so.
 
     Codex in mid-text looks idle, and a text would interrupt its answer.
     """
     if not session.profile.hooks or session.profile.idle_colour or screen.prompt is not Prompt.IDLE:
         return screen
-    return structs.replace(screen, prompt=Prompt.BUSY) if _is_at_work(session, pane) else screen
+    at_work = _is_at_work(session, pane, told)
+    return structs.replace(screen, prompt=Prompt.BUSY) if at_work else screen
 
 
-def _is_at_work(session: Session, pane: Pane) -> bool:
-    now = agent_state.read(session.dir)
-    if now.state is not State.BUSY:
+def _is_at_work(session: Session, pane: Pane, told: AgentState) -> bool:
+    if told.state is not State.BUSY:
         return False
-    quiet_s = time.time() - max(now.since, now.active_at)
+    quiet_s = time.time() - max(told.since, told.active_at)
     return quiet_s < AT_WORK_S or (quiet_s < LONG_ANSWER_S and draws(session, pane))
 
 
@@ -152,10 +154,19 @@ def draws(session: Session, pane: Pane) -> bool:
     return at is not None and time.time() - at < DRAWS_S
 
 
+def read_before_typing(session: Session) -> AgentState:
+    """What the hooks have said by now, as something is about to be typed.
+
+    Since the look an earlier message may have been settled, or a turn stopped, which takes seconds.
+    A dialog that has opened meanwhile, and is not drawn yet, would take the text for its answer.
+    """
+    return agent_state.read(session.dir)
+
+
 def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) -> Terminal:
     """What a text or a key would do now. Whether a turn may be stopped only `urgent` asks."""
-    pane, screen = sight
-    now, profile = agent_state.read(session.dir), session.profile
+    pane, screen, _ = sight
+    now, profile = read_before_typing(session), session.profile
     stops = urgent and screen.prompt is Prompt.BUSY
     return Terminal(
         prompt=screen.prompt,
@@ -198,41 +209,42 @@ def observe_handed(session: Session, sight: Sight, message: Message, *, passes: 
     `passes`: it may reach the agent now.
     """
     if offer := offers.read(session.dir).get(message.id):
-        return Found(_observe_offered(session, sight.screen, offer), offer)
+        return Found(_observe_offered(session, sight, offer), offer)
     typed = read_last_typed(session.dir)
     if typed is None or typed.id != message.id:
-        return Found(_observe_overtaken(session, sight.pane, message))
+        return Found(_observe_overtaken(session, sight, message))
     return Found(_observe_typed(session, sight, message, typed, passes=passes), typed)
 
 
-def _observe_offered(session: Session, screen: Screen, offer: Offer) -> Offered:
+def _observe_offered(session: Session, sight: Sight, offer: Offer) -> Offered:
+    _, screen, told = sight
     interrupted = screen.prompt is Prompt.IDLE and not is_within(INTERRUPTED_S, offer.at)
-    may_come = _has_just_changed(session) or (_goes_on(session, offer) and not interrupted)
-    return Offered(may_come=may_come, readable=conversation.is_readable(session))
+    may_come = _has_just_changed(told) or (_goes_on(told, offer) and not interrupted)
+    return Offered(may_come=may_come, readable=conversation.is_readable(session, told))
 
 
 def may_confirm(session: Session, offer: Offer) -> bool:
     """Say whether it may still become known, from a hook or the transcript, what became of it."""
-    going = _goes_on(session, offer) or _has_just_changed(session)
-    return going or conversation.is_readable(session)
+    told = agent_state.read(session.dir)
+    going = _goes_on(told, offer) or _has_just_changed(told)
+    return going or conversation.is_readable(session, told)
 
 
-def _goes_on(session: Session, offer: Offer) -> bool:
+def _goes_on(told: AgentState, offer: Offer) -> bool:
     """Whether the turn in which it was handed over goes on, as far as hooks tell."""
-    now = agent_state.read(session.dir)
-    same_turn = now.context in ("", offer.context) and now.prompt == offer.prompt
-    return same_turn and now.state is State.BUSY
+    same_turn = told.context in ("", offer.context) and told.prompt == offer.prompt
+    return same_turn and told.state is State.BUSY
 
 
-def _has_just_changed(session: Session) -> bool:
+def _has_just_changed(told: AgentState) -> bool:
     """Whether a turn has begun or ended a moment ago: the transcript may lag behind."""
-    return is_within(SETTLED_S, agent_state.read(session.dir).since)
+    return is_within(SETTLED_S, told.since)
 
 
 def _observe_typed(
     session: Session, sight: Sight, message: Message, typed: TypedMessage, *, passes: bool
 ) -> Typed:
-    pane, screen = sight
+    pane, screen, _ = sight
     is_idle = screen.prompt is Prompt.IDLE
     begins = begins_like(screen, typed)
     text = "".join(find_way(session, message).pieces)
@@ -249,32 +261,35 @@ def _observe_typed(
     )
 
 
-def _observe_overtaken(session: Session, pane: Pane, message: Message) -> Overtaken:
+def _observe_overtaken(session: Session, sight: Sight, message: Message) -> Overtaken:
     *others, last = list_keys(message.id)
-    if is_typed(session.tmux, pane, last):
+    if is_typed(session.tmux, sight.pane, last):
         return Overtaken(typed=True, exhausted=True)
-    if conversation.is_readable(session):
+    if conversation.is_readable(session, sight.told):
         return Overtaken(typed=False)
-    typed = any(is_typed(session.tmux, pane, key) for key in others)
+    typed = any(is_typed(session.tmux, sight.pane, key) for key in others)
     return Overtaken(typed=typed, readable=False)
 
 
-def look_up(session: Session, message: Message, found: Found) -> Handed:
+def look_up(session: Session, told: AgentState, message: Message, found: Found) -> Handed:
     """The facts with what the agent's transcript says."""
     match found:
         case Found(Offered() as facts, Offer() as offer):
-            return structs.replace(facts, heard=_look_up_offered(session, message, offer))
+            return structs.replace(facts, heard=_look_up_offered(session, told, message, offer))
         case Found(Typed() as facts, TypedMessage() as typed):
-            heard = conversation.look_up_typed(session, message, since=typed.at)
+            heard = conversation.look_up_typed(session, told, message, since=typed.at)
             return structs.replace(facts, heard=heard)
     return found.facts
 
 
-def _look_up_offered(session: Session, message: Message, offer: Offer) -> Heard:
+def _look_up_offered(session: Session, told: AgentState, message: Message, offer: Offer) -> Heard:
     since, compacted_at = offer.at or message.created_at, offer.compacted_at
-    heard = conversation.look_up_offered(session, message, since=since, compacted_at=compacted_at)
+    heard = conversation.look_up_offered(
+        session, told, message, since=since, compacted_at=compacted_at
+    )
     if heard is Heard.UNKNOWN and not is_within(COMPACTION_S, compacted_at):
-        return conversation.look_up_offered(session, message, since=since)  # it came to nothing
+        # The compaction came to nothing.
+        return conversation.look_up_offered(session, told, message, since=since)
     return heard
 
 

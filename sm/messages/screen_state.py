@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import time
+from typing import NamedTuple
 
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import Screen
-from sm.adapters.tmux import Pane, TmuxError
+from sm.adapters.tmux import TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.refusal import Refusal
 from sm.messages import observe
+from sm.messages.observe import Sight
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
@@ -30,22 +31,32 @@ UNDER_WAY = (State.STARTING, State.BUSY, State.DIALOG)
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
 
-def correct(session: Session) -> float:
-    """Note what the screen knows better; when to look again without being called, inf: never.
+class Corrected(NamedTuple):
+    """What an agent has said of itself, for the pass that asked; `again_at`: when to look again.
+
+    The screen may decide later. inf: nobody has to look for that without being called.
+    """
+
+    told: AgentState
+    again_at: float = math.inf
+
+
+def correct(session: Session) -> Corrected:
+    """Return what the agent has said of itself, once what its screen knows better is noted.
 
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
     """
     state = agent_state.read(session.dir)
     if not is_unsure(session, state):
-        return math.inf
+        return Corrected(state)
     if time.time() < (due_at := state.since + DRAWN_S[state.state]):
-        return due_at
+        return Corrected(state, due_at)
     known = agent.load(session.dir)
     try:
         seen = observe.look(session, known.pane_id) if known else None
     except (TmuxError, TemporaryError):
-        return time.time() + LOOK_S
-    return _note(session, state, *seen) if seen else math.inf
+        return Corrected(state, time.time() + LOOK_S)
+    return _note(session, state, seen) if seen else Corrected(state)
 
 
 def is_unsure(session: Session, state: AgentState) -> bool:
@@ -55,21 +66,26 @@ def is_unsure(session: Session, state: AgentState) -> bool:
     return state.state is State.DIALOG or (state.state is State.STARTING and bool(state.context))
 
 
-def is_behind(session: Session, refusal: Refusal | None) -> bool:
+def is_behind(session: Session, told: AgentState, refusal: Refusal | None) -> bool:
     """Whether the screen shows a turn of which the hooks have told the end, or none the beginning.
 
     A machine under load draws seconds after the hook. No hook tells when that is done.
     """
     if refusal is not Refusal.BUSY or not session.profile.hooks:
         return False
-    return agent_state.read(session.dir).state not in UNDER_WAY
+    return told.state not in UNDER_WAY
 
 
-def _note(session: Session, state: AgentState, pane: Pane, screen: Screen) -> float:
-    shown = SHOWN.get(screen.prompt)
+def _note(session: Session, state: AgentState, seen: Sight) -> Corrected:
+    shown, in_colour = SHOWN.get(seen.screen.prompt), bool(session.profile.idle_colour)
     if shown is None:
-        return math.inf
-    if shown is State.IDLE and not session.profile.idle_colour and observe.draws(session, pane):
-        return time.time() + LOOK_S  # it looks idle in mid-text, too
+        return Corrected(seen.told)
+    if shown is State.IDLE and not in_colour and observe.draws(session, seen.pane):
+        return Corrected(seen.told, time.time() + LOOK_S)  # it looks idle in mid-text, too
     agent_state.overrule(session.dir, state, shown)
-    return math.inf
+    return Corrected(_read_overruled(session))
+
+
+def _read_overruled(session: Session) -> AgentState:
+    """What holds now: what the screen shows, unless a hook has said something since."""
+    return agent_state.read(session.dir)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from sm.base.refusal import Refusal
 from sm.messages import screen_state
-from sm.sessions import agent, agent_state
+from sm.sessions import agent
+from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
 from sm.store.files import discard, read_guarded, write_atomic
 
@@ -26,8 +27,10 @@ ON_SCREEN = frozenset(
 """What is over when the screen shows that it is."""
 
 
-def watch(session: Session, refusal: Refusal | None) -> bool:
+def watch(session: Session, told: AgentState, refusal: Refusal | None) -> bool:
     """Have the next look called for by what is in the way: `refusal` is why a message waits.
+
+    `told` is what the agent's hooks have said by now.
 
     Returns whether it is copy mode, of whose end tmux is certain to tell.
 
@@ -35,15 +38,15 @@ def watch(session: Session, refusal: Refusal | None) -> bool:
         TmuxError, TmuxBusyError: tmux could not be asked.
 
     """
-    _watch_screen(session, refusal)
+    _watch_screen(session, told, refusal)
     known = agent.load(session.dir) if refusal is Refusal.MODE else None
     return known is not None and session.tmux.call_on_mode(known.pane_id, session.dir.wake)
 
 
-def _watch_screen(session: Session, refusal: Refusal | None) -> None:
+def _watch_screen(session: Session, told: AgentState, refusal: Refusal | None) -> None:
     directory = session.dir
-    decides = refusal in ON_SCREEN or screen_state.is_behind(session, refusal)
-    if not decides and not screen_state.is_unsure(session, agent_state.read(directory)):
+    decides = refusal in ON_SCREEN or screen_state.is_behind(session, told, refusal)
+    if not decides and not screen_state.is_unsure(session, told):
         discard(directory.screen)
         return
     log = f"{session.terminal_log}\n".encode()

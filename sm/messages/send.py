@@ -15,7 +15,7 @@ from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
 from sm.messages.queue import PERSON, Message, Mode, Place
-from sm.sessions import monitors, registry
+from sm.sessions import agent_state, monitors, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.session import AnySession, Session
@@ -59,7 +59,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     message = _message(caller, letter)
     if not session.has_matrix:
         monitors.ensure(session)  # it hands over what has to wait
-    tell_of_turns(session)  # before the message begins the next one
+    tell_of_turns(session, agent_state.read(session.dir))  # before the message begins the next one
     if letter.notify:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")

@@ -16,7 +16,6 @@ from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact
 from sm.base.text import normalise
-from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.asking import find_question
 from sm.sessions.failure import Failure, judge, parse_usage
@@ -68,9 +67,8 @@ class _File(Struct, frozen=True):
 MISSING = _File(NOTHING, 0.0)
 
 
-def read(directory: SessionDir) -> Signs:
-    """Return what the hooks of the session's agent have said so far."""
-    state = agent_state.read(directory)
+def read(directory: SessionDir, state: AgentState) -> Signs:
+    """Return what the hooks of the session's agent have said so far; `state` is their last word."""
     failure = ended_at = None
     asks = ""
     if state.state in (State.IDLE, State.LIMITED):

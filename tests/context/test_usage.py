@@ -20,6 +20,7 @@ from sm.context.flags import (
 from sm.context.thresholds import Flags, Notice, Reading
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
+from sm.sessions import agent_state
 from sm.sessions.failure import parse_usage
 from sm.store.paths import Root
 from tests.hooks import CONTEXT, OTHER, Hooks
@@ -188,6 +189,8 @@ def test_the_threshold_is_written_only_when_it_changes(hooks: Hooks) -> None:
 def test_a_context_began_when_its_hook_said_so(hooks: Hooks) -> None:
     hooks.call("SessionStart_clear")
     os.utime(hooks.dir.context, (1500, 1500))
-    assert usage.read_beginning(hooks.dir) == 1500
+    assert usage.read_beginning(hooks.dir, agent_state.read(hooks.dir).context) == 1500
     hooks.be("busy", context=OTHER)
-    assert abs(usage.read_beginning(hooks.dir) - time.time()) < 5
+    assert (
+        abs(usage.read_beginning(hooks.dir, agent_state.read(hooks.dir).context) - time.time()) < 5
+    )

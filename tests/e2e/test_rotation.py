@@ -160,7 +160,7 @@ def test_who_waits_for_the_turn_s_end_hears_once_of_that_in_the_new_context(
     assert company.send_from("ann", "bob", order, "--notify-on-stop") == "0\naccepted by bob\n"
     wait_for(lambda: log(company, "bob", "clear"), "the clear")
     bob = company.session("bob")
-    tell_of_turns(bob)  # as whoever passes by meanwhile
+    tell_of_turns(bob, agent_state.read(bob.dir))  # as whoever passes by meanwhile
     assert list(bob.dir.notify.iterdir())
     gate.touch()
     assert "\ndone\n" in company.hears("ann", "[sm] bob has ended its turn")

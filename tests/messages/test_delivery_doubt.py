@@ -27,6 +27,7 @@ from sm.messages.interrupt import Interrupted, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage
+from sm.sessions import agent_state
 from sm.sessions.session import Session
 from sm.store.files import write_atomic, write_json
 from sm.store.paths import Root
@@ -145,7 +146,9 @@ def stands(target: Session, added: str = "", instead: str = "") -> Typed:
     write_json(target.dir.typed, TypedMessage(ident, 1, WIDE, time.time()))
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     screen = Screen(Prompt.IDLE, instead or f"{WIDE[:78]}\n{WIDE[78:]}{added}")
-    facts = observe.observe_handed(target, Sight(pane, screen), message, passes=True).facts
+    facts = observe.observe_handed(
+        target, Sight(pane, screen, agent_state.read(target.dir)), message, passes=True
+    ).facts
     assert isinstance(facts, Typed)
     return facts
 
@@ -168,7 +171,9 @@ def test_a_short_first_line_is_enough_where_the_others_are_not_shown(target: Ses
     write_json(target.dir.typed, TypedMessage(ident, 1, text.split("\n")[0], time.time()))
     pane, _ = target.tmux.look(agent_of(target).pane_id)
     screen = Screen(Prompt.IDLE, "[sm] message from ann:")
-    facts = observe.observe_handed(target, Sight(pane, screen), message, passes=True).facts
+    facts = observe.observe_handed(
+        target, Sight(pane, screen, agent_state.read(target.dir)), message, passes=True
+    ).facts
     assert isinstance(facts, Typed)
     assert facts.stands
 

@@ -166,9 +166,9 @@ def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company
     session = company.session("ann")
     hooked = session.change().provide(profile=structs.replace(session.profile, hooks="claude"))
     queue.put(session.dir, Message(id=queue.make_id(), text="Later."))
-    assert plan_next_try(hooked, Refusal.BUSY) > time.time() + 30
+    assert plan_next_try(hooked, agent_state.read(hooked.dir), Refusal.BUSY) > time.time() + 30
     queue.put(session.dir, Message(id=queue.make_id(), text="Now!", mode=Mode.URGENT))
-    assert plan_next_try(hooked, Refusal.BUSY) < time.time() + 5
+    assert plan_next_try(hooked, agent_state.read(hooked.dir), Refusal.BUSY) < time.time() + 5
 
 
 def test_a_rotation_that_tmux_does_not_answer_is_left_to_the_monitor(

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from sm.sessions import turn
+from sm.sessions import agent_state, turn
 from sm.sessions.failure import SLACK_S, Fault
-from sm.sessions.turn import read, read_question
+from sm.sessions.signs import Signs
+from sm.sessions.turn import read_question
 from sm.store.paths import Root, SessionDir
 
 NOW = 1_795_276_800.0
@@ -24,6 +25,10 @@ def directory(root: Root) -> SessionDir:
     found = root.session("dev-harb-1")
     found.path.mkdir(parents=True, mode=0o700)
     return found
+
+
+def read(directory: SessionDir) -> Signs:
+    return turn.read(directory, agent_state.read(directory))
 
 
 def put(path: Path, at: float = NOW, **payload: object) -> None:

@@ -34,8 +34,8 @@ from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
-from sm.sessions import agent, agent_process, plan, turn
-from sm.sessions.agent_state import State
+from sm.sessions import agent, agent_process, agent_state, plan, turn
+from sm.sessions.agent_state import AgentState, State
 from sm.sessions.history import KILLED, History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
@@ -98,8 +98,7 @@ def _may_be_merged(facts: Facts) -> bool:
 def _observe(session: IssueSession, newer_than: float) -> Observation:
     # Before the phase, so that the last phase of an agent that has died or stopped counts.
     life = _life(session)
-    screen_state.correct(session)
-    told = _signs(session)
+    told = _signs(session, screen_state.correct(session).told)
     shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:
         told = _corrected(told, shown)
@@ -117,7 +116,7 @@ def recall(session: IssueSession, seen: Snapshot) -> Observation:
 
     So its `pushed` and `unpushed` mean nothing, and a session counts as alive with its process.
     """
-    told = _signs(session)
+    told = _signs(session, agent_state.read(session.dir))
     if told and told.starting_at is not None:
         told = _asked_before(session, told)
     return _gather(session, told, _read_phase(session, _read_as_it_is), seen)
@@ -130,8 +129,8 @@ def _asked_before(session: IssueSession, told: Signs) -> Signs:
     return found if f"dialog:{told.starting_at:.3f}" in asked else told
 
 
-def _signs(session: IssueSession) -> Signs | None:
-    return turn.read(session.dir) if session.profile.hooks else None
+def _signs(session: IssueSession, said: AgentState) -> Signs | None:
+    return turn.read(session.dir, said) if session.profile.hooks else None
 
 
 class _Written(Struct, frozen=True):
