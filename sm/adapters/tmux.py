@@ -45,7 +45,7 @@ FORMAT = ":".join(
     (
         *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
         *("#{pane_width}", "#{pane_height}", VIEWERS, "#{pane_mode}"),
-        "#{session_activity}",
+        *("#{session_activity}", "#{session_last_attached}"),
         *("#{@sm_mark}", "#{session_name}"),
         # A program chooses its own name. A name with a line break could look like another pane.
         "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
@@ -105,9 +105,11 @@ class Pane(Struct, frozen=True):
     size: tuple[int, int] = SIZE
     mode: str = ""
     viewers: int = 0
-    """So many clients show its window."""
+    """So many clients show its window, those of other sessions of its group among them."""
     keyed_at: int = 0
     """When a client last sent a key to the session, or attached, in seconds since 1970."""
+    attached_at: int = 0
+    """When a client last attached to the session; 0 for never."""
 
     @property
     def is_cramped(self) -> bool:
@@ -354,7 +356,7 @@ def parse_panes(listing: str) -> list[Pane]:
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
             continue
-        *facts, viewers, mode, keyed_at, mark, session, command = line.split(":", 12)
+        *facts, viewers, mode, keyed_at, attached_at, mark, session, command = line.split(":", 13)
         id_, pid, dead, in_mode, created, width, height = facts
         panes.append(
             Pane(
@@ -370,6 +372,7 @@ def parse_panes(listing: str) -> list[Pane]:
                 mode=mode,
                 viewers=int(viewers or 0),
                 keyed_at=int(keyed_at),
+                attached_at=int(attached_at or 0),
             )
         )
     return panes

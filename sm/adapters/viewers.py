@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.adapters.tmux import Tmux, join_commands
+from sm.adapters.tmux import Pane, Tmux, join_commands
 from sm.base.foreign import read_seconds
 
 ATTACHING_S = 1.0
@@ -22,7 +22,9 @@ class Viewer(Struct, frozen=True):
 class Use(Struct, frozen=True):
     """What tmux tells of a session's use by people. Times in whole seconds since 1970.
 
-    `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never.
+    `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never: those
+    of the look at its pane. `viewers` are its own clients alone; a pane counts those of its group,
+    too, which share its window, but neither its activity nor what they type to it.
     """
 
     active_at: float = 0.0
@@ -64,27 +66,25 @@ class Use(Struct, frozen=True):
         return max(typed_at, default=0.0)
 
 
-SESSION = "#{session_activity}:#{session_last_attached}"
 VIEWER = "#{client_readonly}:#{client_created}:#{client_activity}"
 
 
-def look_at_use(tmux: Tmux, pane_id: str) -> Use:
-    """How people use the session of that pane; one call of tmux.
+def look_at_use(tmux: Tmux, pane: Pane) -> Use:
+    """How people use the session of a pane that was just looked at; tmux is asked who is there.
+
+    Whoever types in a pane asks the look alone (`Pane.keyed_at`): to it a key is one whoever has
+    pressed it, be it the terminal's own answer, as it may stand in the composer undrawn.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
         TmuxBusyError: tmux did not answer.
 
     """
-    said = tmux.command(
-        *join_commands(
-            ("display-message", "-p", "-t", pane_id, SESSION),
-            ("list-clients", "-t", pane_id, "-F", VIEWER),
-        )
-    )
-    first, *others = said.splitlines()
-    active, _, attached = first.partition(":")
-    return Use(_time(active), _time(attached), tuple(_viewer(line) for line in others if line))
+    viewers: tuple[Viewer, ...] = ()
+    if pane.viewers:
+        said = tmux.command(*join_commands(("list-clients", "-t", pane.id, "-F", VIEWER)))
+        viewers = tuple(_viewer(line) for line in said.splitlines() if line)
+    return Use(pane.keyed_at, pane.attached_at, viewers)
 
 
 def _viewer(line: str) -> Viewer:

@@ -35,7 +35,7 @@ def observe_hands(session: Session) -> Hands:
         return NOBODY
     try:
         pane, screen, _ = look(session, pane_id)
-        use = look_at_use(session.tmux, pane_id)
+        use = look_at_use(session.tmux, pane)
     except (MissingPaneError, NoServerError):
         return NOBODY
     if pane.session != session.name:

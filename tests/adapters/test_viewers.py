@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sm.adapters.tmux import MissingPaneError, Pane, Tmux
 from sm.adapters.tmux_start import start_session
@@ -37,6 +38,11 @@ def test_of_the_facts(use: Use, attached: bool, typed_at: float) -> None:
     assert (use.attached, use.typed_at) == (attached, typed_at)
 
 
+def test_where_nobody_is_there_the_look_at_the_pane_says_it_all() -> None:
+    pane = Pane("work", "%1", 1, False, False, "cat", 900, keyed_at=1002, attached_at=1000)
+    assert look_at_use(Tmux("nobody-listens-here"), pane) == Use(CAME + 2, CAME)
+
+
 def _attach(tmux: Tmux, folder: Path, name: str, *more: str) -> None:
     command = shlex.join([*tmux.attach_argv("work"), *more])
     start_session(tmux, name, folder, ["sh", "-c", f"unset TMUX; exec {command}"])
@@ -45,33 +51,37 @@ def _attach(tmux: Tmux, folder: Path, name: str, *more: str) -> None:
 def test_keys_of_a_person_count_and_nothing_else_does(tmux: Tmux, tmp_path: Path) -> None:
     pane = start_session(tmux, "work", tmp_path, ["cat"])
     tmux.command("send-keys", "-t", pane.id, "typed by a program", "Enter")
-    assert look_at_use(tmux, pane.id).viewers == ()
-    assert look_at_use(tmux, pane.id).typed_at == 0
+    assert _use(tmux, pane).viewers == ()
+    assert _use(tmux, pane).typed_at == 0
 
     _attach(tmux, tmp_path, "viewer", "-r")
-    wait_for(lambda: look_at_use(tmux, pane.id).viewers, "the viewer")
+    wait_for(lambda: _use(tmux, pane).viewers, "the viewer")
     wait_for(lambda: _press(tmux, "viewer", pane) > CAME, "its keys to be counted", every_s=0.3)
-    use = look_at_use(tmux, pane.id)
+    use = _use(tmux, pane)
     assert (use.attached, use.typed_at) == (False, 0.0)
 
     _attach(tmux, tmp_path, "writer")
-    wait_for(lambda: look_at_use(tmux, pane.id).attached, "the person")
-    assert look_at_use(tmux, pane.id).typed_at == 0
+    wait_for(lambda: _use(tmux, pane).attached, "the person")
+    assert _use(tmux, pane).typed_at == 0
     wait_for(lambda: _press(tmux, "writer", pane) and _typed(tmux, pane), "the keys", every_s=0.3)
 
 
+def _use(tmux: Tmux, pane: Pane) -> Use:
+    return look_at_use(tmux, tmux.look(pane.id)[0])
+
+
 def _typed(tmux: Tmux, pane: Pane) -> float:
-    return look_at_use(tmux, pane.id).typed_at
+    return _use(tmux, pane).typed_at
 
 
 def _press(tmux: Tmux, name: str, pane: Pane) -> float:
     """Press Escape at that client; how long after it came it was last active, plus an offset."""
     tmux.command("send-keys", "-t", f"={name}:", "Escape")
-    viewers = look_at_use(tmux, pane.id).viewers
+    viewers = _use(tmux, pane).viewers
     return CAME + max(viewer.active_at - viewer.came_at for viewer in viewers) - 1
 
 
 def test_a_pane_that_is_gone_is_told(tmux: Tmux, tmp_path: Path) -> None:
-    start_session(tmux, "work", tmp_path, ["cat"])
+    pane = start_session(tmux, "work", tmp_path, ["cat"])
     with pytest.raises(MissingPaneError):
-        look_at_use(tmux, "%99")
+        look_at_use(tmux, replace(pane, id="%99", viewers=1))

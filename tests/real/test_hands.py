@@ -78,7 +78,7 @@ class Desk:
 
         def is_known() -> bool:
             self.press("x", "BSpace")
-            return look_at_use(self.tmux, known.pane_id).typed_at > 0
+            return look_at_use(self.tmux, self.tmux.look(known.pane_id)[0]).typed_at > 0
 
         wait_for(is_known, "the typing to be known", every_s=0.3)
         self.wait_draft(draft)
