@@ -262,7 +262,7 @@ _monitor_unnamed_file() {
 # when it has a monitor already.
 # Needs SM_PYTHON, and SM_CONFIG as any command does. What it and its reactors say goes to monitor.log.
 agent_session_monitor() {
-  local dir=$1 turn='' mask ask='' answer='' asked_at=0
+  local dir=$1 turn='' mask ask='' _requests='' _caller=()
   local due=yes failures=0 not_before=0 next_unset=0 drawing=0
   local verified='' gone='' gone_handled=''
   local -A existed=()
@@ -298,7 +298,6 @@ agent_session_monitor() {
     _look_at_agent
     _look_at_screen
     _look_at_forge
-    _look_at_server
     [[ -z $due ]] || ((EPOCHSECONDS < not_before)) || _run_reactor || break
     _sleep_until_woken
   done
@@ -408,41 +407,141 @@ _process_alive() {
   [[ ${lines[*]##*) } =~ $fields && ${BASH_REMATCH[1]} != [ZX] && ${BASH_REMATCH[3]} == "$2" ]]
 }
 
-_SERVER_REST_S=60 # without a pass, after which the server ends
-
-# One pass of the reactor; returns its exit code, or 1 if the server has gone before it told one.
+# One pass of the reactor; returns its exit code, or 1 if nobody has told one. The server of passes
+# makes it: sm/cli/pass_server.py, which also says what is said through which FIFO.
 _ask_for_pass() {
-  local code=
-  [[ -n $ask ]] || _start_server || return 1
-  asked_at=$EPOCHSECONDS
-  if ! printf '\n' >&"$ask" || ! read -r -u "$answer" code; then _stop_server; fi
+  local ident=$BASHPID.$EPOCHREALTIME hold answer code=
+  # A FIFO opened for both directions is open at once. Held so until the server has opened its end,
+  # it has no end of its own; afterwards it ends when the server is killed.
+  if ! { _open_requests && _ensure_fifo "$dir/pass.answer" && _ensure_fifo "$dir/pass.caller" &&
+    exec {hold}<>"$dir/pass.answer" && exec {answer}<"$dir/pass.answer"; }; then
+    _make_pass_alone
+    return
+  fi
+  if _await_server; then
+    exec {hold}>&-
+    _tell_caller
+    _read_answer || code=1
+  fi
+  exec {hold}>&- {answer}<&-
+  if [[ $code == "$_ELSEWHERE" ]]; then
+    _make_pass_alone
+    return
+  fi
   return "${code:-1}"
 }
 
-# The server of passes: sm/cli/pass_server.py. Asked by a line, it answers with the exit code.
+_ELSEWHERE=199 # the server cannot make a pass as a child of ours would
+
+# Opens the FIFO of requests for writing: $ask. A write to it fails when no server reads.
+_open_requests() {
+  local private=${dir%/sessions/*} both
+  _requests=$private/passes
+  [[ -z $ask || ! $_requests -ef /dev/fd/$ask ]] || return 0
+  [[ -z $ask ]] || exec {ask}>&-
+  ask=
+  _ensure_fifo "$_requests" || return 1
+  exec {both}<>"$_requests" || return 1
+  exec {ask}>"$_requests" {both}>&-
+  _describe_caller
+}
+
+# A FIFO of ours at $1; another monitor may make it at the same moment.
+_ensure_fifo() {
+  [[ -p $1 ]] || mkfifo -m 600 -- "$1" || [[ -p $1 ]] || return 1
+  [[ -O $1 && ! -L $1 ]]
+}
+
+# Asks until a server has taken the request up; starts one if there is none. In most seconds a blank
+# line only asks whether somebody reads. The request, which a server that was killed may have taken
+# with it, is repeated now and then; it counts once.
+_await_server() {
+  local REPLY='' line='' asked=-5 started='' until=$((SECONDS + _AWAIT_S))
+  while ((SECONDS < until)); do
+    if ((SECONDS - asked >= 5)); then line="${dir##*/} $ident"; else line=; fi
+    if printf '%s\n' "$line" >&"$ask"; then
+      [[ -z $line ]] || asked=$SECONDS
+      _read_line 1
+    elif [[ -n $started ]]; then
+      return 1
+    else
+      asked=-5
+      if _start_server; then started=yes; else _read_line 0.1; fi
+    fi
+    [[ $REPLY != "$ident" ]] || return 0
+    [[ -d $dir ]] || return 1
+  done
+  return 1
+}
+
+_AWAIT_S=60
+
+# A line of the server's, if it comes within $1 seconds: REPLY.
+_read_line() {
+  read -r -t "$1" -u "$answer" || REPLY=
+}
+
+# The exit code that the server tells: $code. Lines that answer a request of before are none.
+_read_answer() {
+  local REPLY
+  while read -r -u "$answer"; do
+    code=${REPLY#"$ident "}
+    [[ $code == "$REPLY" || $code != [0-9]* ]] || return 0
+  done
+  return 1
+}
+
+# Starts the server, unless another monitor does so; it holds the lock from here on. Returns 1 if
+# the lock is taken. Nothing of our environment that may be secret goes with it.
 _start_server() {
-  local log to from
-  exec {log}>&1
-  coproc server {
-    umask "$mask" && exec "$SM_PYTHON" -Im sm react-server "${dir##*/}" \
-      2>&"$log" {log}>&- 8>&- 9>&-
-  }
-  # Under numbers of our own: those of a coprocess that has ended are closed by bash at any moment.
-  to=${server[1]} from=${server[0]}
-  exec {ask}>&"$to" {answer}<&"$from" {log}>&- {to}>&- {from}<&-
+  (
+    exec 9<>"$_requests.lock" && flock -n 9 && exec 8<>"$_requests" || exit 1
+    local name kept=()
+    for name in PATH HOME LANG LC_ALL LC_CTYPE LD_LIBRARY_PATH SM_PYTHON; do
+      [[ -z ${!name:-} ]] || kept+=("$name=${!name}")
+    done
+    env -i "${kept[@]}" SM_STATE_ROOT="${_requests%/*/passes}" "$SM_PYTHON" -Im sm react-server \
+      <&8 2>&1 8>&- &
+  )
 }
 
-# The server ends when its pipe is closed.
-_stop_server() {
-  [[ -n $ask ]] || return 0
-  exec {ask}>&- {answer}<&-
-  ask=''
+# What a pass takes from us: $_caller.
+_describe_caller() {
+  _describe_limits
+  mapfile -d '' -t _caller < <(exec env -0 8>&- 9>&- {ask}>&-)
+  _caller=("$mask" "$PWD" "$SM_PYTHON" "$REPLY" "${_caller[@]}")
 }
 
-# Its speed is worth its memory only while there is something to do.
-_look_at_server() {
-  ((EPOCHSECONDS - asked_at < _SERVER_REST_S)) || _stop_server
+# What the kernel lets us do and see: REPLY. As describe_limits in sm/cli/pass_server.py has it.
+_describe_limits() {
+  local line lines=() found=()
+  mapfile -t lines </proc/self/status || :
+  for line in "${lines[@]}"; do
+    case $line in
+    Groups:* | CapEff:* | NoNewPrivs:* | Seccomp:* | Seccomp_filters:*)
+      found+=("${line%"${line##*[![:space:]]}"}")
+      ;;
+    esac
+  done
+  mapfile -t lines < <(exec readlink /proc/self/ns/{mnt,net,pid,user} 8>&- 9>&- {ask}>&-)
+  printf -v REPLY '%s\n' "${found[@]}" "${lines[@]}"
+  REPLY=${REPLY%$'\n'}
 }
+
+# Tells a pass what it needs of us. Opened for writing alone, the FIFO has no reader, and the write
+# fails, once the pass was killed. Nothing of it is written to a disk.
+_tell_caller() {
+  local both to
+  exec {both}<>"$dir/pass.caller" && exec {to}>"$dir/pass.caller" || return 0
+  exec {both}>&-
+  printf '%s\0' "$ident" "${_caller[@]}" "$ident" >&"$to" || :
+  exec {to}>&-
+}
+
+# One pass without the server.
+_make_pass_alone() (
+  umask "$mask" && exec "$SM_PYTHON" -Im sm react "${dir##*/}" 2>&1 8>&- 9>&-
+)
 
 # Returns 1 when the session is over.
 _run_reactor() {

@@ -38,9 +38,45 @@ def stand_in(path: Path, body: str) -> Path:
     return path
 
 
+SERVER = """
+private=$SM_STATE_ROOT/sm-$EUID
+for fd in /dev/fd/*; do
+  fd=${fd##*/}
+  ((fd < 3 || fd == 9 || fd == 255)) || eval "exec $fd>&-"
+done
+echo "$BASHPID" >"$SM_STATE_ROOT/server"
+exec <"$private/passes"
+while read -r name ident; do
+  [[ -n $name ]] || continue
+  dir=$private/sessions/$name
+  exec {answer}>"$dir/pass.answer"
+  exec {told}<>"$dir/pass.caller"
+  echo "$ident" >&"$answer"
+  caller=()
+  while IFS= read -r -d '' -u "$told" entry; do
+    caller+=("$entry")
+    ((${#caller[@]} == 1)) || [[ $entry != "$ident" ]] || break
+  done
+  exec {told}>&-
+  (
+    for entry in "${caller[@]:5:${#caller[@]}-6}"; do export "${entry?}" 2>/dev/null || :; done
+    umask "${caller[1]}"
+    set -- "$@" "$name"
+    exec 9>&- {answer}>&- </dev/null >>"$dir/monitor.log" 2>&1
+    BODY
+  )
+  echo "$ident $?" >&"$answer"
+  exec {answer}>&-
+done
+"""
+
+
 def stand_in_server(path: Path, body: str) -> Path:
-    """An executable in the place of `-Im sm react-server SESSION`; `body` is each of its passes."""
-    return stand_in(path, f"while read -r; do (\n{body}\n) </dev/null >&2; echo $?; done")
+    """An executable in the place of `-Im sm react-server`; `body` is each of its passes.
+
+    A pass has the session's name as one word more. The server's number is in `server` of the root.
+    """
+    return stand_in(path, SERVER.replace("BODY", body))
 
 
 def lines(path: Path) -> list[str]:

@@ -122,6 +122,3 @@ class Channel:
     def introduce(self) -> str:
         """Return what an agent has to know of it when its context begins; '' for nothing."""
         return ""
-
-    def preload(self) -> None:
-        """Import what a pass uses of it: the server of passes does that once for all of them."""

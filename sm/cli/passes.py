@@ -45,36 +45,27 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
 
 
 def serve_passes(invocation: Invocation, words: list[str]) -> None:
-    """Make a pass over `SESSION` for each line of stdin, each in a fork of this process.
+    """Make the passes that monitors ask for, each in a fork of this process.
+
+    With `SESSION` those of one monitor of an earlier version, for each line of stdin.
 
     Raises:
-        UsageError: `words` are not one session.
+        UsageError: `words` are more, or no monitor has started this process.
 
     """
     from sm.cli import pass_server
+    from sm.store.root_check import check_root
 
-    if len(words) != 1:
+    if len(words) > 1:
         raise UsageError("expected a session")
-    if pass_server.serve(_preload_parts(invocation, words[0])):
-        react(invocation, words)
-
-
-def _preload_parts(invocation: Invocation, name: str) -> tuple[str, ...]:
-    """Load what passes over the session need of its channels and its forge; the files read."""
-    from sm.adapters.forge.kinds import preload
-    from sm.base.errors import SmError
-    from sm.channels.people import open_channels
-    from sm.sessions.session import IssueSession
-
-    try:
-        session = _find(invocation, name)
-        if isinstance(session, IssueSession):
-            for channel in open_channels(session):
-                channel.preload()
-            return preload(session.project.settings.forge)
-    except SmError:  # the pass says what is wrong
-        pass
-    return ()
+    if words:
+        if pass_server.serve_lines():
+            react(invocation, words)
+    elif fork := pass_server.serve(check_root(invocation.root)):
+        try:
+            react(invocation, [fork.session])
+        finally:
+            fork.tell_learned()
 
 
 def news(_invocation: Invocation, words: list[str]) -> None:

@@ -132,6 +132,16 @@ class Root(Struct, frozen=True):
         """One directory for each plugin that keeps something."""
         return self.private / "plugins"
 
+    @property
+    def passes(self) -> Path:
+        """FIFO: a line for each pass that a monitor asks the server of passes for."""
+        return self.private / "passes"
+
+    @property
+    def passes_lock(self) -> Path:
+        """Held by the server of passes as long as it takes requests."""
+        return self.private / "passes.lock"
+
     def project(self, project: str) -> ProjectDir:
         """Return the directory of `project`."""
         return ProjectDir(self.projects / project)
@@ -239,6 +249,10 @@ class SessionDir(Folder, frozen=True):
     """Its mtime is the phase file's mtime when sm last read it."""
     wake = Entry("wake", Kind.FIFO)
     """FIFO: a byte written here wakes the monitor at once."""
+    pass_answer = Entry("pass.answer", Kind.FIFO)
+    """FIFO: the server of passes tells the monitor what became of a pass."""
+    pass_caller = Entry("pass.caller", Kind.FIFO)
+    """FIFO: the monitor gives a pass its own environment; a token in it is on no disk."""
     lock = Entry("lock")
     """Held by the process that makes a pass over the session."""
     monitor_lock = Entry("monitor.lock")
@@ -336,7 +350,8 @@ Layout = dict[str, Kind]
 
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), Kind.FILE),
-    **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock"), Kind.FILE),
+    **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock", "passes.lock"), Kind.FILE),
+    "passes": Kind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), Kind.DIRECTORY),
 }
 QUEUE: Layout = {

@@ -1,6 +1,6 @@
 """The memory of all that sm keeps running beside ten sessions: their monitors, and no more.
 
-While something happens in a session, the server of its passes comes to it, for a minute.
+While something happens, the server of passes comes to it: one for all, until a minute is quiet.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from sm.adapters import proc
@@ -23,6 +23,8 @@ from tests.company import Company, make_company
 from tests.helpers import wait_for
 
 SESSIONS = 10
+BUSY, BUDGET_BUSY_MB = 100, 60.0
+BUSY_S = 5.0
 QUIET_S = 3.0
 BY_HAND = "import time; time.sleep(600)"
 
@@ -50,6 +52,9 @@ def figures(bench: Bench) -> Iterator[Figure]:
         beside = _memory_mb([one.pid for one in watchers])
         for one in watchers:
             one.kill()
+        for _ in range(crowd := bench.rounds(BUSY - SESSIONS, 0)):
+            company.new(provider="mute")
+        peak, after = _busy_mb(company)
     yield Figure(
         name=f"{sessions} sessions, all our processes (PSS)",
         unit="MB",
@@ -60,8 +65,25 @@ def figures(bench: Bench) -> Iterator[Figure]:
     yield Figure(
         name=f"    for a minute after a pass: {len(servers)} servers", unit="MB", samples=[busy]
     )
+    yield Figure(
+        name=f"    {SESSIONS + crowd} sessions have just had passes: server",
+        unit="MB",
+        samples=[after],
+        budget=BUDGET_BUSY_MB,
+    )
+    yield Figure(name="    … at most, with the passes under way", unit="MB", samples=[peak])
     for (name, memory), pids in zip(found.items(), (monitors, pipes), strict=True):
         yield Figure(name=f"    {name}: {len(pids)} processes", unit="MB", samples=[memory])
+
+
+def _busy_mb(company: Company) -> tuple[float, float]:
+    """What serves the passes of all sessions that are woken at once: at most, and afterwards."""
+    for session in registry.list_all(company.root):
+        registry.poke(session.dir)
+    peak, until = 0.0, time.monotonic() + BUSY_S
+    while time.monotonic() < until:
+        peak = max(peak, _memory_mb([pid for pid in _ours(company) if _serves_passes(pid)]))
+    return peak, _memory_mb([pid for pid in _at_rest(company) if _serves_passes(pid)])
 
 
 def _sleeper() -> subprocess.Popen[bytes]:
@@ -124,7 +146,9 @@ def _memory_mb(pids: Sequence[int]) -> float:
 
 
 def _pss_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise AssertionError(f"no PSS of process {pid}")
+    """0 for one that has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    return 0.0

@@ -1,6 +1,6 @@
 """Stands in for the interpreter of a monitor: serves the real passes and notes what took how long.
 
-Usage: timed_reactor.py LOG react-server SESSION
+Usage: timed_reactor.py LOG react-server
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def react(*args: Any) -> None:
     """A pass in its fork: note when the monitor has asked for it, and when it began."""
     began = time.time()
     original(*args)
-    entry = {"called": moments["_has_input"][-1][1], "began": began, "moments": moments}
+    entry = {"called": moments["_read"][-1][1], "began": began, "moments": moments}
     with log.open("a") as lines:
         lines.write(json.dumps(entry) + "\n")
 
@@ -46,5 +46,5 @@ original = passes.react
 setattr(passes, "react", react)  # noqa: B010 - it notes a moment more
 for name in ("observe", "compose", "perform"):
     setattr(reactor, name, timed(name, getattr(reactor, name)))
-pass_server._has_input = timed("_has_input", pass_server._has_input)
+setattr(pass_server.PassServer, "_read", timed("_read", pass_server.PassServer._read))  # noqa: B010
 sys.exit(run(sys.argv[2:]))

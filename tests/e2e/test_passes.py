@@ -14,7 +14,7 @@ import sys
 import sm.cli.passes
 from sm.__main__ import run
 from sm.cli import pass_server
-pass_server._preload()
+pass_server.preload()
 before = set(sys.modules)
 assert run(["react", *sys.argv[1:]]) == 0
 print(*(set(sys.modules) - before))

@@ -17,7 +17,7 @@ from sm.adapters import proc
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
 from tests.helpers import HANG_S, remove_tree, wait_for
-from tests.shell import BIN, lines, stand_in_server, strict
+from tests.shell import BIN, lines, stand_in, stand_in_server, strict
 
 FAR = 4_000_000_000
 REACTOR = """
@@ -25,6 +25,7 @@ trap 'echo >>"$FOLDER/ends"' EXIT
 echo "$*" >>"$FOLDER/calls"
 for fd in 8 9; do [[ ! -e /dev/fd/$fd ]] || echo "fd $fd is open" >>"$FOLDER/calls"; done
 [[ ! -e $FOLDER/fail ]] || { echo 'no luck' >&2; exit 1; }
+while [[ -e $FOLDER/hold ]]; do sleep 0.05; done
 touch "$FOLDER/session/seen"
 [[ ! -e $FOLDER/timeless ]] || { rm -f "$FOLDER/session/next"; exit 0; }
 echo 4000000000 >"$FOLDER/session/next"
@@ -69,15 +70,15 @@ class Monitor:
 
         wait_for(touched, "the clock to go on")
 
-    def start(self, umask: int = -1, settings: str = "") -> subprocess.Popen[bytes]:
-        """`settings`: other values for its constants."""
+    def start(self, umask: int = -1, settings: str = "", **more: str) -> subprocess.Popen[bytes]:
+        """`settings`: other values for its constants; `more` is in its environment."""
         argv = [str(BIN / "agent-session"), "monitor", "ha.rb", "42"]
         if settings:
             script = strict(f'{settings}\nagent_session_monitor "$1"')
             argv = ["bash", "-c", script, "monitor", str(self.dir.path)]
         process = subprocess.Popen(
             argv,
-            env=os.environ | {"SM_PYTHON": str(self.core), "FOLDER": str(self.folder)},
+            env=os.environ | {"SM_PYTHON": str(self.core), "FOLDER": str(self.folder)} | more,
             umask=umask,
         )
         self.processes.append(process)
@@ -109,6 +110,12 @@ class Monitor:
 
         before = sleeps()
         wait_for(lambda: sleeps() >= before + 2, "two looks")
+
+    def kill_server(self) -> None:
+        """Kill the server, and wait for its end."""
+        (server,) = lines(self.dir.path.parents[2] / "server")
+        os.kill(int(server), signal.SIGKILL)
+        wait_for(lambda: proc.find(int(server)) is None, "the end of the server")
 
     def _open_wake(self) -> int:
         try:
@@ -415,41 +422,84 @@ def test_idle_monitor_starts_no_process(monitor: Monitor) -> None:
     (monitor.dir.path / "agent.pid").write_text(f"{os.getpid()} {start_ticks(os.getpid())}\n")
     process = monitor.begin()
     monitor.wait_for_looks()
-    server = children(process)
     reaped = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()[8]
     monitor.wait_for_looks()
     after = Path(f"/proc/{process.pid}/stat").read_text().rpartition(") ")[2].split()[8]
     # Field 11, cminflt: page faults of children that were waited for; no child is without any.
     assert reaped == after
-    assert len(server) == 1
-    assert children(process) == server
+    assert not children(process)
 
 
-def test_server_of_passes_ends_when_nothing_has_happened_for_a_while(monitor: Monitor) -> None:
-    process = monitor.start(settings="_SERVER_REST_S=2")
-    monitor.wait_for_calls(1)
-    wait_for(lambda: not children(process), "the server's end")
-    monitor.wake()
-    monitor.wait_for_calls(2)
+def test_server_of_passes_that_has_ended_is_started_again(monitor: Monitor) -> None:
+    monitor.begin()
+    for count in (1, 2, 3):
+        monitor.wait_for_looks()  # the pass is over
+        monitor.kill_server()
+        monitor.wake()
+        monitor.wait_for_calls(count)
     assert not lines(monitor.dir.monitor_log)
 
 
-def test_server_that_is_killed_is_replaced(monitor: Monitor) -> None:
-    process = monitor.begin()
-    for count in (1, 2, 3):
-        (server,) = wait_for(lambda: children(process), "the server")
-        os.kill(server, signal.SIGKILL)
-        wait_for(lambda: not children(process), "the end of the server")
-        monitor.wake()
-        monitor.wait_for_calls(count)
+def test_server_that_is_killed_in_the_middle_of_a_pass_is_started_again(monitor: Monitor) -> None:
+    (monitor.folder / "hold").touch()
+    monitor.start()
+    wait_for(lambda: lines(monitor.folder / "calls"), "the call")
+    monitor.kill_server()
+    (monitor.folder / "hold").unlink()
+    wait_for(lambda: len(lines(monitor.folder / "calls")) == 2, "another call")
+    assert lines(monitor.dir.monitor_log) == [
+        "monitor: the reactor failed (1), trying again in 1 s",
+    ]
 
 
-def test_monitor_that_is_killed_leaves_no_server(monitor: Monitor) -> None:
+def test_server_that_does_not_begin_is_tried_again_with_pauses(monitor: Monitor) -> None:
+    stand_in(monitor.core, 'echo "$SM_STATE_ROOT: broken" >&2; exit 3')
+    monitor.start()
+    log = monitor.dir.monitor_log
+    wait_for(lambda: sum("trying again" in line for line in lines(log)) == 2, "two failures")
+    assert set(lines(log)) >= {
+        f"{monitor.dir.path.parents[2]}: broken",
+        "monitor: the reactor failed (1), trying again in 2 s",
+    }
+
+
+def test_no_server_is_needed_where_there_can_be_no_fifo(monitor: Monitor) -> None:
+    (monitor.dir.path.parents[1] / "passes").write_text("in the way")
+    stand_in(monitor.core, REACTOR)
+    monitor.start()
+    wait_for(lambda: lines(monitor.folder / "ends"), "the call")
+    assert lines(monitor.folder / "calls") == ["-Im sm react dev-ha_rb-42"]
+
+
+def test_fifo_of_requests_that_is_made_anew_is_found(monitor: Monitor) -> None:
+    monitor.begin()
+    monitor.wait_for_looks()
+    (monitor.dir.path.parents[1] / "passes").unlink()
+    monitor.kill_server()
+    monitor.wake()
+    monitor.wait_for_calls(1)
+
+
+def test_its_environment_is_on_no_disk(monitor: Monitor) -> None:
+    monitor.core = stand_in_server(
+        monitor.folder / "core", f'echo "$TOKEN" >"$FOLDER/token"\n{REACTOR}'
+    )
+    monitor.start(TOKEN="secret of a person")
+    monitor.wait_for_calls(1)
+    assert lines(monitor.folder / "token") == ["secret of a person"]
+    (server,) = lines(monitor.dir.path.parents[2] / "server")
+    assert b"secret" not in Path(f"/proc/{server}/environ").read_bytes()
+    files = [path for path in monitor.dir.path.parents[1].rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"secret" in path.read_bytes()]
+
+
+def test_last_monitor_that_is_killed_leaves_no_server(monitor: Monitor) -> None:
     process = monitor.begin()
-    (server,) = children(process)
+    (server,) = lines(monitor.dir.path.parents[2] / "server")
     process.kill()
     process.wait()
-    wait_for(lambda: proc.find(server) is None, "the server's end")
+    wait_for(lambda: proc.find(int(server)) is None, "the server's end")
 
 
 def test_lock_survives_no_reactor(monitor: Monitor) -> None:

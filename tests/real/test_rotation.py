@@ -229,7 +229,7 @@ def at_work(managed: Managed) -> Iterator[tuple[str, int]]:
                 yield from (
                     (verb, int(entry.name))
                     for verb in ("rotate", "react-server")
-                    if words[-3:] == [verb, managed.session.name, ""]
+                    if words[-3:-1] == [verb, managed.session.name] or words[-2] == verb
                 )
 
 

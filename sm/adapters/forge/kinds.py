@@ -22,11 +22,7 @@ OURS = {"local": "sm.adapters.forge.local.entry"}
 
 
 class Kind(Protocol):
-    """What such a module has.
-
-    It may also have `preload()`: it loads what every pass over such a forge needs, and returns the
-    files that this was made of. A server of passes calls it once.
-    """
+    """What such a module has."""
 
     def open_forge(
         self, project: ProjectSettings, config: Path | None = None, state: Path | None = None
@@ -88,9 +84,3 @@ def open_forge(
 ) -> Forge:
     """The forge of a project, see `Kind.open_forge`."""
     return kind_of(project.forge).open_forge(project, config, state)
-
-
-def preload(settings: ForgeSettings) -> tuple[str, ...]:
-    """Load what every pass over such a forge needs; the files, besides modules, it is made of."""
-    load = getattr(kind_of(settings), "preload", None)
-    return tuple(load()) if load else ()

@@ -69,10 +69,6 @@ class Chat(Channel):
         with open_bridge(database) as handoffs:
             return tuple(one.handoff_id for one in bindings.list_about_issue(handoffs, *about))
 
-    def preload(self) -> None:
-        """Import what a pass uses."""
-        import sm.plugins.chat.handover  # noqa: F401
-
     def _find_database(self) -> Path | None:
         from sm.plugins.chat.threads import place
 

@@ -9,13 +9,13 @@ from sm.adapters.forge.dialect import Webhooks
 from sm.config.forges import ForgejoSettings, ForgeSettings, GiteaSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitea.forge import GiteaForge
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import find_rest_problems
 from sm.plugins.forges.webhook.dialects import FORGEJO, GITEA
 from sm.plugins.forges.webhook.expected import make_webhooks
 
-__all__ = ["expect_webhooks", "find_problems", "open_forge", "preload", "prepare"]
+__all__ = ["expect_webhooks", "find_problems", "open_forge", "prepare"]
 
 
 def open_forge(

@@ -11,14 +11,14 @@ from sm.config.forges import ForgeSettings, GitlabSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitlab.forge import GitlabForge
 from sm.plugins.forges.gitlab.shapes import TokenJson
-from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker, preload
+from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpecker
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import CHECK, find_rest_problems
 from sm.plugins.forges.rest.reader import GONE
 from sm.plugins.forges.webhook.dialects import GITLAB
 from sm.plugins.forges.webhook.expected import make_webhooks
 
-__all__ = ["expect_webhooks", "find_problems", "open_forge", "preload", "prepare"]
+__all__ = ["expect_webhooks", "find_problems", "open_forge", "prepare"]
 
 SCOPE = "api"
 """What a token must be for, if `sm` is to write with it."""

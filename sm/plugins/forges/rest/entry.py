@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,15 +29,6 @@ def make_client(
     source = TokenSource(settings.token_command, settings.token_file, settings.token_env)
     ledger = Ledger(StateFiles(state).quota)
     return Client(base, lambda: read_token(source), ledger, headers, scheme)
-
-
-def preload() -> tuple[str, ...]:
-    """Load what each pass needs to ask such a forge; the files that this is made of."""
-    from sm.plugins.forges.web import certificates
-
-    with contextlib.suppress(OSError):  # the pass says what is wrong with them
-        certificates.load()
-    return certificates.list_sources()
 
 
 def make_woodpecker(settings: RemoteSettings) -> Woodpecker | None:

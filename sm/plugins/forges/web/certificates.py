@@ -6,6 +6,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
+from sm.base import at_hand
+
 if TYPE_CHECKING:
     import ssl
 
@@ -15,7 +17,22 @@ NAMED = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 def load() -> ssl.SSLContext:
     """Return what connections are checked by. To read it takes longer than most requests."""
-    return _load(*(os.environ.get(name, "") for name in NAMED))
+    named = [os.environ.get(name, "") for name in NAMED]
+    at_hand.note(f"{__name__}:{read.__name__}", *named)
+    return _load(*named)
+
+
+def read(*named: str) -> tuple[str, ...]:
+    """Read what `load` is to find where the variables are these; returns what was read.
+
+    The environment must be this process's own to change: it is a server of passes.
+    """
+    for name, value in zip(NAMED, named, strict=True):
+        os.environ.pop(name, None)  # OpenSSL takes an empty one for a name
+        if value:
+            os.environ[name] = value
+    _load(*named)
+    return list_sources(*named)
 
 
 @cache
@@ -25,10 +42,9 @@ def _load(_file: str, _folder: str) -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def list_sources() -> tuple[str, ...]:
-    """Return the files and folders that `load` reads."""
+def list_sources(*named: str) -> tuple[str, ...]:
+    """Return the files and folders that are read where the variables are these."""
     import ssl
 
     paths = ssl.get_default_verify_paths()
-    named = tuple(filter(None, (os.environ.get(name) for name in NAMED)))
-    return named or (paths.openssl_cafile, paths.openssl_capath)
+    return tuple(filter(None, named)) or (paths.openssl_cafile, paths.openssl_capath)
