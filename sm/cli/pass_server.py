@@ -49,6 +49,13 @@ REST_S = 60.0
 """Without a pass, after which it ends: its speed is worth its memory only while there is work."""
 LOOK_S = 5.0
 """How often it looks whether the FIFO is still the one that monitors find."""
+AT_ONCE = 2 * (os.cpu_count() or 1)
+YOUNG_S = 0.5
+"""Of passes younger than that, so many are made at once: more would only take memory from one
+another. An older one waits for something else than a processor, and keeps nobody waiting.
+"""
+CROWDED_S = 0.05
+"""How often it looks whether one has become older."""
 CALLER_S = 30.0
 """How long a fork waits for what its monitor writes at once."""
 ELSEWHERE = 199
@@ -85,6 +92,7 @@ class Pass(NamedTuple):
     request: Request
     answer: int
     learned: int
+    since: float
 
 
 class Learned(msgspec.Struct):
@@ -132,6 +140,8 @@ class PassServer:
         self.python, self.limits = os.environ.get("SM_PYTHON", ""), describe_limits()
         self.ended = _hear_of_children()
         self.running: dict[int, Pass] = {}
+        self.waiting: list[Request] = []
+        """Nothing more is read before these have begun."""
         self.begun: dict[str, str] = {}
         """The last request of each session: one that comes again is answered already."""
         self.noted: dict[at_hand.Noted, tuple[str, ...]] = {}
@@ -144,8 +154,9 @@ class PassServer:
     def serve(self) -> Fork | None:
         """Fork for passes. Returns in each fork, and with None in the end."""
         while self.is_wanted:
-            for request in self._await():
-                if fork := self._begin(request):
+            self._await()
+            while self.waiting and not self._is_crowded():
+                if fork := self._begin(self.waiting.pop(0)):
                     return fork
         os.close(LOCK)  # first: who finds no reader of the FIFO finds the lock free
         os.close(self.requests)
@@ -154,23 +165,32 @@ class PassServer:
             self._collect()
         return None
 
-    def _await(self) -> list[Request]:
-        """Wait for something to happen; returns what is asked for."""
+    def _is_crowded(self) -> bool:
+        """Whether so many passes have just begun that another one would hold them up."""
+        began = time.monotonic() - YOUNG_S
+        return sum(one.since > began for one in self.running.values()) >= AT_ONCE
+
+    def _await(self) -> None:
+        """Wait for something to happen, and read what is asked for."""
         poll = select.poll()
-        poll.register(self.requests, select.POLLIN)
         poll.register(self.ended, select.POLLIN)
-        events = dict(poll.poll(LOOK_S * 1000))
+        if not self.waiting:
+            poll.register(self.requests, select.POLLIN)
+        events = dict(poll.poll((CROWDED_S if self.waiting else LOOK_S) * 1000))
         if self.ended in events:
             self._collect()
         if events.get(self.requests, 0) & select.POLLIN:
-            if self._stamp() != self.stamps:
+            if self._stamp() == self.stamps:
+                self.waiting = self._read()
+            else:
                 self._begin_anew()
-                return []
-            return self._read()
+        elif not self.waiting:
+            self._see_whether_wanted(is_alone=bool(events.get(self.requests)))
+
+    def _see_whether_wanted(self, *, is_alone: bool) -> None:
+        """Be done after a rest, when no monitor is left, or when none could find us."""
         has_rested = not self.running and time.monotonic() >= self.since + REST_S
-        is_alone = bool(events.get(self.requests, 0))  # no monitor is left
         self.is_wanted = not (has_rested or is_alone) and self._is_found()
-        return []
 
     def _read(self) -> list[Request]:
         """The requests that wait, the last one of each session."""
@@ -206,7 +226,7 @@ class PassServer:
             _say(answer, f"{request.ident} {FAILED}")
             _close(answer, caller, learned, tell)
             return None
-        self.running[child] = Pass(request, answer, learned)
+        self.running[child] = Pass(request, answer, learned, self.since)
         if not child:
             self._forget_others()
             self._become_child_of(request, caller)

@@ -234,6 +234,23 @@ def test_passes_do_not_wait_for_one_another(house: House) -> None:
     assert ann.hear() == "0"
 
 
+def test_many_passes_at_once_are_made_by_and_by(house: House) -> None:
+    house.script.write_text(
+        PROBE.replace("passes.react =", "pass_server.AT_ONCE = 2\npasses.react =")
+    )
+    monitors = [house.monitor(f"s-{number}") for number in range(8)]
+    for monitor in monitors:
+        (house.folder / f"{monitor.name}.hold").touch()
+    house.start()
+    for monitor in monitors:
+        monitor.ask()
+    for monitor in monitors:  # those that wait for something keep nobody waiting
+        monitor.tell()
+    for monitor in monitors:
+        monitor.release()
+        assert monitor.hear() == "0"
+
+
 def test_a_request_that_is_repeated_is_one_pass(house: House) -> None:
     ann, bob = house.monitor("ann"), house.monitor("bob")
     house.start()
