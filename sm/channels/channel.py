@@ -8,8 +8,7 @@ no such channel. The core's own are in this room. A plugin names its own among i
 and has in that module, which is imported wherever a session is looked at, so that it imports little
 at its head:
 
-    @dataclass(frozen=True)
-    class Pager(Channel):
+    class Pager(Channel, Struct, frozen=True):
         session: Session
 
         def tell(self, word: Word) -> None:

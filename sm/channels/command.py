@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.adapters.process import run, spawn
 from sm.adapters.surroundings import select_lasting_environment
@@ -26,8 +27,7 @@ ALERTED = "alerted"
 """The row of a receipt that says that the command was run."""
 
 
-@dataclass(frozen=True)
-class Command(Channel):
+class Command(Channel, Struct, frozen=True):
     """The command, which is told of everything in one line."""
 
     session: Session

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 from sm.adapters.forge.model import BOT, Comment
 from sm.channels.channel import Asked, Channel, Reply, Word
@@ -13,8 +14,7 @@ COMMENT = "comment-"
 """The id of an answer on the forge begins with it."""
 
 
-@dataclass(frozen=True)
-class Comments(Channel):
+class Comments(Channel, Struct, frozen=True):
     """The comments on the issue of `session`. A hidden mark in each of ours tells which it is."""
 
     session: IssueSession

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from sm.base.errors import SmError, StateError
 from sm.base.text import normalise
@@ -39,8 +40,7 @@ An agent waits for your answer: write it below the last heading and save the fil
 """
 
 
-@dataclass(frozen=True)
-class Vault(Channel):
+class Vault(Channel, Struct, frozen=True):
     """The file `file` for the question of `session`. The file has the question's mark."""
 
     session: IssueSession

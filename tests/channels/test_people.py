@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from msgspec import Struct
 
 from sm.base import plugin
 from sm.base.errors import SmError
@@ -24,14 +24,13 @@ from tests.e2e.stage import make_stage
 ASKED = Asked(QUESTION.id, 0.0)
 
 
-@dataclass
-class Pager(Channel):
+class Pager(Channel, Struct, frozen=True):
     """A channel of somebody else; `heard` is what a person has got by it, `broken` why not."""
 
     place: ClassVar[str] = "on the pager"
     broken: ClassVar[str] = ""
     heard: ClassVar[list[str]] = []
-    session: Session = field(repr=False)
+    session: Session
 
     def tell(self, word: Word) -> None:
         if self.broken:
@@ -57,7 +56,7 @@ class Pager(Channel):
         return "A person has a pager."
 
 
-class Bell(Pager):
+class Bell(Pager, frozen=True):
     """It only rings."""
 
     place: ClassVar[str] = ""

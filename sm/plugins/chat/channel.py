@@ -5,18 +5,18 @@ What it takes to use them is imported within the methods, as whoever only shows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
+
+from msgspec import Struct
 
 from sm.channels.channel import Channel, Word
 from sm.sessions.session import IssueSession, Session
 from sm.store.failpoint import crash_point
 
 
-@dataclass(frozen=True)
-class Chat(Channel):
+class Chat(Channel, Struct, frozen=True):
     """The threads about the issue of `session`; an SmError is raised if they cannot be used.
 
     A question is an entry under a key made of its word, so it is there once.
