@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 NEAR = 0.75
 """How alike two names are of which one is taken for a slip of the finger."""
+GUESS = 0.6
+"""How alike two names are of which one is offered as what was meant."""
 
 
 def find_nearest(name: str, known: Iterable[str], alike: float = NEAR) -> str:
@@ -15,7 +17,7 @@ def find_nearest(name: str, known: Iterable[str], alike: float = NEAR) -> str:
     return next(iter(get_close_matches(name, list(known), 1, alike)), "")
 
 
-def advise(name: str, known: Iterable[str], otherwise: str) -> str:
+def advise(name: str, known: Iterable[str], otherwise: str, alike: float = GUESS) -> str:
     """`did you mean 'x'?` of the nearest known name; `otherwise` where none is near."""
-    near = find_nearest(name, known, 0.6)
+    near = find_nearest(name, known, alike)
     return f"did you mean '{near}'?" if near else otherwise

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sm.base.errors import UsageError
+from sm.base.nearest import advise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,10 +126,7 @@ def find_project(config: Config, name: str) -> Project:
     if found := config.project(name):
         return Project(config, found)
     names = [project.name for project in config.projects]
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names, 1)
-    advice = f"did you mean '{near[0]}'?" if near else f"there is {list_names(names)}"
+    advice = advise(name, names, f"there is {list_names(names)}")
     raise UsageError(f"no project '{name}' in '{config.source}': {advice}")
 
 

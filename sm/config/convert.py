@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.base.errors import UsageError
+from sm.base.nearest import GUESS, advise, find_nearest
 from sm.config import duration
 from sm.config.cache import KeyPath
 from sm.config.read import Document
@@ -171,20 +172,17 @@ def _kind(
 
 
 def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
-    from difflib import get_close_matches
-
     is_project = issubclass(shape, ProjectSettings)
     if not is_project and shape not in SHAPES:  # one that has keys of its own, as a profile
         names = [field.encode_name for field in structs.fields(shape)]
-        near = get_close_matches(str(key), names, 1, cutoff=0.4)
-        return f"did you mean '{near[0]}'?" if near else f"known there: {', '.join(names)}"
+        return advise(str(key), names, f"known there: {', '.join(names)}", alike=0.4)
     machine = [field.encode_name for field in structs.fields(MachineSettings)]
     if key in machine:
         return "it belongs at the top of the file"
     names = [*filter(None, [find_kind_key(shape)]), *_names(shape)]
     top = ["projects", *machine] if is_project and not entry.at else []
-    if near := get_close_matches(str(key), names + top, 1):
-        return f"did you mean '{near[0]}'?"
+    if near := find_nearest(str(key), names + top, GUESS):
+        return f"did you mean '{near}'?"
     elsewhere = [_dotted(path) for path in list_key_paths(ProjectSettings) if path[-1] == key]
     if elsewhere:
         return f"did you mean '{elsewhere[0]}'?"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from sm.base.errors import SmError, UsageError
+from sm.base.nearest import GUESS, find_nearest
 from sm.sessions import registry
 from sm.sessions.session import AnySession, Session
 from sm.store.files import read_guarded
@@ -79,11 +80,9 @@ def _listed(sessions: list[AnySession]) -> str:
 
 
 def _advice(text: str, known: list[AnySession]) -> str:
-    from difflib import get_close_matches
-
     names = {name for session in known for name in (session.address, session.name)}
-    if near := get_close_matches(text, sorted(names), 1):
-        return f"did you mean '{near[0]}'?"
+    if near := find_nearest(text, sorted(names), GUESS):
+        return f"did you mean '{near}'?"
     if not known:
         return "there is none at all: 'sm new' begins one"
     living_first = sorted(known, key=lambda session: session.is_over)
