@@ -50,23 +50,19 @@ class Lock(NamedTuple):
         return time.time() - self.changed_ns / 1e9
 
 
-def clear(
-    git_dir: Path, folders: Iterable[Path] = (), *, older_than_s: float = OLD_S
-) -> Iterator[str]:
-    """Remove the dead locks of a repository, its worktrees and submodules; yield their paths.
+def clear(git_dir: Path, folders: Iterable[Path] = (), *, older_than_s: float = OLD_S) -> list[str]:
+    """Remove the dead locks of a repository, its worktrees and submodules; return their paths.
 
     `git_dir` is the folder that all worktrees share, or a bare repository. `folders` are further
     places in which gits of the repository run.
     """
     old = [lock for lock in find_locks(git_dir) if lock.age_s >= older_than_s]
     if not old:
-        return
-    with try_hold_folder(
-        git_dir
-    ) as ours:  # of two processes that clear, the later one would hit new locks
-        for lock in select_dead(old, [git_dir, *_worktrees(git_dir), *folders]) if ours else ():
-            if remove(lock):
-                yield lock.path
+        return []
+    # Of two processes that clear, the later one would hit new locks.
+    with try_hold_folder(git_dir) as ours:
+        dead = select_dead(old, [git_dir, *_worktrees(git_dir), *folders]) if ours else []
+        return [lock.path for lock in dead if remove(lock)]
 
 
 def find_locks(git_dir: Path) -> list[Lock]:

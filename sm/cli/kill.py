@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -40,7 +39,7 @@ def command(place: AnySession | tuple[Project, int]) -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
+def _end(place: AnySession | tuple[Project, int]) -> list[str]:
     from sm.issues.act.unblock import spell_unblock
     from sm.issues.kill import kill
     from sm.personal import lifecycle
@@ -52,8 +51,9 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     root = session.root
     identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
     if isinstance(session, AdHocSession):
-        yield from lifecycle.end(session)
-    else:
-        yield from kill(session.project, session.issue)
-        again = spell_unblock(session.project.settings, session.issue)
-        yield f"to have the issue worked on again: {again}"
+        return [lifecycle.end(session)]
+    again = spell_unblock(session.project.settings, session.issue)
+    return [
+        *kill(session.project, session.issue),
+        f"to have the issue worked on again: {again}",
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
@@ -15,8 +14,8 @@ from sm.sessions.session import IssueSession
 from sm.store import events
 
 
-def kill(project: Project, issue: int) -> Iterator[str]:
-    """Set the label, and let the matrix do the rest now; yield what happened.
+def kill(project: Project, issue: int) -> list[str]:
+    """Set the label, and let the matrix do the rest now; return what happened.
 
     Raises:
         UsageError: the issue has no session.
@@ -29,11 +28,11 @@ def kill(project: Project, issue: int) -> Iterator[str]:
     project.record(events.Kill(session=session.name))
     react(project, session.name)
     if session.dir.identity.exists():
-        yield f"{session.name} could not be ended yet: see sm status"
-        return
-    yield f"ended {session.name}; {labelled}"
+        return [f"{session.name} could not be ended yet: see sm status"]
+    ended = [f"ended {session.name}; {labelled}"]
     if session.worktree.exists():
-        yield f"its worktree has work that is nowhere else: {session.worktree}"
+        ended.append(f"its worktree has work that is nowhere else: {session.worktree}")
+    return ended
 
 
 def _label(session: IssueSession) -> str:

@@ -76,7 +76,7 @@ def start(
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
-            ours = not (by_hand or seize) and _check_due(session)
+            ours = not (by_hand or seize) and _find_claim_or_end(session)
             _take_text(session, by_hand=by_hand or seize, ours=ours)
             with _noted(session):
                 _claim(session, seize=seize)
@@ -104,31 +104,44 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
     crash_point("start:text")
 
 
-def _check_due(session: IssueSession) -> bool:
-    """See that there is work to do, asked anew: a session may have ended since the last look.
+def _find_claim_or_end(session: IssueSession) -> bool:
+    """Say whether we hold the claim, if there still is work to do; else end the session.
 
-    Its claim is the last to go but for its files. So one that we hold is of a start cut short, or
-    of a session whose state was lost; where its issue is settled, that session is ended here.
-    Returns whether we hold it.
+    It is asked anew, because a session may have ended since the last look. Its claim is the last to
+    go but for its files. So one that we hold is of a start cut short, or of a session whose state
+    was lost.
 
     Raises:
-        SettledError: there is none; the session is forgotten.
+        SettledError: there is no work, and the session is forgotten.
 
     """
+    ours, issue = _holds_claim(session), _find_issue(session)
+    if is_due(session.project.settings, issue, ours=ours):
+        return ours
+    _end_settled(session, issue, ours=ours)
+    raise SettledError(f"#{session.issue} was settled in the meantime")
+
+
+def is_due(project: ProjectSettings, issue: Issue, *, ours: bool) -> bool:
+    """Whether the issue is to be worked on by us: `ours` says that we hold its claim."""
+    return is_workable(project, issue) and (ours or project.labels.backlog in issue.labels)
+
+
+def _holds_claim(session: IssueSession) -> bool:
     project = session.project
     name = claim.name_ref(session.issue)
     refs = project.git.ls_remote(project.settings.remote, name)
-    ours = claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
-    issue = _find_issue(session)
-    workable = is_workable(project.settings, issue)
-    if workable and (ours or project.settings.labels.backlog in issue.labels):
-        return ours
-    if ours and not workable:
+    return claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
+
+
+def _end_settled(session: IssueSession, issue: Issue, *, ours: bool) -> None:
+    """Let the claim of a settled issue go, if it is ours, and forget the session."""
+    project = session.project
+    if ours and not is_workable(project.settings, issue):
         with _noted(session):
             let_go(session, issue)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
-    raise SettledError(f"#{session.issue} was settled in the meantime")
 
 
 def _find_issue(session: IssueSession) -> Issue:

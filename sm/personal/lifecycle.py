@@ -176,14 +176,14 @@ def _launch(session: AdHocSession, order: Order) -> None:
         queue.put(session.dir, Message(id=queue.make_id(), text=text))
 
 
-def end(session: AdHocSession) -> Iterator[str]:
-    """End the agent and remove the session's files; yield one line about it."""
+def end(session: AdHocSession) -> str:
+    """End the agent and remove the session's files; return a line about it."""
     with lock.hold(session.dir.lock, timeout_s=120):
         if not session.is_over:
             tell_all(session, "was ended", "over")
         _remove(session)
     journal.record(session.root.journal, events.Kill(session=session.name, done=True))
-    yield f"ended {session.name}" + (f" ({session.record.alias})" if session.record.alias else "")
+    return f"ended {session.name}" + (f" ({session.record.alias})" if session.record.alias else "")
 
 
 def _remove(session: AdHocSession) -> None:

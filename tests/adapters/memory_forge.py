@@ -392,8 +392,8 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> None:
     return
 
 
-def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
     """Start the server."""
     assert isinstance(settings, MemorySettings)
     SERVERS[settings.name] = Server(BareRepository(repository))
-    yield f"made the server '{settings.name}'"
+    return [f"made the server '{settings.name}'"]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.forge.local import entry
 from sm.adapters.forge.local.forge import create
 from sm.base.errors import SmError
+from sm.config.forges import LocalSettings
 from tests.helpers import git, make_repository
 from tests.hub import Hub, make_hub
 
@@ -134,3 +136,13 @@ def test_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SmError, match="cannot set up the forge"):
         create(tmp_path / "file" / "forge", make_repository(tmp_path).bare)
+
+
+def test_a_forge_is_made_whether_or_not_anybody_reads_what_was_made(
+    tmp_path: Path,
+) -> None:
+    repository = make_repository(tmp_path)
+    settings = LocalSettings(path=tmp_path / "forge")
+    entry.prepare(settings, repository.bare)
+    assert settings.path.is_dir()
+    assert entry.prepare(settings, repository.bare) == []

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.model import Issue
-from sm.issues.start import SettledError, start
+from sm.adapters.forge.model import Issue, IssueState
+from sm.config.forges import LocalSettings
+from sm.config.schema import ProjectSettings
+from sm.issues.start import SettledError, is_due, start
 from sm.issues.work import claim
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
@@ -48,6 +50,24 @@ def test_issue_that_was_settled_meanwhile_is_not_taken_up_again(
     assert stage.sessions() == []
     assert stage.project.tmux.panes() == {}
     assert "claims" not in git(stage.repository.bare, "for-each-ref")
+
+
+@pytest.mark.parametrize(
+    ("labels", "state", "ours", "due"),
+    [
+        ({"backlog"}, IssueState.OPEN, False, True),
+        (set(), IssueState.OPEN, False, False),
+        (set(), IssueState.OPEN, True, True),
+        ({"backlog", "blocked"}, IssueState.OPEN, True, False),
+        ({"backlog"}, IssueState.CLOSED, True, False),
+    ],
+)
+def test_an_issue_is_due_in_the_backlog_or_while_we_hold_its_claim(
+    tmp_path: Path, labels: set[str], state: IssueState, ours: bool, due: bool
+) -> None:
+    settings = ProjectSettings(name="harb", repo=tmp_path, forge=LocalSettings(path=tmp_path))
+    issue = Issue(7, "Mend it", state, "ada", 1000.0, tuple(labels))
+    assert is_due(settings, issue, ours=ours) is due
 
 
 def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) -> None:

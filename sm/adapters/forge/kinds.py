@@ -57,8 +57,8 @@ class Kind(Protocol):
         """
         ...
 
-    def prepare(self, settings: ForgeSettings, repository: Path) -> Iterator[str]:
-        """Make what is missing of the forge for the bare `repository`; a line for what was made.
+    def prepare(self, settings: ForgeSettings, repository: Path) -> list[str]:
+        """Make what is missing of the forge for the bare `repository`; return a line for each.
 
         Raises:
             UsageError: the forge belongs to another repository.

@@ -161,7 +161,7 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             if plan is None or not _carry_out(session, plan):
                 return
         except SmError as error:
-            if not _is_unlocked(session, error):
+            if not _unlock(session, error):
                 _rest(directory, started, retry.note_obstacle(session, error))
                 return
             plan = None
@@ -171,11 +171,11 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
 
 
-def _is_unlocked(session: IssueSession, error: SmError) -> bool:
-    """Whether a lock that no git holds was in the way, and is not any more."""
-    return isinstance(error, GitLockedError) and any(
-        list(locks.clear(session.project, session.name))
-    )
+def _unlock(session: IssueSession, error: SmError) -> bool:
+    """Remove a lock that no git holds, if one was in the way; say whether there was one."""
+    if not isinstance(error, GitLockedError):
+        return False
+    return bool(locks.clear(session.project, session.name))
 
 
 def _pending(session: IssueSession) -> Plan | None:

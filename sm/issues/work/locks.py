@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters import git_locks
@@ -12,7 +11,7 @@ from sm.sessions.project import Project
 from sm.store import events
 
 
-def clear(project: Project, session: str = "") -> Iterator[str]:
+def clear(project: Project, session: str = "") -> list[str]:
     """Remove the dead locks of the clone, its worktrees, and the forge's repositories; a line each.
 
     `session` is the one that a lock has stopped. Without it, each line goes to the session of the
@@ -22,13 +21,15 @@ def clear(project: Project, session: str = "") -> Iterator[str]:
         SmError: the forge or the clone cannot be used.
 
     """
+    lines = []
     hosted = project.forge.git_dirs() if isinstance(project.forge, Hosting) else ()
     for git_dir in (*hosted, project.git.common_dir()):
         for lock in git_locks.clear(git_dir, [project.settings.repo]):
             project.record(
                 events.LockRemoved(session=session or _owner(project, Path(lock)), path=lock)
             )
-            yield f"removed '{lock}', which a killed git had left behind"
+            lines.append(f"removed '{lock}', which a killed git had left behind")
+    return lines
 
 
 def _owner(project: Project, lock: Path) -> str:

@@ -150,8 +150,8 @@ def _ended(session: AnySession) -> KillAnswer:
 
 def _end(session: AnySession) -> list[str]:
     if isinstance(session, AdHocSession):
-        return list(lifecycle.end(session))
-    return list(kill_issue(session.project, session.issue))
+        return [lifecycle.end(session)]
+    return kill_issue(session.project, session.issue)
 
 
 def _caller(root: Root, ident: str | None) -> Caller:

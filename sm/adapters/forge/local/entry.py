@@ -45,13 +45,12 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> None:
     return
 
 
-def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
     """Make the forge's folder."""
     assert isinstance(settings, LocalSettings)
     is_new = not settings.path.exists()
     create(settings.path, repository)
-    if is_new:
-        yield f"made the forge '{settings.path}'"
+    return [f"made the forge '{settings.path}'"] if is_new else []
 
 
 def find_bare(repo: Path, url: str) -> Path | None:

@@ -66,8 +66,8 @@ def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> Webho
     return make_webhooks(settings, GITLAB, state)
 
 
-def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
     """Make the usual labels, as far as they are missing; the repository itself is there."""
     assert isinstance(settings, GitlabSettings)
     forge = open_forge(ProjectSettings(name="init", repo=repository, forge=settings))
-    yield from make_labels(forge, forge.site.settings.labels)
+    return make_labels(forge, forge.site.settings.labels)

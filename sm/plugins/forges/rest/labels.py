@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import Reader
 
 
-def make_labels(forge: RestForge[Reader], wanted: Iterable[str]) -> Iterator[str]:
-    """Make those that the repository lacks; a line for each."""
+def make_labels(forge: RestForge[Reader], wanted: Iterable[str]) -> list[str]:
+    """Make those that the repository lacks; return a line for each."""
     there = forge.issues.list_labels()
-    for label in wanted:
-        if label not in there:
-            forge.reader.make_label(label)
-            yield f"made the label '{label}' in '{forge.site.settings.repository}'"
+    missing = [label for label in wanted if label not in there]
+    for label in missing:
+        forge.reader.make_label(label)
+    repository = forge.site.settings.repository
+    return [f"made the label '{label}' in '{repository}'" for label in missing]
