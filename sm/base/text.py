@@ -16,7 +16,7 @@ ESCAPE_SEQUENCE = re.compile(
 
 LINE_BREAK = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
 LINE_END = re.compile(r"\r\n|[\r\v\f\x85]")
-"""The same without Unicode's separators, which no terminal acts upon."""
+"""Ends of lines without Unicode's separators, which no terminal acts upon."""
 SEPARATOR = re.compile(r"[\u2028\u2029]")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 INVISIBLE = re.compile(

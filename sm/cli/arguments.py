@@ -155,7 +155,7 @@ Where there is one project, the number of the issue is enough.
 
 
 target_in_one_word: Decorator = click.argument("session", metavar="TARGET", callback=_target)
-"""The same, but the issue is `PROJECT#ISSUE`: other words follow."""
+"""A session, or an issue as `PROJECT#ISSUE`: one word, because others follow."""
 
 
 optional_target: Decorator = click.argument(
@@ -206,7 +206,7 @@ place_argument: Decorator = click.argument(
 def _past_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> AnySession | tuple[Project, int] | str:
-    """As any command has it; else the id of a session that is over, if the journal knows it."""
+    """Return what the words name, or the id of a session that is over, if the journal knows it."""
     try:
         return find_place(ctx, param, words)
     except UsageError:

@@ -70,4 +70,4 @@ COLUMNS = (
     Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
     Column("Note", lambda one: "; ".join(one.notes)),
 )
-"""Those of the table; a terminal has the notes below it."""
+"""The columns of the table; a terminal has the notes below it."""

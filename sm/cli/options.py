@@ -151,4 +151,4 @@ known_projects_option: Decorator = click.option(
     multiple=True,
     help="Only this project; may be given several times.",
 )
-"""The same, none where there is no configuration."""
+"""The chosen projects; none if there is no configuration."""

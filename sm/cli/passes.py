@@ -107,7 +107,7 @@ def _find(invocation: Invocation, name: str) -> AnySession | None:
 
 
 def _react_by_record(invocation: Invocation, name: str) -> None:
-    """As what the session is on record decides. The monitor names the state root."""
+    """Make the pass that fits the kind of session on record. The monitor names the state root."""
     from sm.sessions.session import AdHocSession
 
     session = _find(invocation, name)

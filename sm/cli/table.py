@@ -76,7 +76,7 @@ def format_tries(row: StatusRow) -> str:
 
 
 def describe_attempts(row: StatusRow) -> str:
-    """The same in words: `2 fixes, 1 round`."""
+    """Say in words how often something was tried: `2 fixes, 1 round`."""
     return ", ".join(format_count(count, what) for count, what in _counted(row) if count)
 
 
@@ -155,11 +155,11 @@ KIN = (
     Column("Parent", lambda row: row.parent, WIDE),
     Column("Directory", lambda row: row.cwd, share=3),
 )
-"""Those of sessions that work on no issue."""
+"""The columns of sessions that work on no issue."""
 
 
 def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
-    """Those that a table of `width` characters has room for."""
+    """Return the columns that a table of `width` characters has room for."""
     return [column for column in of if column.narrowest <= width < column.widest]
 
 

@@ -185,7 +185,7 @@ SHARED_CHECKS: tuple[
     (("handoff_cycle", "sections"), _sections),
     (("handoff_cycle", "timeout"), lambda holder: _pause(holder.handoff_cycle.timeout_s)),
 )
-"""The same for the keys that a machine and a project share."""
+"""The checks of the keys that a machine and a project share."""
 
 
 def check_machine(entry: Entry, shape: type[MachineSettings] = MachineSettings) -> MachineSettings:

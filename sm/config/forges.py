@@ -111,7 +111,7 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """It does."""
+        """Whether the forge is a server, which is asked over the network."""
         return True
 
     @property

@@ -126,13 +126,13 @@ class Typed(Struct, frozen=True, kw_only=True):
     typed: bool
     confirms: bool = True
     stands: bool = False
-    """It stands in the composer, not submitted."""
+    """The text stands in the composer, not submitted."""
     passes: bool = True
-    """It may be submitted now: no other context is about to begin."""
+    """The text may be submitted now: no other context is about to begin."""
     is_early: bool = False
     """The receipt may still come: it was typed just now, or the agent is not at its prompt."""
     exhausted: bool = False
-    """It was typed as often as may be."""
+    """The message was typed as often as may be."""
     is_left: bool = False
     """The composer holds some of it, and perhaps what a person has added."""
     heard: Heard = Heard.UNASKED
@@ -167,7 +167,7 @@ class Act(StrEnum):
     PUT_BACK = "put back"
     """The agent does not have it, so it waits again."""
     TAKE_BACK = "take back"
-    """It was not even typed, so it waits again, and the attempt does not count."""
+    """The message was not even typed. It waits again, and the attempt does not count."""
     LEAVE = "leave"
     """All that could be found out has been. It is not told twice, and holds no other up."""
 

@@ -108,7 +108,7 @@ def drain(session: Session) -> Refusal | None:
 
 
 def drain_held(session: Session) -> Refusal | None:
-    """The same, for a caller that holds the delivery lock."""
+    """Hand over what can be handed over; the caller holds the delivery lock."""
     try:
         return _drain(session)
     except (NoServerError, MissingPaneError):

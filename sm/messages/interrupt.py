@@ -38,7 +38,7 @@ RETURN_S = 10.0
 """So long an agent CLI may take to put a prompt back into its composer. On a quiet machine it takes
 0.3 s, and over a second beside other work."""
 NO_RETURN_S = 1.0
-"""The same where the turn has an answer already, or no transcript tells how it has ended."""
+"""So long it may take if the turn has an answer, or no transcript tells how it has ended."""
 DOUBT_S = 30.0
 """What the transcript has not told after so long it will not tell."""
 ANSWERS = ("PostToolUse", "Stop", "StopFailure")

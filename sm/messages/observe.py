@@ -59,7 +59,7 @@ AT_WORK_S = 60.0
 """So long after the last of its hooks an agent is believed to be at work. Not for ever: of an
 interruption by hand no hook tells."""
 LONG_ANSWER_S = 600.0
-"""The same while its screen changes. Codex draws once a second at work, and nothing when idle."""
+"""So long it is believed while its screen changes. Codex draws once a second at work only."""
 DRAWS_S = 3.0
 KEYS_S = 3.0
 """So long a key of a person may take to the screen of a busy machine. What is typed before it is

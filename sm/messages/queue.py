@@ -213,7 +213,7 @@ def read(path: Path) -> Message | None:
 
 
 def list_messages(directory: SessionDir, place: Place) -> list[Message]:
-    """Those in `place`, in the order in which the agent is to get them: urgent ones first."""
+    """List the messages in `place` as the agent is to get them: urgent ones first."""
     return list(read_each(directory, place))
 
 

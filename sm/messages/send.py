@@ -145,7 +145,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class ShownEntry(Entry, frozen=True, kw_only=True):
-    """The same with its whole text, as the agent gets it."""
+    """A message of a queue with its whole text, as the agent gets it."""
 
     text: str
 

@@ -43,7 +43,7 @@ def add(directory: SessionDir, ident: str, session: str) -> None:
 
 
 def remove(directory: SessionDir, ident: str) -> None:
-    """It has been told, or there is nothing to tell."""
+    """End the subscription: its waiter has been told, or there is nothing to tell."""
     discard(directory.notify / ident)
 
 

@@ -34,11 +34,11 @@ class Match(StrEnum):
     """How the agent's prompt hook tells by the expected text that a message has arrived."""
 
     EXACT = "exact"
-    """It is the prompt."""
+    """The prompt is the expected text."""
     WITHIN = "within"
-    """It is in the prompt, and in no other."""
+    """The expected text is in the prompt, and in no other."""
     WHOLE = "whole"
-    """The same. If the prompt has the message's id, but not this text, the text was damaged."""
+    """As WITHIN. If the prompt has the message's id, but not this text, it was damaged."""
 
 
 class Wire(Struct, frozen=True):

@@ -305,7 +305,7 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def kept_variables(self) -> tuple[str, ...]:
-        """Those that its next agent gets, and the forge's token, which agents do not get."""
+        """The variables of its next agent, and the forge's token, which agents do not get."""
         try:
             settings = self.project.settings
         except SmError:  # the reactor tells what is wrong

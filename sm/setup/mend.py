@@ -42,7 +42,7 @@ def _absolute(repo: Path, remote: str, *, push: bool) -> Iterator[Change]:
 
 
 def _upstream(repo: Path, remote: str, primary: str) -> Iterator[Change]:
-    """So that `git pull` brings what agents have merged."""
+    """Track the remote's branch, so that `git pull` brings what agents have merged."""
     git = Git(repo)
     if git.rev_parse(f"refs/heads/{primary}") and not git.setting(f"branch.{primary}.remote"):
         yield Change(

@@ -153,7 +153,7 @@ def _remove_hub(repo: Path, remote: str, bare: Path) -> None:
 
 
 def _list_files(project: Project) -> Iterator[Part]:
-    """Those of the protocol, which lie beside the state for agents and scripts."""
+    """List the protocol's files, which lie beside the state for agents and scripts."""
     root, name = project.root, project.name
     folder = root.phase(name, 1).parent
     patterns = [

@@ -13,7 +13,7 @@ from sm.sessions.hidden_variables import list_hidden
 
 
 class Variables(Struct, frozen=True):
-    """Those that agents may see, and those that they are not to have."""
+    """Variables that agents may see, and variables that they are not to have."""
 
     passed: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ def backdate(at: float) -> int:
 FILE_LIMIT = 16 * 1024 * 1024
 """Bytes of one file, for its writer and its reader. A larger file is a mistake or an attack."""
 SNAPSHOT_LIMIT = 64 * 1024 * 1024
-"""The same for `forge.json`, which has a line for every issue and pull request."""
+"""Bytes of `forge.json`, which has a line for every issue and pull request."""
 
 
 def list_names(folder: Path) -> list[str]:

@@ -43,7 +43,7 @@ def record(path: Path, event: Event) -> None:
 
 
 def record_once(path: Path, event: Event) -> None:
-    """The same for what is found at every look: once within the hour."""
+    """Append an event that is found at every look, unless it was appended within the hour."""
     new = _fitting(structs.replace(event, at=time.time()))
     for known in read_newest_first(path):
         if known.at < new.at - AGAIN_S:

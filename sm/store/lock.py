@@ -48,7 +48,7 @@ def try_hold(path: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def try_hold_fd(path: Path) -> Iterator[int | None]:
-    """As `try_hold`, but yield the descriptor: a child that inherits it keeps the lock."""
+    """Hold the lock if it is free, and yield its descriptor: a child that inherits it keeps it."""
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
         yield fd if _take(fd) else None
 

@@ -51,7 +51,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
 
 def list_gauges(root: Root) -> list[Gauge]:
-    """Those of all sessions that have not ended, by age; of a damaged one what is wrong with it."""
+    """List the contexts of all sessions that have not ended; of a damaged one what is wrong."""
     found, damaged = read_records(root)
     rows = [show(one, read_gauge, _damaged) for one in found if not one.is_over]
     return [*rows, *map(_damaged, damaged)]

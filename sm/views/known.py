@@ -86,7 +86,7 @@ class Known:
 
     @property
     def percent(self) -> float | None:
-        """The same in percent; what an agent tells beyond the whole is the whole."""
+        """How full the context is, in percent; what an agent tells above 100 is 100."""
         if self.reading is None or self.reading.percent is None:
             return None
         return min(self.reading.percent, FULL)

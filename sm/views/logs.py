@@ -76,7 +76,7 @@ def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool 
 
 
 def _find_terminal_log(project: Project, directory: SessionDir, issue: int) -> Path:
-    """As `IssueSession.terminal_log`, also where the session has ended."""
+    """Return where the terminal of the issue is logged, also if its session has ended."""
     own = directory.terminal_log
     return own if own.exists() else project.root.terminal_log(project.name, issue)
 

@@ -49,7 +49,7 @@ class SetupError(SmError):
 
 
 class SetupPausedError(TemporaryError):
-    """It failed a moment ago, and is not tried yet."""
+    """The setup of a worktree failed a moment ago, and is not tried again yet."""
 
 
 def make_ready(session: IssueSession) -> str:
