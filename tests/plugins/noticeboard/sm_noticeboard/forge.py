@@ -45,7 +45,7 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
     return entry.find_problems(_as_local(project), url)
 
 
-def prepare(settings: ForgeSettings, repository: Path) -> Iterator[str]:
+def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
     """Make the folder, with the bare `repository` that belongs to it."""
     assert isinstance(settings, NoticeboardForge)
     return entry.prepare(LocalSettings(path=settings.hall), repository)
