@@ -26,6 +26,7 @@ from sm.base.refusal import Refusal
 from sm.messages import delivery, queue
 from sm.messages.queue import Mode
 from sm.sessions import agent as agents
+from sm.sessions import registry
 from sm.sessions.agent_state import State
 from tests.real.api import Api, Reply
 from tests.real.handoffs import NUMBER, Writer, contexts, heard
@@ -329,11 +330,21 @@ class Trial:
         self._stop_looking()
         self.in_menu = self.in_menu or self._asks()
         self._close_menu()
-        self._settle()
+        rotates = Step.ROTATE in self.story
+        if not (rotates and self.draft):  # a draft holds up a rotation, and all behind it
+            self._settle()
         if self.draft:
             self._check_draft(self.draft)
             self._submit(random.Random(0))
-            self._settle()
+        if rotates:
+            self._come_anew()
+        self._settle()
+
+    def _come_anew(self) -> None:
+        """A key holds up a rotation for ten minutes; who has just come has pressed none."""
+        self.person.detach()
+        self.person.attach()
+        registry.poke(self.managed.session.dir)
 
     def _is_in_mode(self) -> bool:
         return self.managed.tmux.look(self.managed.agent.pane_id)[0].in_mode
@@ -345,6 +356,10 @@ class Trial:
             if not delivery.is_at_rest(self.managed.session):
                 return False
             screen = self.managed.screen()
+            if screen.prompt is Prompt.DIALOG:  # a key that came late has opened another menu
+                self.in_menu = True
+                self._close_menu()
+                return False
             idle = self.managed.state is State.IDLE and screen.prompt is Prompt.IDLE
             return idle and not self._missing() and not screen.stashed
 
