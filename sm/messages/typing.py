@@ -18,6 +18,7 @@ from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.queue import Message, Place
 from sm.messages.wire import Wire, make_wire
+from sm.sessions import agent_state
 from sm.sessions.session import Session
 from sm.store.damage import read_rebuildable
 from sm.store.failpoint import crash_point
@@ -36,7 +37,8 @@ class TypedMessage(Struct, frozen=True):
     """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970.
 
     `before` is the message that was typed before this one, as long as this may not be typed yet.
-    `pressed`: the keys that submit were pressed once more, in vain.
+    `pressed`: the keys that submit were pressed once more, in vain. `may_add`: a hook could add
+    the text to its line, as it was seen then; what is known of hooks later may differ.
     """
 
     id: str
@@ -45,6 +47,7 @@ class TypedMessage(Struct, frozen=True):
     at: float
     before: TypedMessage | None = None
     pressed: bool = False
+    may_add: bool = True
 
     @property
     def key(self) -> str:
@@ -73,10 +76,13 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
 
     """
     directory = session.dir
-    way = find_way(session, message)
+    may_add = _calls_hooks(session)
+    way = _make_way(session, message, may_add=may_add)
     before = read_last_typed(directory)
     attempt = before.attempt + 1 if before and before.id == message.id else 1
-    typed = TypedMessage(message.id, attempt, way.line, time.time(), _alone(before))
+    typed = TypedMessage(
+        message.id, attempt, way.line, time.time(), _alone(before), may_add=may_add
+    )
     write_json(directory.typed, typed)
     write_atomic(directory.expect, _expectation(message, way))
     if way.quotes:
@@ -119,11 +125,26 @@ def take_back(session: Session, typed: TypedMessage) -> None:
 
 
 def find_way(session: Session, message: Message) -> Wire:
-    """What is typed for a message, and how its arrival is recognised."""
+    """What was typed for a message, or would be, and how its arrival is recognised."""
+    typed = read_last_typed(session.dir)
+    decided = typed.may_add if typed and typed.id == message.id else None
+    may_add = _calls_hooks(session) if decided is None else decided
+    return _make_way(session, message, may_add=may_add)
+
+
+def _make_way(session: Session, message: Message, *, may_add: bool) -> Wire:
     shown = queue.phrase(session.dir, message)
     command = queue.make_show_command(session.dir, message)
     file = queue.locate_quotes(session.dir, message.id)
-    return make_wire(session.profile, message, shown, command, file)
+    return make_wire(session.profile, message, shown, command, file, may_add=may_add)
+
+
+def _calls_hooks(session: Session) -> bool:
+    """Whether the agent calls hooks, as far as is known: settings above ours can keep it from that.
+
+    One that tells of a new context at once has told of its first before it has an input line.
+    """
+    return not session.profile.tells_of_clear or bool(agent_state.read(session.dir).context)
 
 
 def _expectation(message: Message, way: Wire) -> str:

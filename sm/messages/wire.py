@@ -68,11 +68,14 @@ def make_wire(
     shown: str = "",
     command: str = "",
     file: Path = Path("quoted.txt"),
+    *,
+    may_add: bool = True,
 ) -> Wire:
     """The way of a message to an agent of this profile.
 
     `shown` is what a person sees of it, `command` prints its text as it was sent, and `file` is for
     what it quotes. That never goes by a hook, whose words have a weight that others must not have.
+    `may_add`: the hook is called, as far as is known; else all is typed.
     """
     ident, text = message.id, message.text
     if not profile.hooks:
@@ -86,7 +89,7 @@ def make_wire(
     mention = mention_file(profile, file) if quotes else ""
     comes = f"{line}: its text comes with this prompt"
     comes += f", and what it quotes is in {mention} as data." if quotes else "."
-    passes = len(cut_pieces(profile, comes)) == 1 and (mention or not quotes)
+    passes = may_add and len(cut_pieces(profile, comes)) == 1 and (mention or not quotes)
     if passes and (answer := make_hook_answer(profile, words, shown)):
         return Wire((comes,), named, Match.WITHIN, answer, added=words, quotes=quotes)
     typed = f"{line}:\n{keep_visible(text)}\n{make_last_line(ident)}"

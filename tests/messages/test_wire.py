@@ -74,6 +74,15 @@ def test_other_text_goes_unchanged_with_a_line_that_names_it(text: str) -> None:
     assert way.match is Match.WITHIN
 
 
+def test_without_hooks_that_run_the_text_itself_is_typed() -> None:
+    """Its line said that the text comes with it, and none came."""
+    message = Message(id=IDENT, text="one\ntwo\nthree\nfour")
+    way = way_of(CLAUDE, message, may_add=False)
+    assert message.text in "".join(way.pieces)
+    assert not way.answer
+    assert way.remedy  # they may run all the same
+
+
 def test_long_text_is_typed_in_pieces_that_are_not_wrapped() -> None:
     text = "\n".join(f"line {number}" for number in range(2000))
     way = wire(CLAUDE, text)

@@ -16,6 +16,7 @@ from sm.messages.queue import Mode
 from sm.plugins.doctor.probe import probe
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
+from tests.helpers import wait_for
 from tests.real.api import Api
 from tests.real.client import environment, seal
 from tests.real.managed import ACCEPTED, Managed
@@ -109,3 +110,15 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
     print("\n".join(found))
     assert any("submit_keys 'Enter': '/clear' stays in the input line" in one for one in found)
     assert "submit_keys: [M-Enter]" in found[-1]
+
+
+def test_a_client_that_calls_no_hook_gets_the_whole_text(
+    unstarted: Managed, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (delivery, typing):
+        monkeypatch.setattr(module, "RECEIPT_S", 0.2)
+    unstarted.options += ("--safe-mode",)
+    unstarted.start(wait=False)
+    unstarted.wait_screen(lambda screen: screen.prompt == "idle", "an idle prompt")
+    unstarted.send(LONG)
+    wait_for(lambda: api.appearances("@here."), "the text itself")
