@@ -173,7 +173,7 @@ def _can_be_read(session: Session, state: AgentState) -> bool:
     The file is there a moment after the first prompt.
     """
     path = window.read(session.dir).conversation
-    if session.profile.hooks != "claude" or not state.context or path is None:
+    if not session.profile.keeps_transcript or not state.context or path is None:
         return False
     if not hooks.are_ours(session.dir):
         return False

@@ -35,7 +35,7 @@ def is_readable(session: Session, told: AgentState) -> bool:
 
 
 def _find_transcript(session: Session, told: AgentState) -> Path | None:
-    is_understood = session.profile.hooks == "claude" and told.context
+    is_understood = session.profile.keeps_transcript and told.context
     return window.read(session.dir).conversation if is_understood else None
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from enum import Enum
 
-from sm.adapters.agent.own_settings import find_prompt_hooks
+from sm.adapters.agent.own_settings import may_refuse
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.composer import forget
 from sm.adapters.tmux import Pane
@@ -71,9 +71,8 @@ def _read_after_receipt(session: Session) -> AgentState:
 
 
 def _may_be_refused(session: Session) -> bool:
-    if session.profile.hooks != "claude":
-        return False
-    return bool(find_prompt_hooks(session.record.cwd, launch.read_environment(session.dir)))
+    env = launch.read_environment(session.dir)
+    return may_refuse(session.profile, session.record.cwd, env)
 
 
 def note_idle(session: Session) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sm.adapters.agent.profile import Profile
 from sm.base.errors import SmError, StateError
 from sm.context import files, history, progress, settings, usage
 from sm.context.progress import Replacement
@@ -178,7 +177,7 @@ def _notes(known: Known) -> Iterator[str]:
             files.check(profile)
         except SmError as error:
             yield error.message
-        if reading is None and not tells(profile):
+        if reading is None and not profile.tells_usage:
             yield "its agent does not tell how full its context is: see docs/PROFILES.md"
             return
     if window.is_compacting(session.dir):
@@ -193,8 +192,3 @@ def _is_unknown(directory: SessionDir) -> bool:
     """Whether the agent has said of its present context that it cannot say."""
     last, present = usage.read(directory), agent_state.read(directory).context
     return last is not None and last.percent is None and last.context == present
-
-
-def tells(profile: Profile) -> bool:
-    """Whether there is a way to know how full the context of such an agent is."""
-    return profile.hooks == "claude" or bool(profile.context_command or profile.context_pattern)

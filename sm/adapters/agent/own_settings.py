@@ -86,6 +86,11 @@ def find_folder(env: Mapping[str, str]) -> Path:
     return Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "/")) / ".claude")
 
 
+def may_refuse(profile: Profile, folder: Path, env: Mapping[str, str]) -> bool:
+    """Say whether hooks of others may refuse a prompt of such an agent."""
+    return profile.hooks == "claude" and bool(find_prompt_hooks(folder, env))
+
+
 def find_prompt_hooks(folder: Path, env: Mapping[str, str]) -> list[Path]:
     """Return the settings by which others than us may refuse a prompt; plugins may, too."""
     places = (

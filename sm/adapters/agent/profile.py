@@ -185,6 +185,16 @@ class Profile(Section, frozen=True):
     ] = ("exit", "quit")
 
     @property
+    def keeps_transcript(self) -> bool:
+        """Whether it keeps a transcript that `transcript` reads, and its hooks name that."""
+        return self.hooks == "claude"
+
+    @property
+    def tells_usage(self) -> bool:
+        """Whether there is a way to know how full its context is; Claude Code has a status line."""
+        return self.hooks == "claude" or bool(self.context_command or self.context_pattern)
+
+    @property
     def can_stash(self) -> bool:
         """Whether a person's draft can be put aside and comes back by itself."""
         return bool(self.stash_key)
