@@ -249,8 +249,6 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(receiving: Receiving) ->
     piece = b"%x\r\n" % 0x100000 + b" " * 0x100000 + b"\r\n"
     said = raw(receiving, kind, "Transfer-Encoding: chunked", body=piece * 11 + b"0\r\n\r\n")
     assert said.status == 413
-    said = raw(receiving, kind, "Content-Length: 1e3", body=b"{}")
-    assert said.status == 400
     large = json.dumps({"nonce": "x" * (WEBHOOK_LIMIT - 100)}).encode()
     assert receiving.post(large, receiving.hook.headers("push", large)).status == 202
 
