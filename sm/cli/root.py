@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -125,11 +127,32 @@ class Verbs(click.Group):
             raise UsageError(f"no such command '{args[0]}': {meant}")
         return super().resolve_command(ctx, args)
 
+    def get_help(self, ctx: click.Context) -> str:
+        """As in click, which would import shutil with three archive formats for the width."""
+        if ctx.terminal_width is None:
+            ctx.terminal_width = max(min(_find_columns(), HELP_COLUMNS) - 2, 50)
+        return super().get_help(ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help without importing a verb."""
         rows = [(name, verb.help) for name, verb in list_verbs().items() if not verb.hidden]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+HELP_COLUMNS = 80
+"""No line of click's help is longer (`click.formatting.HelpFormatter`)."""
+
+
+def _find_columns() -> int:
+    """The width of the terminal, as `shutil.get_terminal_size` has it."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or HELP_COLUMNS  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # there is no stdout, or it is no terminal
+        return HELP_COLUMNS
 
 
 def version() -> str:

@@ -72,7 +72,7 @@ def sm(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_help_imports_no_verb_and_nothing_heavy() -> None:
     code = (
         "import sys\nfrom sm.__main__ import run\nrun(['--help'])\n"
-        "heavy = {'yaml', 'msgspec', 'rich', 'sh', 'tenacity', 'asyncio', 'subprocess'}\n"
+        "heavy = {'yaml', 'msgspec', 'shutil', 'rich', 'sh', 'tenacity', 'asyncio', 'subprocess'}\n"
         "verbs = {m for m in sys.modules if m.startswith('sm.cli.')}\n"
         "print(sorted(heavy & set(sys.modules)), sorted(verbs))\n"
     )
@@ -112,6 +112,14 @@ ORDER = (
 
 def test_the_help_has_the_verbs_of_our_plugins_among_the_others() -> None:
     assert tuple(cli.list_commands(click.Context(cli))) == ORDER
+
+
+@pytest.mark.parametrize("columns", ["", "0", "no", "20", "60", "200"])
+def test_the_help_is_as_wide_as_click_has_it(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    formatter = click.Context(cli).make_formatter()  # without a width: by shutil
+    cli.format_help(click.Context(cli), formatter)
+    assert click.Context(cli).get_help() == formatter.getvalue().rstrip("\n")
 
 
 def test_a_verb_stands_behind_the_one_that_it_names_whatever_comes_first() -> None:
