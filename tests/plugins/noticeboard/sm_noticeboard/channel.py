@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sm.channels.channel import Channel, Word
 from sm.config.shapes import read_section
@@ -14,8 +15,7 @@ from sm_noticeboard.notices import pin
 from sm_noticeboard.settings import Noticeboard
 
 
-@dataclass(frozen=True)
-class Board(Channel):
+class Board(Channel, Struct, frozen=True):
     """The board, for one session."""
 
     session: Session
