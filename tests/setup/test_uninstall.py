@@ -120,3 +120,16 @@ def test_without_consent_nothing_is_changed(
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run(["uninstall"]) == 1
     assert seen(tmp_path) == before
+
+
+def test_what_plugins_have_left_goes_as_well(
+    clone: Path, sealed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = sealed / ".claude.json"
+    client.write_text('{"theme": "dark"}\n')
+    assert run(["mcp", "install"]) == 0
+    assert "mcpServers" in client.read_text()
+    capsys.readouterr()
+    assert run(["uninstall", "--yes"]) == 0
+    assert f"removed: tools for threads in {client}\n" in capsys.readouterr().out
+    assert '"sm"' not in client.read_text()

@@ -10,6 +10,7 @@ from sm.base import plugin
 from sm.base.errors import SmError
 from sm.base.plugin import KINDS, Failure, Kind
 from sm.cli.root import COMMANDS
+from sm.config.shapes import KEYS
 from sm.plugins import OURS
 from sm.setup.finding import Finding, ok, warn
 
@@ -18,6 +19,7 @@ ADVICE = "mend it, install it anew, or uninstall it; all else works without it"
 TAKEN: Mapping[Kind, Collection[str]] = {
     "agents": BUILTIN,
     "forges": kinds.OURS,
+    "sections": KEYS,
     "verbs": COMMANDS,
 }
 """The names that `sm` has itself, which thereby are not for plugins."""

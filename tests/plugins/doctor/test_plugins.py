@@ -14,6 +14,7 @@ GOOD = Plugin(verbs={"knock": Verb("json:dumps", "Knock.")}, checks={"door": "js
 BAD = Plugin(
     forges={"nowhere": "no.such.module"},
     agents={"claude": "json:dumps"},
+    sections={"labels": "json:dumps"},
     verbs={"status": Verb("json:dumps", "Show another status.")},
 )
 
@@ -38,6 +39,7 @@ def test_each_fault_is_told_with_its_plugin_and_reason() -> None:
         "plugin 'chat' is 'sm.plugins.chat.plugin:PLUGIN'",
         "'gone' cannot be used as it is: ModuleNotFoundError: No module named 'no_such_plugin'",
         "'bad' cannot be used as it is: agents: 'claude' is a name of sm's own",
+        "'bad' cannot be used as it is: sections: 'labels' is a name of sm's own",
         "'bad' cannot be used as it is: verbs: 'status' is a name of sm's own",
         "'bad' cannot be used as it is: forges: plugin 'bad' cannot give 'nowhere': "
         "ModuleNotFoundError: No module named 'no'",
