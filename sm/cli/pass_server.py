@@ -180,10 +180,10 @@ class PassServer:
         if self.ended in events:
             self._collect()
         if events.get(self.requests, 0) & select.POLLIN:
-            if self._stamp() == self.stamps:
-                self.waiting = self._read()
-            else:
+            if any(_stamp(file) != stamp for file, stamp in self.stamps.items()):
                 self._begin_anew()
+            else:
+                self.waiting = self._read()
         elif not self.waiting:
             self._see_whether_wanted(is_alone=bool(events.get(self.requests)))
 
@@ -497,7 +497,7 @@ def stamp_loaded(read: Iterable[str] = ()) -> dict[str, Stamp | None]:
 
 def _stamp(file: str) -> Stamp | None:
     try:
-        found = Path(file).stat()
+        found = os.stat(file)  # noqa: PTH116 - before each pass, for hundreds of files
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
