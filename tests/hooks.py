@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sm.sessions.hooks import HOOKS, STATUS_LINE
+from sm.sessions.agent_hooks import HOOKS, STATUS_LINE
 from sm.store.paths import Root, SessionDir
 from tests.helpers import HANG_S
 from tests.shell import REPOSITORY

@@ -15,7 +15,7 @@ from sm.adapters.forge.local import forge as local
 from sm.adapters.forge.local.check_folder import Verdict
 from sm.adapters.forge.model import CheckState, InlineComment, ReviewState
 from sm.config.load import load
-from sm.context import history
+from sm.context import health_log
 from sm.context.rotation import Cause, begin
 from sm.messages import queue
 from sm.sessions import registry
@@ -135,10 +135,10 @@ def _fill_session(root: Root, session: IssueSession) -> None:
     message = queue.Message(id=MESSAGE, text=HOSTILE, sender=HOSTILE, summary=HOSTILE)
     queue.put(session.dir, message)
     begun = begin("r-1", Cause.CYCLE, time.time() - 72, "old")
-    failed = history.make_entry(
+    failed = health_log.make_entry(
         begun, time.time(), project="harb", session=session.name, error=HOSTILE
     )
-    assert history.append(root, failed)
+    assert health_log.append(root, failed)
     for one in samples(HOSTILE):
         journal.record(root.journal, structs.replace(one, session=session.name))
 

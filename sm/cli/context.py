@@ -15,7 +15,7 @@ from sm.cli.arguments import name_target
 from sm.cli.live import show_live
 from sm.cli.options import json_option, load_machine
 from sm.cli.words import print_json
-from sm.context import settings
+from sm.context import levels
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession
@@ -112,12 +112,12 @@ def _own(click_context: click.Context, target: str) -> AnySession:
 
 
 def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
-    from sm.context import settings
+    from sm.context import levels
     from sm.store import lock
 
     # Held while it is read, too: the answer is what was set, not what has come of it since.
     with lock.hold(session.dir.lock, timeout_s=120):
-        settings.switch(session, on=verb == "enable", values=values)
+        levels.switch(session, on=verb == "enable", values=values)
         told = _told(session)
     say(told)
 
@@ -127,7 +127,7 @@ def _told(session: AnySession) -> str:
     from sm.views.contexts import read_gauge
 
     found = read_gauge(session)
-    is_on = settings.make_levels(session.read_settings()) != Levels()
+    is_on = levels.make_levels(session.read_settings()) != Levels()
     none = "in its present context nothing more is to be done"
     return f"{found.name}: {', '.join(found.next) or (none if is_on else NOTHING)}"
 

@@ -26,7 +26,7 @@ def command(machine: Machine, file: Path) -> None:
     call this as the last thing of your turn: the context is cleared, and the new one is told to
     read FILE and to go on. The last call wins.
     """
-    from sm.context import files
+    from sm.context import rotation_files
     from sm.sessions.caller import VARIABLE, identify
 
     if not os.environ.get(VARIABLE):
@@ -42,5 +42,5 @@ def command(machine: Machine, file: Path) -> None:
     except StateError as error:
         raise UsageError(f"cannot reach the session: {error.message}") from error
     assert session is not None, "one that the environment names is found, or refused"
-    files.schedule(session, session.profile, files.find_document(file))
+    rotation_files.schedule(session, session.profile, rotation_files.find_document(file))
     say("Handoff scheduled — will execute after current turn completes")

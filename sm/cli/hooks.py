@@ -31,18 +31,18 @@ def command() -> None:
 @settings_option
 def install(settings: Path | None) -> None:
     """Add the hooks, and wrap the status line that you have; nothing else is changed."""
-    from sm.setup import hooks
+    from sm.setup import install_hooks
 
-    say(hooks.install(settings or hooks.default_settings(os.environ)))
+    say(install_hooks.install(settings or install_hooks.default_settings(os.environ)))
 
 
 @command.command()
 @settings_option
 def uninstall(settings: Path | None) -> None:
     """Take the hooks out again and give the status line back."""
-    from sm.setup import hooks
+    from sm.setup import install_hooks
 
-    say(hooks.uninstall(settings or hooks.default_settings(os.environ)))
+    say(install_hooks.uninstall(settings or install_hooks.default_settings(os.environ)))
 
 
 @command.command()
@@ -50,9 +50,9 @@ def uninstall(settings: Path | None) -> None:
 @json_option
 def show(settings: Path | None, as_json: bool) -> None:
     """Show each hook: its command, and whether it is installed."""
-    from sm.setup import hooks
+    from sm.setup import install_hooks
 
-    found = hooks.look(settings or hooks.default_settings(os.environ))
+    found = install_hooks.look(settings or install_hooks.default_settings(os.environ))
     if as_json:
         print_json(found)
         return

@@ -22,7 +22,7 @@ def command() -> None:
 @projects_option
 def list_(projects: tuple[Project, ...], as_json: bool) -> None:
     """List the worktrees of issues, and what would be lost with each that no session works in."""
-    from sm.issues.work.worktrees import list_all
+    from sm.issues.work.kept_worktrees import list_all
 
     found = [one for project in projects for one in list_all(project)]
     if as_json:
@@ -59,7 +59,7 @@ def drop(project: Project, issue: int, force: bool) -> None:
     Work that is neither committed nor pushed keeps it: it says which, and --force lets that be
     lost. Branches on the remote stay.
     """
-    from sm.issues.work.worktrees import drop
+    from sm.issues.work.kept_worktrees import drop
 
     lost = drop(project, issue, force=force)
     say(f"dropped the worktree of {project.name}#{issue}")

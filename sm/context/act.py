@@ -11,14 +11,14 @@ from msgspec import structs
 from sm.adapters.agent.prompt import Prompt
 from sm.base.errors import SmError
 from sm.base.refusal import Refusal, Status, find_refusal
-from sm.context import documents, files, finish, protocol, rotation_texts
+from sm.context import documents, finish, protocol, rotation_files, rotation_texts
 from sm.context.clear import clear
-from sm.context.files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
+from sm.context.rotation_files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation_texts import Form
 from sm.messages import alerts, delivery, interrupt, queue
-from sm.messages.hands import find_obstacle
 from sm.messages.observe import look
+from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, agent_state, monitors, window
 from sm.sessions.hands import Deed
@@ -135,7 +135,7 @@ def _opening(session: Session, record: Rotation, text: str) -> str:
 
 def _path(session: Session, record: Rotation) -> str:
     """The path of the document; of our copy, if the document itself is gone."""
-    if record.kept and not files.is_readable(Path(record.document)):
+    if record.kept and not rotation_files.is_readable(Path(record.document)):
         return str(session.dir.document)
     return record.document
 
@@ -228,7 +228,7 @@ def _end(session: Session, record: Rotation, tell: Callable[[], None]) -> None:
         problem = events.Problem(session=session.name, text=error.message)
         journal.record(session.root.journal, problem)
     crash_point("rotate:told")
-    files.drop(session.dir)
+    rotation_files.drop(session.dir)
 
 
 _ACTS: dict[Act, Callable[[Session, Move], float | None]] = {

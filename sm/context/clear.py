@@ -10,7 +10,7 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages.observe import Sight, find_terminal_obstacle, look
 from sm.sessions import agent as agents
-from sm.sessions import agent_state, hooks
+from sm.sessions import agent_hooks, agent_state
 from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
@@ -83,7 +83,7 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
 
     Hooks that are not ours may leave a context out, so in the end the composer counts for them.
     """
-    reliable = hooks.are_ours(session.dir)
+    reliable = agent_hooks.are_ours(session.dir)
     tells = context and (session.profile.tells_of_clear or not reliable)
     deadline = time.monotonic() + CONFIRMED_S
     while time.monotonic() < deadline:

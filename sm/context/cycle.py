@@ -11,10 +11,11 @@ from msgspec import Struct, structs
 
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import SmError, TemporaryError
-from sm.context import documents, files, history, progress, usage
+from sm.context import documents, health_log, progress, rotation_files, usage
 from sm.context.decide import REQUESTS
 from sm.context.flags import read_flags
-from sm.context.history import Health
+from sm.context.health_log import Health
+from sm.context.levels import make_levels
 from sm.context.rotation import Cause, Limits, Rotation, begin
 from sm.context.rotation_texts import (
     Form,
@@ -26,7 +27,6 @@ from sm.context.rotation_texts import (
     write_prompt,
 )
 from sm.context.run import begin_cycle
-from sm.context.settings import make_levels
 from sm.messages.observe import find_terminal_obstacle, look
 from sm.sessions import agent, monitors, registry
 from sm.sessions.activity import describe_activity
@@ -84,7 +84,7 @@ def check(session: Session) -> None:
 
     """
     check_living(session)
-    files.check(session.profile)
+    rotation_files.check(session.profile)
     name = session.address
     if not agent.is_alive(session.dir):
         raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
@@ -160,7 +160,7 @@ def _steps(session: Session, holds: Settings, percent: float | None, folder: Pat
 
 
 def _threshold(session: AnySession, holds: Settings) -> float:
-    raised = history.find_raise(session.root, session.name)
+    raised = health_log.find_raise(session.root, session.name)
     return make_levels(holds, raised).cycle or holds.cycle.percentage
 
 
@@ -203,7 +203,7 @@ def follow(session: AnySession, record: Rotation) -> Iterator[RotationEvent]:
 
 def _goes_on(session: AnySession, record: Rotation) -> bool:
     try:
-        known = files.read_record(session.dir)
+        known = rotation_files.read_record(session.dir)
     except SmError:
         return False
     return known is not None and known.id == record.id
@@ -221,6 +221,6 @@ def _events(session: AnySession, since: float) -> list[RotationEvent]:
 def find_outcome(session: AnySession, record: Rotation) -> Health | None:
     """How it has ended; None if the session has ended before it."""
     found = takewhile(
-        lambda e: e.at >= record.began_at, history.read_recent(session.root, session.name)
+        lambda e: e.at >= record.began_at, health_log.read_recent(session.root, session.name)
     )
     return next((entry for entry in found if entry.rotation == record.id), None)

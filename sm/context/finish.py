@@ -15,9 +15,9 @@ from msgspec import structs
 from sm.base.errors import SmError, StateError
 from sm.base.quoting import SENTENCE_LIMIT, path
 from sm.base.text import one_line
-from sm.context import documents, history, usage
+from sm.context import documents, health_log, usage
 from sm.context.flags import read_flags, rearm, save_flags
-from sm.context.history import HOUR_S, RAISED
+from sm.context.health_log import HOUR_S, RAISED
 from sm.context.rotation import Cause, Rotation, Step
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.messages import alerts, queue
@@ -94,24 +94,24 @@ def _rearm(session: Session, record: Rotation) -> None:
 
 
 def _note(session: Session, record: Rotation, error: str = "") -> None:
-    entry = history.make_entry(
+    entry = health_log.make_entry(
         record, time.time(), project=session.project_name, session=session.name, error=error
     )
     if _is_new(session, entry):
         journal.record(session.root.journal, _told(entry, error))
 
 
-def _is_new(session: Session, entry: history.Health) -> bool:
+def _is_new(session: Session, entry: health_log.Health) -> bool:
     """Put it on record unless it is there. A failure must not hold the agent up."""
     try:
-        return history.append(session.root, entry)
+        return health_log.append(session.root, entry)
     except StateError as error:
         problem = events.Problem(session=session.name, text=error.message)
         journal.record(session.root.journal, problem)
         return True
 
 
-def _told(entry: history.Health, error: str) -> events.Rotation:
+def _told(entry: health_log.Health, error: str) -> events.Rotation:
     details, cause = entry.details, entry.details.cause
     told = events.Rotation(
         session=entry.session,
@@ -150,7 +150,7 @@ def _tell_if_frequent(session: Session, record: Rotation) -> None:
     """More than one automated cycle an hour: the context fills up faster than a new one helps."""
     if record.cause is not Cause.CYCLE:
         return
-    count = len(history.find_cycles(session.root, session.name, time.time(), HOUR_S))
+    count = len(health_log.find_cycles(session.root, session.name, time.time(), HOUR_S))
     if count > 1:
         text = (
             f"has needed {count} handoff cycles within an hour: its context fills up fast; for an "

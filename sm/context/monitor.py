@@ -14,7 +14,7 @@ import time
 from msgspec import structs
 
 from sm.base.errors import SmError, TemporaryError
-from sm.context import files, history, run, usage, withheld
+from sm.context import health_log, rotation_files, run, usage, withheld
 from sm.context.act import Relaunch
 from sm.context.flags import (
     make_notice_id,
@@ -23,8 +23,8 @@ from sm.context.flags import (
     save_flags,
     set_wake_threshold,
 )
+from sm.context.levels import make_levels
 from sm.context.rotation import Cause
-from sm.context.settings import make_levels
 from sm.context.thresholds import (
     Decision,
     Facts,
@@ -38,13 +38,13 @@ from sm.context.thresholds import (
     write_notice,
 )
 from sm.messages import alerts, queue
-from sm.messages.hands import find_obstacle
+from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
-from sm.sessions import agent_state, signals, window
+from sm.sessions import agent_state, hook_events, window
 from sm.sessions.hands import Deed
+from sm.sessions.hook_events import Compaction
 from sm.sessions.session import Session
-from sm.sessions.signals import Compaction
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.paths import SessionDir
@@ -74,7 +74,7 @@ def tend_context(session: Session, relaunch: Relaunch | None = None) -> float:
         finally:  # a damaged file of the monitor must not hold up a rotation
             carry_on_at = run.advance(session, relaunch)
         again_at = min(again_at, carry_on_at)
-        if not rotates or files.is_wanted(session.dir):
+        if not rotates or rotation_files.is_wanted(session.dir):
             break
     return again_at
 
@@ -85,13 +85,13 @@ def _watch(session: Session) -> tuple[float, bool]:
     again_at = usage.take(session)
     try:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
-            compactions = signals.list_compactions(directory)
+            compactions = hook_events.list_compactions(directory)
             seen = _observe(session, compactions, looked_at)
             found = _let_people_go_first(session, decide(seen))
             flags = _note(session, seen, found)
         for compaction in compactions:
             tell_of_compaction(session, compaction)
-            signals.note_told(directory, compaction.at)
+            hook_events.note_told(directory, compaction.at)
         if found.due.cycle:
             crash_point("context:marked")
             _begin_cycle(session, found.percent, flags)
@@ -118,7 +118,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
     """The facts; the caller holds the delivery lock."""
     settings, profile, directory = session.settings, session.profile, session.dir
     flags, present = read_flags(directory), _read_context_under_lock(directory)
-    raised = history.find_raise(session.root, session.name)
+    raised = health_log.find_raise(session.root, session.name)
     return Facts(
         now=time.time(),
         looked_at=looked_at,
@@ -133,7 +133,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
         compactions=tuple(one.seconds for one in compactions),
         retracts=frozenset() if settings.monitor.enabled else _find_waiting(directory, flags),
         is_replaceable=bool(profile.terminal and profile.clear),
-        is_rotating=files.is_wanted(directory),
+        is_rotating=rotation_files.is_wanted(directory),
     )
 
 

@@ -12,14 +12,14 @@ from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import parse
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import StateError, TemporaryError
-from sm.context import documents, files
+from sm.context import documents, rotation_files
 from sm.context.rotation import Document, Key, Rotation, Standing, Step
 from sm.context.rotation_texts import BEGINS, CONFIRM, find_shown_task, find_task
 from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
-from sm.sessions import agent, agent_process, hooks, signals, terminal, window
+from sm.sessions import agent, agent_hooks, agent_process, hook_events, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 
@@ -48,12 +48,12 @@ def observe(session: Session, record: Rotation) -> Standing:
         context=state.context,
         begun=told.begun,
         begun_at=told.at if told.id == state.context else 0.0,
-        compacted_at=signals.find_last(directory, signals.COMPACTION),
+        compacted_at=hook_events.find_last(directory, hook_events.COMPACTION),
         worked_at=_worked_at(session, state),
         parked=state.state is State.LIMITED,
         relaunched=_is_relaunched(record, state, session),
         document=_document(session, record),
-        readable=not record.document or files.is_readable(Path(record.document)),
+        readable=not record.document or rotation_files.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
         lost=_lost(session, record),
         task=_find_task(session, record, state, written=readable),
@@ -69,7 +69,7 @@ def _has_others(
     """Whether its new context has got a prompt that is not of the rotation."""
     if not record.is_replaced or not state.context:
         return False
-    prompts = signals.count(session.dir, "UserPromptSubmit", state.context)
+    prompts = hook_events.count(session.dir, "UserPromptSubmit", state.context)
     return prompts > sum(at is not None and at >= record.resumed_at for at in accepted)
 
 
@@ -127,7 +127,7 @@ def _worked_at(session: Session, state: AgentState) -> float:
     has ended its turn when the screen comes to rest.
     """
     if session.profile.hooks and state.context:
-        return signals.find_last(session.dir, "Stop", "PostToolUse", context=state.context)
+        return hook_events.find_last(session.dir, "Stop", "PostToolUse", context=state.context)
     at = time.time() if _quiet_since(session) is not None else _drew_at(session) or 0.0
     return at - SETTLED_S
 
@@ -175,7 +175,7 @@ def _can_be_read(session: Session, state: AgentState) -> bool:
     path = window.read(session.dir).conversation
     if not session.profile.keeps_transcript or not state.context or path is None:
         return False
-    if not hooks.are_ours(session.dir):
+    if not agent_hooks.are_ours(session.dir):
         return False
     return path.is_file() or (state.state is State.BUSY and path.parent.is_dir())
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.base.errors import StateError
 from sm.base.refusal import tell_refusal
-from sm.context import files, withheld
+from sm.context import rotation_files, withheld
 from sm.context.rotation import Cause, Rotation, Step
 from sm.store.paths import SessionDir
 
@@ -42,13 +42,13 @@ def find_replacement(directory: SessionDir) -> Replacement | None:
         StateError: a file of it is damaged.
 
     """
-    if record := files.read_record(directory):
+    if record := rotation_files.read_record(directory):
         return Replacement(
             f"{CAUSES[record.cause]}, {_step(record)}",
             _age(record.asked_at or record.began_at),
             tell_refusal(record.obstacle),
         )
-    if wish := files.read_wish(directory):
+    if wish := rotation_files.read_wish(directory):
         return Replacement(f"{CAUSES[Cause.HANDOFF]}, {STEPS[Step.QUIET]}", _age(wish.at))
     return None
 

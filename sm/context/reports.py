@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from sm.adapters.process import ask
-from sm.context import files, usage
+from sm.context import rotation_files, usage
 from sm.context.flags import read_flags
 from sm.context.thresholds import Reading
-from sm.sessions import agent, agent_state, registry, signals, window
+from sm.sessions import agent, agent_state, hook_events, registry, window
+from sm.sessions.agent_hooks import HOOKS, TIMEOUT_S, are_ours
 from sm.sessions.caller import OWN_VARIABLES
-from sm.sessions.hooks import HOOKS, TIMEOUT_S, are_ours
 from sm.sessions.session import AnySession
 from sm.shell_root import find_shell_root
 
@@ -47,7 +47,7 @@ def note_reading(session: AnySession, percent: float, size: int | None, tokens: 
 def _explain_doubt(session: AnySession) -> str:
     if are_ours(session.dir):
         return "passed over: the status line of sm tells how full its context is"
-    if files.is_wanted(session.dir):
+    if rotation_files.is_wanted(session.dir):
         return "passed over: its context is being replaced"
     if window.is_compacting(session.dir):
         return "passed over: its context is being summed up"
@@ -74,7 +74,7 @@ def note_compaction(session: AnySession, trigger: str) -> None:
     if _wait_for_own_hook(session):
         return
     context = agent_state.read(directory).context
-    signals.note_compaction(directory, context, trigger)
+    hook_events.note_compaction(directory, context, trigger)
     registry.poke(directory)
 
 
@@ -82,7 +82,7 @@ def _wait_for_own_hook(session: AnySession) -> bool:
     """Wait a moment for the hook's own line; say whether it is there."""
     began = time.time()
     while True:
-        if signals.find_last(session.dir, signals.COMPACTION) > began - RECENT_S:
+        if hook_events.find_last(session.dir, hook_events.COMPACTION) > began - RECENT_S:
             return True
         if not are_ours(session.dir) or time.time() > began + SAME_S:
             return False

@@ -17,12 +17,12 @@ from sm.base.errors import StateError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.quoting import SENTENCE_LIMIT
 from sm.base.text import one_line
-from sm.context import documents, files
+from sm.context import documents, rotation_files
 from sm.context.act import Relaunch, perform
 from sm.context.decide import decide
-from sm.context.files import align, note, note_rotated, save
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Limits, Rotation, Step, begin
+from sm.context.rotation_files import align, note, note_rotated, save
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
 from sm.sessions import agent_state, monitors, registry
@@ -47,7 +47,7 @@ def advance(session: Session, relaunch: Relaunch | None = None) -> float:
 
     """
     directory = session.dir
-    if not files.is_wanted(directory):
+    if not rotation_files.is_wanted(directory):
         return math.inf
     try:
         with lock.hold(directory.delivery_lock, timeout_s=LOCK_S):
@@ -66,7 +66,7 @@ def rotate(session: Session) -> None:
     session.configure()
     with contextlib.suppress(TemporaryError, TmuxError):  # the monitor tries again
         advance(session)
-    if files.is_wanted(session.dir):
+    if rotation_files.is_wanted(session.dir):
         monitors.ensure(session)
     with contextlib.suppress(TemporaryError, TmuxError):
         delivery.drain(session)
@@ -87,7 +87,7 @@ def begin_cycle(
     """
     folder = documents.find_folder(session, session.settings.cycle)
     with lock.hold(session.dir.delivery_lock, timeout_s=LOCK_S):
-        if files.read_record(session.dir) or files.read_wish(session.dir):
+        if rotation_files.read_record(session.dir) or rotation_files.read_wish(session.dir):
             return None
         present = _read_context_under_lock(session)
         if context not in ("", present):
@@ -136,20 +136,22 @@ def _current(session: Session) -> Rotation | None:
     """The record, with what the agent has asked for; None if there is nothing to do."""
     directory = session.dir
     try:
-        record, wish = files.read_record(directory), files.read_wish(directory)
+        record, wish = rotation_files.read_record(directory), rotation_files.read_wish(directory)
     except StateError as error:
         _give_up_damaged(session, error)
         return None
     if wish is not None:
         record = _taken_up(session, record, wish)
     if record is None:
-        files.release(directory)
+        rotation_files.release(directory)
     else:
         align(directory, record)
     return record
 
 
-def _taken_up(session: Session, record: Rotation | None, wish: files.Handoff) -> Rotation | None:
+def _taken_up(
+    session: Session, record: Rotation | None, wish: rotation_files.Handoff
+) -> Rotation | None:
     """The record with the wish in it: it begins one, or gives one its document.
 
     One of the next context has to wait; one of a context that is cleared already comes too late.
@@ -168,11 +170,11 @@ def _taken_up(session: Session, record: Rotation | None, wish: files.Handoff) ->
         note(session, events.Rotation(step=RotationStep.DOCUMENT, document=wish.path))
         save(session, record)
     crash_point("rotate:taken-up")
-    files.forget_wish(directory, wish)
+    rotation_files.forget_wish(directory, wish)
     return record
 
 
-def _is_of_next(wish: files.Handoff, record: Rotation) -> bool:
+def _is_of_next(wish: rotation_files.Handoff, record: Rotation) -> bool:
     """Whether it was made in the context that follows the one to be replaced."""
     if wish.context:
         return wish.context != record.context
@@ -181,8 +183,8 @@ def _is_of_next(wish: files.Handoff, record: Rotation) -> bool:
 
 def _give_up_damaged(session: Session, error: StateError) -> None:
     """Whatever has happened to the files, the agent must not be held up by them."""
-    files.forget_wish(session.dir)
-    files.drop(session.dir)
+    rotation_files.forget_wish(session.dir)
+    rotation_files.drop(session.dir)
     text = f"could not be given a new context: {error.message}"
     why = one_line(error.message, SENTENCE_LIMIT)
     told = f"[sm] Your context was not replaced: {why}. Go on with your work."

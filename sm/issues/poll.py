@@ -13,7 +13,7 @@ from sm.issues.look import doubts, taken
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
-from sm.issues.work import claim, locks, remnants, worktrees
+from sm.issues.work import claim, kept_worktrees, locks, remnants
 from sm.sessions import monitors, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -61,7 +61,7 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
     if not dry_run:
-        yield from worktrees.sweep(project, seen, sessions)
+        yield from kept_worktrees.sweep(project, seen, sessions)
         yield from remnants.sweep(project, seen, sessions)
         terminal_log.prune(project.root, project.config.logs)
 

@@ -18,7 +18,7 @@ from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
-from sm.sessions import agent_state, signals, terminal, turn
+from sm.sessions import agent_state, hook_events, terminal, turn
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
@@ -59,7 +59,7 @@ def tend_messages(session: Session) -> float:
     except (TemporaryError, TmuxError):
         return time.time() + RETRY_S[0]
     tell_of_turns(session, after)
-    signals.trim(session.dir)
+    hook_events.trim(session.dir)
     try_at = time.time() + TOLD_BY_HOOKS_S if called else plan_next_try(session, after, refusal)
     return min(try_at, _next_look(session, after), again_at)
 

@@ -21,7 +21,7 @@ from sm.messages.decide import Heard
 from sm.messages.interrupt import erase
 from sm.messages.queue import Message, Place
 from sm.messages.typing import list_keys, read_last_typed
-from sm.sessions import agent_state, launch, signals
+from sm.sessions import agent_state, hook_events, launch
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -52,7 +52,7 @@ def find_fate(session: Session, pane: Pane, message: Message) -> Fate:
     while (now := time.monotonic()) < deadline:
         heard = conversation.look_up_typed(session, told, message, since=typed.at) is Heard.YES
         is_idle = observe.look(session, pane.id).screen.prompt is Prompt.IDLE
-        if signals.find_last(session.dir, *SIGNS) > typed.at or (heard and not is_idle):
+        if hook_events.find_last(session.dir, *SIGNS) > typed.at or (heard and not is_idle):
             return Fate.TAKEN
         idle_since = (idle_since or now) if is_idle else 0.0
         if idle_since and now - idle_since > SETTLED_S:

@@ -25,7 +25,7 @@ from sm.messages.draft import begins_like, holds_only
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, find_way, list_keys, read_last_typed
 from sm.sessions import agent as agents
-from sm.sessions import agent_state, signals
+from sm.sessions import agent_state, hook_events
 from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
 from sm.store.damage import read_irreplaceable
@@ -73,7 +73,7 @@ def is_protected(session: Session) -> bool:
     if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
     accepted_at = queue.find_accepted_at(directory, message.id) or 0.0
-    answered = signals.find_last(directory, *ANSWERS) > accepted_at
+    answered = hook_events.find_last(directory, *ANSWERS) > accepted_at
     return not answered and is_within(ANSWER_S, accepted_at)
 
 
@@ -131,8 +131,8 @@ def _read_as_the_turn_ends(session: Session) -> AgentState:
 
 def _is_answered(session: Session) -> bool:
     """Whether the model has said something since the last prompt."""
-    asked_at = signals.find_last(session.dir, "UserPromptSubmit")
-    return signals.find_last(session.dir, *ANSWERS) > asked_at
+    asked_at = hook_events.find_last(session.dir, "UserPromptSubmit")
+    return hook_events.find_last(session.dir, *ANSWERS) > asked_at
 
 
 def _clear(session: Session, pane: Pane, typed: TypedMessage) -> Screen | None:

@@ -5,7 +5,7 @@ within ten minutes, nothing of that is done. While a person is only attached, sm
 session on its own judgement; everything else goes on, as people leave terminals open overnight.
 What a person asks for by a command (`sm kill`, `sm recover`, `sm cycle`) does not come here.
 
-`sm.messages.hands` gathers the facts.
+`sm.messages.presence` gathers the facts.
 """
 
 from __future__ import annotations

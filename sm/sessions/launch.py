@@ -22,8 +22,8 @@ from sm.base.quoting import take_out
 from sm.base.text import normalise
 from sm.config.check import find_variable_problem
 from sm.config.schema import Agent as Settings
-from sm.sessions.hook_settings import find_default_settings, read_status_line
-from sm.sessions.hooks import write_settings
+from sm.sessions.agent_hooks import write_settings
+from sm.sessions.personal_hooks import find_default_settings, read_status_line
 from sm.sessions.session import Session
 from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic

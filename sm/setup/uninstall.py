@@ -18,11 +18,11 @@ from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
-from sm.issues.work import worktrees
+from sm.issues.work import kept_worktrees
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
-from sm.setup import hooks
+from sm.setup import install_hooks
 from sm.setup.discover import remote_url
 from sm.setup.init import locate_hub
 from sm.shell_root import find_shell_root
@@ -78,7 +78,7 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
 
 def _list_worktrees(project: Project) -> Iterator[Part]:
     try:
-        found = worktrees.list_all(project)
+        found = kept_worktrees.list_all(project)
     except SmError as error:
         yield Part(f"worktrees of {project.name}", kept=error.message)
         return
@@ -87,7 +87,7 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
         if kept := one.problem or "; ".join(one.lost):
             yield Part(what, kept=kept)
         else:
-            yield Part(what, remove=lambda issue=issue: worktrees.drop(project, issue))  # type: ignore[misc]
+            yield Part(what, remove=lambda issue=issue: kept_worktrees.drop(project, issue))  # type: ignore[misc]
 
 
 def _list_hub(project: Project) -> Iterator[Part]:
@@ -166,14 +166,14 @@ def _list_files(project: Project) -> Iterator[Part]:
 
 
 def _list_hooks(env: Mapping[str, str]) -> Iterator[Part]:
-    path = hooks.default_settings(env)
+    path = install_hooks.default_settings(env)
     try:
-        is_there = any(hook.installed for hook in hooks.look(path).hooks)
+        is_there = any(hook.installed for hook in install_hooks.look(path).hooks)
     except SmError as error:
         yield Part(f"hooks in {path}", kept=error.message)
         return
     if is_there:
-        yield Part(f"hooks in {path}", remove=lambda: hooks.uninstall(path))
+        yield Part(f"hooks in {path}", remove=lambda: install_hooks.uninstall(path))
 
 
 def _list_configuration(config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.base.errors import SmError, StateError
-from sm.context import files, history, progress, settings, usage
+from sm.context import health_log, progress, rotation_files, usage
+from sm.context.levels import make_levels
 from sm.context.progress import Replacement
 from sm.context.thresholds import FULL, Flags, Levels, list_ahead
 from sm.sessions import agent_state, window
@@ -78,7 +79,7 @@ def read_gauge(session: AnySession) -> Gauge:
         notes.append(error.message)
 
     going_on = read_or(report, lambda: progress.find_replacement(directory), None)
-    last = read_or(report, lambda: files.load_last_document(directory), None)
+    last = read_or(report, lambda: rotation_files.load_last_document(directory), None)
     return Gauge(
         id=session.name,
         name=known.name,
@@ -124,7 +125,7 @@ def _again(flags: Flags) -> str:
 def _rotation(directory: SessionDir) -> str:
     """Its cause and step, '' for none; what is damaged is noted elsewhere."""
     with contextlib.suppress(StateError):
-        if record := files.read_record(directory):
+        if record := rotation_files.read_record(directory):
             return f"{record.cause}: {record.step}"
     return "handoff: waits for the turn's end" if directory.handoff.exists() else ""
 
@@ -133,8 +134,8 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
     """What is still to come in this context, the nearest first."""
     levels = Levels()
     try:
-        raised = history.find_raise(session.root, session.name)
-        levels = settings.make_levels(session.read_settings(), raised)
+        raised = health_log.find_raise(session.root, session.name)
+        levels = make_levels(session.read_settings(), raised)
         if raised and levels.cycle:
             notes.append(
                 f"its cycle is put off to {levels.cycle:g}%: too many cycles within an hour"
@@ -174,7 +175,7 @@ def _notes(known: Known) -> Iterator[str]:
     with contextlib.suppress(SmError):
         profile = session.profile
         try:
-            files.check(profile)
+            rotation_files.check(profile)
         except SmError as error:
             yield error.message
         if reading is None and not profile.tells_usage:

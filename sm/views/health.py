@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from msgspec import Struct, to_builtins
 
 from sm.base.errors import UsageError
-from sm.context import history
+from sm.context import health_log
 from sm.context.error_codes import find_code, judge
-from sm.context.history import Health
+from sm.context.health_log import Health
 from sm.sessions import address, registry
 from sm.store.paths import Root
 
@@ -37,7 +37,7 @@ def list_records(root: Root, target: str) -> Iterator[Recorded]:
     """
     wanted = find(root, target) if target else ""
     names = {one.name: one.address for one in registry.list_all(root, lambda _: None)}
-    for entry in history.read_recent(root, wanted):
+    for entry in health_log.read_recent(root, wanted):
         yield Recorded(entry, names.get(entry.session) or _name(entry))
 
 
@@ -68,6 +68,6 @@ def find(root: Root, text: str) -> str:
     try:
         return address.find(root, text).name
     except UsageError:
-        if (name := address.resolve_id(text)) and next(history.read_recent(root, name), None):
+        if (name := address.resolve_id(text)) and next(health_log.read_recent(root, name), None):
             return name
         raise

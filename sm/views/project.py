@@ -13,7 +13,7 @@ from sm.issues.look import doubts
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
-from sm.issues.work import claim, worktrees
+from sm.issues.work import claim, kept_worktrees
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -96,7 +96,7 @@ def read_overview(project: Project, now: float) -> Overview:
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
-    kept = read_or(report, lambda: worktrees.list_kept(project, sessions), dict[int, str]())
+    kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_waiting(project, sessions, known))
     return Overview(
         project=project.name,
@@ -119,7 +119,7 @@ def _merged(project: Project, known: Snapshot, now: float) -> Iterator[Merged]:
         if pull.state is PullState.MERGED and pull.closed_at > now - RECENT_S
     )
     for pull in sorted(recent, key=lambda pull: pull.closed_at, reverse=True):
-        issue = worktrees.parse_issue(project.settings, pull.branch)
+        issue = kept_worktrees.parse_issue(project.settings, pull.branch)
         yield Merged(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
 
 

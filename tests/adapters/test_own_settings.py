@@ -12,7 +12,7 @@ from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.own_settings import find_prompt_hooks, list_obstacles
-from sm.sessions.hooks import make_command, make_entry
+from sm.sessions.agent_hooks import make_command, make_entry
 
 SUBMITS = {"enter": "chat:newline", "alt+enter": "chat:submit"}
 BLOCKS = {"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "exit 2"}]}]}}

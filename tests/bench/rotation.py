@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from sm.context.history import read_recent
+from sm.context.health_log import read_recent
 from sm.context.rotation import Cause
 from sm.context.run import begin_cycle
 from sm.sessions import agent_state, registry

@@ -12,7 +12,7 @@ from msgspec import structs
 from sm.adapters.agent import profiles
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.context import files, progress
+from sm.context import progress, rotation_files
 from sm.context.act import perform
 from sm.context.clear import clear
 from sm.context.rotation import Act, Cause, Move, Rotation, Step, begin
@@ -72,9 +72,9 @@ def test_the_record_has_the_code_and_people_read_the_sentence(target: Session) -
 
 def test_a_record_of_an_older_version_has_the_sentence_and_means_the_same(target: Session) -> None:
     record = rotation(target, obstacle=SENTENCE, since=1000.0, reported=True)
-    files.write_record(target.dir, record)
+    rotation_files.write_record(target.dir, record)
     perform(target.provide(settings=Settings()), Move(Act.CLEAR, record))
-    assert files.read_record(target.dir) == record
+    assert rotation_files.read_record(target.dir) == record
     assert told(target) == []  # nobody is told again, and its time stands
     found = progress.find_replacement(target.dir)
     assert found

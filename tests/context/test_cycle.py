@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from sm.context import files as handoff
+from sm.context import rotation_files as handoff
 from sm.context.rotation_texts import ask_for_task
 from sm.store import lock
 from sm.store.paths import SessionDir

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.errors import SmError, StateError
-from sm.context import files, run
+from sm.context import rotation_files, run
 from sm.context.observe import observe
 from sm.context.rotation import Cause, Key, Kind, begin
 from sm.messages import hold, queue
@@ -129,9 +129,9 @@ def test_no_file_of_a_rotation_holds_a_session_up(
     session = settle(root, tmp_path, "s-1")
     damage(getattr(session.dir, place))
     run.advance(target(session, CLAUDE).provide(settings=Settings()))
-    assert not files.is_wanted(session.dir)
+    assert not rotation_files.is_wanted(session.dir)
     assert hold.passes(session.dir, "m1")
-    assert not files.read_last_document(session.dir) or damage is is_no_text
+    assert not rotation_files.read_last_document(session.dir) or damage is is_no_text
 
 
 @pytest.mark.parametrize("damage", [is_link, is_nothing, os.mkfifo, Path.mkdir, is_no_text])
@@ -139,7 +139,7 @@ def test_a_damaged_hold_holds_the_message_of_its_own_step_up_no_longer_than_a_lo
     root: Root, tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     session, record = settle(root, tmp_path, "s-1"), begin("r", Cause.COMMAND, 1.0, "c1")
-    files.write_record(session.dir, record)
+    rotation_files.write_record(session.dir, record)
     damage(session.dir.hold)
     assert not hold.passes(session.dir, "m1")
     run.advance(target(session, CLAUDE).provide(settings=Settings()))

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from sm.config.load import load
 from sm.context import documents, finish
-from sm.context import history as health
+from sm.context import health_log as health
 from sm.context.flags import read_flags, save_flags
 from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.context.thresholds import Flags

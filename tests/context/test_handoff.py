@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.context import files
+from sm.context import rotation_files
 from sm.messages import hold
 from sm.sessions.agent import load
 from sm.sessions.session import AdHocSession
@@ -52,7 +52,7 @@ def failed(done: subprocess.CompletedProcess[str], code: int, message: str) -> N
 
 
 def wish(session: AdHocSession) -> str:
-    found = files.read_wish(session.dir)
+    found = rotation_files.read_wish(session.dir)
     return found.path if found else ""
 
 

@@ -21,14 +21,14 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.errors import StateError
 from sm.config.schema import ContextMonitor, HandoffCycle
-from sm.context import files, finish, history, monitor, run, usage
+from sm.context import finish, health_log, monitor, rotation_files, run, usage
 from sm.context.flags import read_flags, read_wake_threshold, rearm, save_flags
 from sm.context.monitor import tend_context
 from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.context.thresholds import Flags, Reading
 from sm.messages import queue
 from sm.messages.queue import Message, Mode, Place
-from sm.sessions import agent, registry, signals
+from sm.sessions import agent, hook_events, registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, Session
 from sm.sessions.settings import Settings
@@ -255,7 +255,7 @@ def test_a_reading_that_somebody_notes_of_another_context_raises_no_alarm(ann: W
     usage.note(ann.session.dir, Reading(at=time.time(), context=OTHER, percent=85))
     ann.tend()
     assert ann.told == []
-    assert not files.is_wanted(ann.session.dir)
+    assert not rotation_files.is_wanted(ann.session.dir)
 
 
 def test_a_reading_from_before_the_clear_raises_no_alarm(ann: Watched) -> None:
@@ -263,7 +263,7 @@ def test_a_reading_from_before_the_clear_raises_no_alarm(ann: Watched) -> None:
     ann.start("SessionStart_clear", session_id=OTHER)
     ann.tend()
     assert ann.told == []
-    assert not files.is_wanted(ann.session.dir)
+    assert not rotation_files.is_wanted(ann.session.dir)
 
 
 def test_a_reading_from_before_the_compaction_raises_no_alarm_and_the_next_counts(
@@ -452,7 +452,7 @@ def test_who_hears_of_a_compaction_is_configured(
 
 def test_a_compaction_after_the_clock_was_set_back_is_told(ann: Watched) -> None:
     ann.at(52)
-    signals.note_told(ann.session.dir, f"{time.time() + 3600:.6f}")
+    hook_events.note_told(ann.session.dir, f"{time.time() + 3600:.6f}")
     ann.compact(20)
     ann.tend()
     assert ann.parent_told == [LOST]
@@ -500,13 +500,13 @@ def test_a_compaction_that_cannot_be_told_holds_no_rotation_up(ann: Watched, pla
 
 def test_the_cycle_begins_once_at_its_percentage_and_nothing_is_said_besides(ann: Watched) -> None:
     ann.at(85)
-    record = files.read_record(ann.session.dir)
+    record = rotation_files.read_record(ann.session.dir)
     assert record
     assert (record.cause, record.percent, record.context) == ("cycle", 85, CONTEXT)
     assert not any("[sm context]" in text for text in ann.told)
     assert ann.threshold is None
     ann.at(90)
-    again = files.read_record(ann.session.dir)
+    again = rotation_files.read_record(ann.session.dir)
     assert again
     assert again.id == record.id
     flags = read_flags(ann.session.dir)
@@ -515,20 +515,20 @@ def test_the_cycle_begins_once_at_its_percentage_and_nothing_is_said_besides(ann
 
 def test_a_cycle_that_was_given_up_does_not_begin_again_in_the_same_context(ann: Watched) -> None:
     ann.at(85)
-    files.drop(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     _taken(ann)
     ann.at(86)
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     ann.compact(85)
-    assert files.read_record(ann.session.dir)
+    assert rotation_files.read_record(ann.session.dir)
 
 
 def _given_up(ann: Watched) -> None:
     """Its cycle came to nothing, as whoever carries it on says."""
-    record = files.read_record(ann.session.dir)
+    record = rotation_files.read_record(ann.session.dir)
     assert record
     finish.give_up(ann.opened, record, "it has written no document")
-    files.drop(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     _taken(ann)
 
 
@@ -537,10 +537,10 @@ def test_a_cycle_that_came_to_nothing_begins_again_at_three_points_more(ann: Wat
     _given_up(ann)
     ann.at(88)  # it is told that this is critical
     ann.tend()
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     assert ann.threshold == 89
     ann.at(89)
-    assert files.read_record(ann.session.dir)
+    assert rotation_files.read_record(ann.session.dir)
 
 
 def test_a_cycle_that_came_to_nothing_begins_again_after_half_an_hour_at_rest(
@@ -553,14 +553,14 @@ def test_a_cycle_that_came_to_nothing_begins_again_after_half_an_hour_at_rest(
     flags = read_flags(ann.session.dir)
     save_flags(ann.session.dir, structs.replace(flags, again_at=time.time() - 1))
     ann.tend()
-    assert files.read_record(ann.session.dir)
+    assert rotation_files.read_record(ann.session.dir)
     assert read_flags(ann.session.dir).again_at == 0
 
 
 def test_a_cycle_that_was_given_up_silences_no_critical_notice(ann: Watched) -> None:
     ann.at(30)
     ann.at(85)
-    files.drop(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     _taken(ann)
     ann.at(92)
     ann.at(93)
@@ -574,13 +574,13 @@ def test_killed_while_its_cycle_begins_a_context_has_no_second_one(
     ann.at(10)
     ann.say(90)
     _killed(ann, point)
-    first = files.read_record(ann.session.dir)
+    first = rotation_files.read_record(ann.session.dir)
     assert bool(first) == (point == "context:cycled")
-    files.drop(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     _taken(ann)
     ann.tend()
     ann.at(91)
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     assert len(ann.told) == 1
     assert "critically high" in ann.told[0]
 
@@ -618,12 +618,12 @@ def forestalled(by: Callable[[], object]) -> Iterator[None]:
 def test_a_cycle_that_another_rotation_forestalls_comes_when_that_is_over(ann: Watched) -> None:
     with forestalled(lambda: run.begin_cycle(ann.opened, Cause.COMMAND, None)):
         ann.at(90)
-    record = files.read_record(ann.session.dir)
+    record = rotation_files.read_record(ann.session.dir)
     assert record
     assert record.cause is Cause.COMMAND
-    files.drop(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     ann.tend()
-    record = files.read_record(ann.session.dir)
+    record = rotation_files.read_record(ann.session.dir)
     assert record
     assert record.cause is Cause.CYCLE
 
@@ -634,9 +634,9 @@ def test_a_persons_clear_at_the_last_moment_begins_no_cycle_of_the_new_context(
     ann.say(90)
     with forestalled(lambda: ann.start("SessionStart_clear", session_id=OTHER)):
         ann.tend()
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     ann.at(90, OTHER)
-    record = files.read_record(ann.session.dir)
+    record = rotation_files.read_record(ann.session.dir)
     assert record
     assert record.context == OTHER
 
@@ -646,24 +646,24 @@ def test_the_cycle_is_raised_where_it_comes_too_often(ann: Watched) -> None:
     _cycled(ann, time.time() - 1800)
     _cycled(ann, time.time() - 60)
     ann.at(85)
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     assert ann.threshold == 90
     ann.at(90)
-    assert files.read_record(ann.session.dir)
+    assert rotation_files.read_record(ann.session.dir)
 
 
 def _cycled(ann: Watched, at: float) -> None:
     """A cycle of the session has ended at that moment."""
     record = begin(f"r{at:.0f}", Cause.CYCLE, at - 30, CONTEXT)
-    entry = history.make_entry(record, at, project="", session=ann.session.name)
-    history.append(ann.root, entry)
+    entry = health_log.make_entry(record, at, project="", session=ann.session.name)
+    health_log.append(ann.root, entry)
 
 
 def test_a_cycle_without_a_place_for_its_document_is_told_once(ann: Watched) -> None:
     ann.session.record.cwd.rmdir()
     for percent in (85, 86, 87):
         ann.at(percent)
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
     assert len(ann.events("person")) == 1
     assert "cannot be given a new context at 85%" in ann.events("person")[0]
     assert [text[:44] for text in ann.told] == ["[sm context] Context at 85% — critically hig"]
@@ -676,12 +676,12 @@ def test_an_agent_that_hands_off_already_is_told_nothing(ann: Watched) -> None:
     ann.at(20)
     document = ann.folder / "doc.md"
     document.write_text("go on\n")
-    files.schedule(ann.session, CLAUDE, document)
+    rotation_files.schedule(ann.session, CLAUDE, document)
     ann.at(65)
     assert ann.told == []
     assert ann.threshold is None
-    files.forget_wish(ann.session.dir)
-    files.drop(ann.session.dir)
+    rotation_files.forget_wish(ann.session.dir)
+    rotation_files.drop(ann.session.dir)
     ann.at(65)
     assert ann.told == [CRITICAL]
 
@@ -693,14 +693,14 @@ def test_a_wish_of_the_new_context_is_not_lost_where_the_agent_names_none(ann: W
     under_way = structs.replace(
         begin("r", Cause.CYCLE, now - 60, "", "/h.md"), step=Step.VERIFY, since=now - 7, steps=steps
     )
-    files.write_record(ann.session.dir, under_way)
-    write_json(ann.session.dir.handoff, files.Handoff("/of-the-old-context.md", now - 10))
+    rotation_files.write_record(ann.session.dir, under_way)
+    write_json(ann.session.dir.handoff, rotation_files.Handoff("/of-the-old-context.md", now - 10))
     ann.tend()
-    assert files.read_wish(ann.session.dir) is None
-    files.schedule(ann.session, ann.profile, Path("/next.md"))
+    assert rotation_files.read_wish(ann.session.dir) is None
+    rotation_files.schedule(ann.session, ann.profile, Path("/next.md"))
     ann.tend()
-    assert files.read_wish(ann.session.dir)
-    assert files.read_record(ann.session.dir) == under_way
+    assert rotation_files.read_wish(ann.session.dir)
+    assert rotation_files.read_record(ann.session.dir) == under_way
 
 
 # Settings
@@ -715,7 +715,7 @@ def test_switched_off_it_says_nothing_and_the_cycle_still_comes(ann: Watched) ->
         monitor=ContextMonitor(enabled=False), cycle=HandoffCycle(enabled=False)
     )
     ann.at(99)
-    assert (ann.told, files.read_record(ann.session.dir)) == ([], None)
+    assert (ann.told, rotation_files.read_record(ann.session.dir)) == ([], None)
     assert read_wake_threshold(ann.session.dir) is None
 
 
@@ -753,7 +753,7 @@ def test_an_agent_whose_context_cannot_be_replaced_is_told_nothing(ann: Watched)
     ann.at(85)
     assert ann.told == []
     assert ann.threshold is None
-    assert files.read_record(ann.session.dir) is None
+    assert rotation_files.read_record(ann.session.dir) is None
 
 
 # Agents that tell nobody

@@ -20,11 +20,11 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.config.forges import LocalSettings
 from sm.config.schema import ContextMonitor, HandoffCycle, MachineSettings, ProjectSettings
-from sm.context import files, history, usage
+from sm.context import health_log, rotation_files, usage
 from sm.context import run as rotate
 from sm.context.flags import rearm, save_flags
+from sm.context.levels import make_levels
 from sm.context.rotation import Cause, Step, begin
-from sm.context.settings import make_levels
 from sm.context.thresholds import Flags, Levels, Reading
 from sm.personal.lifecycle import keep_watched
 from sm.plugins.doctor import machine
@@ -135,7 +135,7 @@ def test_the_cycle_is_not_raised_to_where_no_document_can_be_written(
 def test_a_session_is_shown_with_all_that_is_known(root: Root) -> None:
     session = put(root)
     full(session, 52, warned=True)
-    files.note_begun(session.dir, Path("/home/ada/doc.md"), "")
+    rotation_files.note_begun(session.dir, Path("/home/ada/doc.md"), "")
     found = read_gauge(session)
     assert (found.name, found.id, found.percent, found.window) == ("ann", "s-ann", 52, 200000)
     assert found.tokens == 104000
@@ -151,7 +151,7 @@ def test_the_copy_of_a_document_outlives_a_kill_right_after_it_took_its_place(
 ) -> None:
     directory = put(root).dir
     directory.document.write_text("of the new context, or of the last one")
-    files.note_begun(directory, Path("/home/ada/doc.md"), "", kept=kept)
+    rotation_files.note_begun(directory, Path("/home/ada/doc.md"), "", kept=kept)
     assert directory.document.exists() is kept
 
 
@@ -182,7 +182,7 @@ def test_a_rotation_under_way_is_shown_with_its_step(root: Root) -> None:
     session = put(root)
     full(session, 60)
     (root.path / "doc.md").write_text("x\n")
-    files.schedule(session, CLAUDE, root.path / "doc.md")
+    rotation_files.schedule(session, CLAUDE, root.path / "doc.md")
     assert read_gauge(session).rotation == "handoff: waits for the turn's end"
     session.dir.rotation.write_text("{")
     session.dir.rotation.chmod(0o600)
@@ -193,14 +193,14 @@ def test_the_age_of_a_replacement_runs_on_when_its_turn_ends(root: Root) -> None
     session = put(root)
     full(session, 60)
     (root.path / "doc.md").write_text("x\n")
-    files.schedule(session, CLAUDE, root.path / "doc.md")
-    wish = files.read_wish(session.dir)
+    rotation_files.schedule(session, CLAUDE, root.path / "doc.md")
+    wish = rotation_files.read_wish(session.dir)
     assert wish
     earlier = structs.replace(wish, at=wish.at - 7)
     write_json(session.dir.handoff, earlier)
     assert read_gauge(session).since_s >= 7
     rotate._taken_up(session.provide(tmux=Tmux(None), profile=CLAUDE), None, earlier)
-    assert files.read_wish(session.dir) is None
+    assert rotation_files.read_wish(session.dir) is None
     assert read_gauge(session).since_s >= 7
 
 
@@ -237,11 +237,11 @@ def test_one_damaged_file_ends_no_list(root: Root, capsys: pytest.CaptureFixture
 def test_a_rotation_is_told_in_words_with_what_is_in_its_way(root: Root) -> None:
     session = put(root)
     record = begin("r1", Cause.COMMAND, time.time() - 2, CONTEXT)
-    files.write_record(session.dir, structs.replace(record, step=Step.DOCUMENT))
+    rotation_files.write_record(session.dir, structs.replace(record, step=Step.DOCUMENT))
     assert read_gauge(session).doing == "by hand, waits for the document"
     assert read_gauge(session).since_s >= 2
     blocked = structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
-    files.write_record(session.dir, blocked)
+    rotation_files.write_record(session.dir, blocked)
     found = read_gauge(session)
     assert found.doing == "by hand, clears the context"
     assert "its context cannot be cleared yet: a dialog is open" in found.notes
@@ -262,7 +262,7 @@ def test_a_context_whose_cycle_came_to_nothing_says_so(root: Root) -> None:
     assert "came to nothing, and is tried again at 94%, or at 14:32" in found.notes[0]
     full(session, 99, critical=True, cycled=True, again_at=at("14:32"), again_percent=102)
     assert "came to nothing, and is tried again at 14:32" in read_gauge(session).notes[0]
-    files.write_record(session.dir, begin("r1", Cause.CYCLE, time.time(), CONTEXT))
+    rotation_files.write_record(session.dir, begin("r1", Cause.CYCLE, time.time(), CONTEXT))
     assert read_gauge(session).notes == ()
 
 
@@ -276,8 +276,8 @@ def test_a_cycle_that_is_put_off_says_why(root: Root) -> None:
     session = put(root)
     for number in "12":
         record = begin(number, Cause.CYCLE, time.time(), CONTEXT)
-        entry = history.make_entry(record, time.time(), project="", session=session.name)
-        history.append(root, entry)
+        entry = health_log.make_entry(record, time.time(), project="", session=session.name)
+        health_log.append(root, entry)
     assert (
         "its cycle is put off to 90%: too many cycles within an hour" in read_gauge(session).notes
     )

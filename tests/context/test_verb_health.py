@@ -12,7 +12,7 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.config.load import load
-from sm.context import history
+from sm.context import health_log
 from sm.context.rotation import Cause, Step, begin
 from sm.sessions.project import Project
 from sm.sessions.registry import forget
@@ -54,8 +54,8 @@ def note(
     steps = ((Step.REQUEST, at - 72), (Step.DOCUMENT, at - 71.6), (Step.CLEAR, at - 5))
     record = structs.replace(begun, percent=percent, document="/x/handoff-1.md", steps=steps)
     project = "harb" if session.startswith("dev-") else ""
-    entry = history.make_entry(record, at, project=project, session=session, error=error)
-    assert history.append(root, entry)
+    entry = health_log.make_entry(record, at, project=project, session=session, error=error)
+    assert health_log.append(root, entry)
 
 
 def said(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.context.history import Health, read_recent
+from sm.context.health_log import Health, read_recent
 from sm.messages.follow_up import tell_of_turns
 from sm.sessions import agent, agent_state
 from sm.store import journal

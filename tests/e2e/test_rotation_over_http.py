@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.context import history
+from sm.context import health_log
 from sm.sessions import agent_state
 from sm.store import journal
 from sm.views.event_words import describe, name_event
@@ -109,7 +109,7 @@ def test_a_handoff_clears_the_context_once_whatever_the_agent_reports(
     )
     old, new = said[0][1], said[-1][1]
     assert [context for _, context in said] == [old, old, old, new, new]
-    assert [one.status for one in history.read_recent(company.root, ann)] == ["unconfirmed"]
+    assert [one.status for one in health_log.read_recent(company.root, ann)] == ["unconfirmed"]
     directory = company.session("ann").dir
     wait_for(lambda: agent_state.read(directory).state == "idle", "its turn's end to be noted")
 
@@ -148,5 +148,5 @@ def test_a_cycle_ends_in_one_new_context_of_an_agent_that_reports_its_turns_alon
     wait_over(company, "ann")
     kinds = [kind for kind, _ in told_in(company, "ann")]
     assert kinds.count("clear") == 1, shown(company)
-    assert [one.status for one in history.read_recent(company.root, ann)] == ["confirmed"]
+    assert [one.status for one in health_log.read_recent(company.root, ann)] == ["confirmed"]
     assert kinds[-1] == "message"

@@ -10,7 +10,7 @@ import yaml
 
 from sm.adapters.forge.local import forge as local
 from sm.config.load import load
-from sm.context.history import read_recent
+from sm.context.health_log import read_recent
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

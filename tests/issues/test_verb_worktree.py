@@ -13,7 +13,7 @@ from sm.adapters.forge.local import forge
 from sm.adapters.forge.model import IssueState
 from sm.config.load import load
 from sm.issues.look.snapshot import last_snapshot
-from sm.issues.work import worktree, worktrees
+from sm.issues.work import kept_worktrees, worktree
 from sm.issues.work.claim import claim
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -143,5 +143,5 @@ def test_work_of_a_closed_pull_request_whose_branch_is_gone_is_kept(
     put_snapshot(project, CLOSED, project.forge.pulls.read(pull.number))
     seen = last_snapshot(project.directory)
     assert seen
-    assert list(worktrees.sweep(project, seen, [])) == []
+    assert list(kept_worktrees.sweep(project, seen, [])) == []
     assert left.exists()

@@ -6,7 +6,7 @@ import shlex
 import threading
 
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.context import files
+from sm.context import rotation_files
 from sm.context.clear import clear
 from sm.context.run import advance
 from sm.messages import delivery, queue
@@ -30,7 +30,7 @@ def send(target: Session, text: str) -> Outcome:
 def rotated(target: Session) -> bool:
     """Carry the rotation on, as a monitor does; whether it is over."""
     advance(target)
-    return not files.is_wanted(target.dir)
+    return not rotation_files.is_wanted(target.dir)
 
 
 def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Session, api: Api) -> None:
@@ -42,7 +42,7 @@ def test_an_agent_that_hands_off_goes_on_in_a_new_context(target: Session, api: 
         Reply("It is written down.", hold=hold),
     )
     assert send(target, "Hand off.") == ACCEPTED
-    wait_for(lambda: files.read_wish(target.dir), "the wish")
+    wait_for(lambda: rotation_files.read_wish(target.dir), "the wish")
     old = agent_state.read(target.dir).context
     send(target, "For the next one.")
     assert not rotated(target)

@@ -8,7 +8,7 @@ import pytest
 
 from sm.adapters.agent.codex import CODEX
 from sm.base.refusal import Status
-from sm.context import files, usage
+from sm.context import rotation_files, usage
 from sm.context.flags import read_flags, read_wake_threshold
 from sm.context.monitor import tend_context
 from sm.messages import delivery
@@ -127,8 +127,8 @@ def test_a_compaction_re_arms_and_tells_phase_and_last_handoff_again(
     document = managed.folder / "doc.md"
     text = '## Current Work\n\nthe "cart": c:\\temp – süß 😀\n' + "so it goes on\n" * 300
     document.write_text(text)
-    files.keep(managed.session.dir, document)
-    files.note_begun(managed.session.dir, document, "")
+    rotation_files.keep(managed.session.dir, document)
+    rotation_files.note_begun(managed.session.dir, document, "")
     work(managed, model, 66, "one")
     wait_told(api, f"{SAID} Context at 66%")
     work(managed, model, FULL, "two")

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.context import act, clear, files, progress, run
-from sm.context.history import Health, read_recent
+from sm.context import act, clear, progress, rotation_files, run
+from sm.context.health_log import Health, read_recent
 from sm.context.rotation import Cause, Limits
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode
@@ -528,7 +528,7 @@ def told_to_go_on_in_all(api: Api) -> int:
 
 
 def test_these_are_all_the_points_at_which_it_may_die() -> None:
-    source = "".join(inspect.getsource(one) for one in (run, act, files, clear))
+    source = "".join(inspect.getsource(one) for one in (run, act, rotation_files, clear))
     named = set(re.findall(r'crash_point\("(.*?)"\)', source))
     others = {"rotate:relaunching"}
     assert named - others <= set(POINTS)

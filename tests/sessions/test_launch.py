@@ -15,10 +15,10 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.errors import UsageError
 from sm.config.schema import Agent as Settings
-from sm.sessions import hook_settings, registry
+from sm.sessions import personal_hooks, registry
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
-from sm.setup import hooks
+from sm.setup import install_hooks
 from sm.shell_root import find_shell_root
 from sm.store.paths import Root
 from tests.terminal import make_session
@@ -84,9 +84,9 @@ def test_a_status_line_is_read_where_the_agent_has_its_settings(
 
 
 def test_settings_are_looked_for_in_one_way(sealed: Path) -> None:
-    assert hooks.default_settings is hook_settings.find_default_settings
-    assert hooks.default_settings(os.environ) == sealed / ".claude" / "settings.json"
-    assert hooks.default_settings({"HOME": "/h"}) == Path("/h/.claude/settings.json")
-    assert hooks.default_settings({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}) == Path(
+    assert install_hooks.default_settings is personal_hooks.find_default_settings
+    assert install_hooks.default_settings(os.environ) == sealed / ".claude" / "settings.json"
+    assert install_hooks.default_settings({"HOME": "/h"}) == Path("/h/.claude/settings.json")
+    assert install_hooks.default_settings({"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"}) == Path(
         "/c/settings.json"
     )

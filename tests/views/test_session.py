@@ -26,7 +26,7 @@ from sm.base.phase import Phase
 from sm.cli.status import _plain, draw_status
 from sm.cli.table import STYLES, explain, list_plain_lines, make_table
 from sm.config.load import load
-from sm.context import files
+from sm.context import rotation_files
 from sm.context.rotation import Cause, Step, begin
 from sm.issues.look import phase_file
 from sm.messages import queue
@@ -344,10 +344,10 @@ def test_a_context_that_is_being_replaced_is_told_in_words(
     session = put_session(project, 1, "Do “it”")
     ann = settle(project.root, project.root.path, "s-000000aa")
     record = begin("r1", Cause.CYCLE, time.time(), "c1")
-    files.write_record(
+    rotation_files.write_record(
         session.dir, structs.replace(record, step=Step.CLEAR, obstacle="a dialog is open")
     )
-    files.write_record(ann.dir, structs.replace(record, step=Step.DOCUMENT))
+    rotation_files.write_record(ann.dir, structs.replace(record, step=Step.DOCUMENT))
     assert run(["status"]) == 0
     lines = capsys.readouterr().out.splitlines()
     told = "cycle, clears the context; in the way: a dialog is open"

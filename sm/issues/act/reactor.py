@@ -40,7 +40,7 @@ from sm.issues.rules.outage import OutageError
 from sm.issues.work import locks
 from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
-from sm.messages.hands import find_obstacle, observe_hands
+from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans

@@ -8,7 +8,7 @@ from sm.issues.act.problem import Problem
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.rules.matrix import CLOSE, FINISH, LET_GO
 from sm.issues.rules.rows import Step
-from sm.messages.hands import find_obstacle
+from sm.messages.presence import find_obstacle
 from sm.sessions.hands import Deed
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep

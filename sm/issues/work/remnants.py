@@ -10,7 +10,7 @@ from sm.adapters.forge.model import BOT, PullState
 from sm.adapters.git_push import PushRefusedError, RefMovedError
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, is_open
-from sm.issues.work import claim, worktrees
+from sm.issues.work import claim, kept_worktrees
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
@@ -86,7 +86,7 @@ def _with_pull(project: Project, seen: Snapshot) -> Iterator[int]:
     """The issues that have an open pull request which sm itself has opened."""
     for pull in seen.pulls:
         if pull.state is PullState.OPEN and pull.author == BOT:
-            yield worktrees.parse_issue(project.settings, pull.branch)
+            yield kept_worktrees.parse_issue(project.settings, pull.branch)
 
 
 def _with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
@@ -96,6 +96,6 @@ def _with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
     """
     base = seen.head(project.settings.primary_branch)
     for ref, head in seen.refs.items():
-        issue = worktrees.parse_issue(project.settings, ref.removeprefix("refs/heads/"))
+        issue = kept_worktrees.parse_issue(project.settings, ref.removeprefix("refs/heads/"))
         if issue and not is_open(seen, issue) and project.git.ancestry(head, base) is not False:
             yield issue

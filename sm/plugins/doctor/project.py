@@ -18,7 +18,7 @@ from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
 from sm.issues.look.snapshot import find_longest_interval
-from sm.issues.work import claim, worktrees
+from sm.issues.work import claim, kept_worktrees
 from sm.plugins.doctor.settings import warn_of_settings
 from sm.plugins.doctor.version import check_version
 from sm.sessions import hidden_variables, launch, monitors, registry
@@ -174,7 +174,7 @@ def check_claims(project: Project) -> Iterator[Finding]:
 
 def check_kept(project: Project) -> Iterator[Finding]:
     """Look for worktrees of ended sessions."""
-    for number, path in worktrees.list_kept(project, registry.list_for(project)).items():
+    for number, path in kept_worktrees.list_kept(project, registry.list_for(project)).items():
         yield warn(
             f"a worktree of issue #{number} was kept: '{path}'",
             "it goes when the issue is closed and its work is on the remote; to see what would be "

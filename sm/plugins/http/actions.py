@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct
 from sm.adapters.agent.profiles import resolve
 from sm.base.errors import SmError, StateError
 from sm.config.schema import Agent
-from sm.context import files, settings
+from sm.context import levels, rotation_files
 from sm.issues.kill import kill as kill_issue
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
@@ -78,14 +78,14 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
     caller.check_may_change(session, registry.list_all(call.root, lambda _: None))
     on, name, parent = wish.context_monitor, wish.name, wish.parent_session_id
     with lock.hold(session.dir.lock, timeout_s=120):
-        switched = None if on is UNSET else settings.find_switched(session, on=on, values={})
+        switched = None if on is UNSET else levels.find_switched(session, on=on, values={})
         session = edit.change(
             session,
             name=None if name is UNSET else name or "",
             parent=None if parent is UNSET else parent or "",
         )
         if switched:
-            settings.save(session, switched)
+            levels.save(session, switched)
     return views.show_session(session)
 
 
@@ -106,10 +106,10 @@ def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
         session = views.find_by_id(call.root, call.ident)
         check_living(session)
         profile = session.profile
-        files.check(profile)
-        if not path.is_absolute() or not files.is_typeable(path):
+        rotation_files.check(profile)
+        if not path.is_absolute() or not rotation_files.is_typeable(path):
             return HandoffAnswer(error="file_path has to be an absolute path on one line")
-        files.schedule(session, profile, files.find_document(path))
+        rotation_files.schedule(session, profile, rotation_files.find_document(path))
     except StateError:
         raise
     except SmError as error:

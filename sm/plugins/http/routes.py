@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from sm.base.errors import SmError
-from sm.plugins.http import actions, bodies, hooks, shapes, webhooks
+from sm.plugins.http import actions, bodies, hook_reports, shapes, webhooks
 from sm.plugins.http.actions import Call
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.errors import HttpError, choose_status
@@ -132,7 +132,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/hooks/context-usage",
-        hooks.note_usage,
+        hook_reports.note_usage,
         "How full an agent's context is, or that it is being summed up.",
         shapes.ContextAnswer,
         body=shapes.ContextUsage,
@@ -140,7 +140,7 @@ ENDPOINTS = (
     Endpoint(
         "POST",
         "/hooks/claude",
-        hooks.run_claude_hook,
+        hook_reports.run_claude_hook,
         "What the agent CLI told a hook.",
         shapes.HookAnswer,
         body=shapes.HookEvent,

@@ -6,11 +6,11 @@ import time
 from datetime import UTC, datetime
 
 from sm.base.errors import UsageError
-from sm.context import files
+from sm.context import rotation_files
 from sm.plugins.http.errors import UnknownSessionError
 from sm.plugins.http.shapes import PendingRotation, Session
 from sm.sessions import address as targets
-from sm.sessions import agent_state, hooks, registry, window
+from sm.sessions import agent_hooks, agent_state, registry, window
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Damaged, Known, read_records, show
@@ -86,7 +86,7 @@ def show_session(session: AnySession) -> Session:
         StateError: files of it are not what they must be.
 
     """
-    known, last = Known(session), files.read_last_document(session.dir)
+    known, last = Known(session), rotation_files.read_last_document(session.dir)
     reading = known.reading
     return Session(
         id=session.name,
@@ -127,7 +127,7 @@ def _is_recalled(session: AnySession) -> bool:
     A recovery script of a person's own runs beside that hook, and would tell it a second time.
     """
     directory = session.dir
-    if hooks.are_ours(directory) and window.is_compacting(directory):
+    if agent_hooks.are_ours(directory) and window.is_compacting(directory):
         return True
     try:
         return time.time() < directory.recalled.lstat().st_mtime + RECALLED_S
@@ -136,7 +136,7 @@ def _is_recalled(session: AnySession) -> bool:
 
 
 def _pending(session: AnySession) -> PendingRotation | None:
-    if under_way := files.read_record(session.dir):
+    if under_way := rotation_files.read_record(session.dir):
         return PendingRotation(under_way.step, under_way.document or None, under_way.since)
-    wish = files.read_wish(session.dir)
+    wish = rotation_files.read_wish(session.dir)
     return PendingRotation("scheduled", wish.path, wish.at) if wish else None

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sm.context import files
+from sm.context import rotation_files
 from tests.company import Company
 from tests.documentscripts import PRE_COMPACT, RECOVERY, STATUS_LINE
 from tests.helpers import HANG_S, wait_for
@@ -125,7 +125,7 @@ def test_scripts_find_the_last_handoff(company: Company, served: Served) -> None
     assert last_handoff(url) == ""
     assert last_handoff(f"{url}-none") == ""
     file = Path(company.folder / "hand off.md")
-    files.note_begun(company.session("ann").dir, file, "")
+    rotation_files.note_begun(company.session("ann").dir, file, "")
     assert last_handoff(url) == str(file)
 
 
@@ -189,8 +189,8 @@ def test_a_recovery_script_beside_our_hook_does_not_tell_the_document_twice(
     directory = company.session("ann").dir
     document = company.folder / "notes.md"
     document.write_text("# What is to be done next\n")
-    files.keep(directory, document)
-    files.note_begun(directory, document, "")
+    rotation_files.keep(directory, document)
+    rotation_files.note_begun(directory, document, "")
 
     def recover() -> str:
         return run_script(RECOVERY, served, ann, source="compact")
@@ -215,7 +215,7 @@ def test_a_recovery_script_tells_the_document_where_no_hook_of_ours_does(
 ) -> None:
     ann = company.new("ann", provider="mute")
     directory = company.session("ann").dir
-    files.note_begun(directory, company.folder / "notes.md", "")
+    rotation_files.note_begun(directory, company.folder / "notes.md", "")
     for event in ("PreCompact", "SessionStart"):
         body = {"session_id": "c-1", "hook_event_name": event, "source": "compact"}
         served.post("/hooks/claude", body | {"session_manager_id": ann})

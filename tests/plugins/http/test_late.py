@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sm.context import files, history, usage
+from sm.context import health_log, rotation_files, usage
 from sm.store import lock
 from tests.company import Company
 from tests.helpers import wait_for
@@ -48,11 +48,11 @@ def test_readings_of_the_old_context_begin_no_second_cycle(
     wait_for(resumed, "the new context to be told")
     report(served, ann, 90)
     directory = company.session("ann").dir
-    wait_for(lambda: not files.is_wanted(directory), "the cycle to end")
+    wait_for(lambda: not rotation_files.is_wanted(directory), "the cycle to end")
     company.sm("send", "ann", "Go on.")
     company.hears("ann", "Go on.")
     assert begun(company) == 1
-    assert [one.status for one in history.read_recent(company.root, ann)] == ["confirmed"]
+    assert [one.status for one in health_log.read_recent(company.root, ann)] == ["confirmed"]
 
 
 def test_a_reading_right_after_a_context_began_is_passed_over(

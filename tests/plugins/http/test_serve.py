@@ -17,7 +17,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.config.load import load
-from sm.context import files
+from sm.context import rotation_files
 from sm.context import usage as readings
 from sm.context.flags import rearm
 from sm.context.thresholds import Reading
@@ -215,7 +215,7 @@ def test_a_handoff_is_for_oneself_alone(company: Company, served: Served) -> Non
         200,
         {"error": "sm handoff is self-directed only — requester must equal target session"},
     )
-    assert files.read_wish(company.session("ann").dir) is None
+    assert rotation_files.read_wish(company.session("ann").dir) is None
 
 
 def test_a_handoff_of_nobody_is_an_error(company: Company, served: Served) -> None:
@@ -243,7 +243,7 @@ def test_a_handoff_wants_a_file(company: Company, served: Served) -> None:
     ):
         body = {"requester_session_id": ann, "file_path": path}
         assert served.post(f"/sessions/{ann}/handoff", body).body == {"error": error}
-    assert files.read_wish(company.session("ann").dir) is None
+    assert rotation_files.read_wish(company.session("ann").dir) is None
 
 
 @pytest.mark.parametrize("name", ["a\nb.md", "a\x1b[201~b.md", "a\x85b.md"])
@@ -257,7 +257,7 @@ def test_a_handoff_of_a_link_to_a_name_that_cannot_be_typed_is_refused(
     body = {"requester_session_id": ann, "file_path": str(link)}
     said = served.post(f"/sessions/{ann}/handoff", body).body
     assert said["error"].endswith(": no agent can be told that name: rename it")
-    assert files.read_wish(company.session("ann").dir) is None
+    assert rotation_files.read_wish(company.session("ann").dir) is None
 
 
 def test_an_agent_without_a_terminal_has_no_handoff(company: Company, served: Served) -> None:
@@ -274,7 +274,7 @@ def test_an_agent_without_a_terminal_has_no_handoff(company: Company, served: Se
 def test_the_last_handoff_is_shown(company: Company, served: Served) -> None:
     company.new("ann", provider="mute")
     path = document(company)
-    files.note_begun(company.session("ann").dir, path, "")
+    rotation_files.note_begun(company.session("ann").dir, path, "")
     assert served.get("/sessions/ann").body["last_handoff_path"] == str(path)
 
 

@@ -15,9 +15,9 @@ import pytest
 from msgspec import structs
 
 from sm.base.errors import StateError
-from sm.context import decide, history
+from sm.context import decide, health_log
 from sm.context.error_codes import CODES, find_code, judge
-from sm.context.history import HOUR_S, RAISED, Health, make_entry
+from sm.context.health_log import HOUR_S, RAISED, Health, make_entry
 from sm.context.rotation import Cause, Rotation, Step, begin
 from sm.store import journal
 from sm.store.paths import Root
@@ -45,7 +45,7 @@ def entry(ident: str = "r1", at: float = NOW, **words: str) -> Health:
 
 
 def test_a_finished_rotation_is_recorded_as_the_source_has_it(root: Root) -> None:
-    assert history.append(root, entry())
+    assert health_log.append(root, entry())
     written = json.loads(root.health.read_text())
     assert written == {
         "rotation": "r1",
@@ -75,8 +75,8 @@ def test_a_finished_rotation_is_recorded_as_the_source_has_it(root: Root) -> Non
 
 
 def test_one_that_was_given_up_says_where_and_why(root: Root) -> None:
-    history.append(root, entry(error="nothing shows that it goes on"))
-    (written,) = history.read_recent(root)
+    health_log.append(root, entry(error="nothing shows that it goes on"))
+    (written,) = health_log.read_recent(root)
     assert (written.status, written.action_taken) == ("failed", "Manual intervention required")
     assert written.details.error == "nothing shows that it goes on"
     assert [stage.outcome for stage in written.details.steps] == ["ok"] * 5 + ["failed"]
@@ -96,8 +96,8 @@ def test_only_an_agent_that_has_named_its_task_is_confirmed(
     root: Root, changes: dict[str, object], error: str, status: str
 ) -> None:
     record = structs.replace(rotation(), **changes)
-    history.append(root, make_entry(record, NOW, project="", session="s-1", error=error))
-    (written,) = history.read_recent(root)
+    health_log.append(root, make_entry(record, NOW, project="", session="s-1", error=error))
+    (written,) = health_log.read_recent(root)
     assert (written.status, written.details.error) == (status, error)
 
 
@@ -116,47 +116,47 @@ def test_every_error_has_a_code_that_stays() -> None:
 
 
 def test_records_of_before_an_ended_turn_was_no_proof_are_read(root: Root) -> None:
-    history.append(root, entry("r1"))
-    history.append(root, entry("r2", error="x"))
+    health_log.append(root, entry("r1"))
+    health_log.append(root, entry("r2", error="x"))
     text = root.health.read_text()
     root.health.write_text(
         text.replace('"unconfirmed"', '"ok"').replace('"failed","details"', '"critical","details"')
     )
     assert '"critical"' in root.health.read_text()
-    assert [one.status for one in history.read_recent(root)] == ["failed", "unconfirmed"]
+    assert [one.status for one in health_log.read_recent(root)] == ["failed", "unconfirmed"]
 
 
 def test_an_unknown_percentage_is_null(root: Root) -> None:
     record = structs.replace(rotation(), percent=None)
-    history.append(root, make_entry(record, NOW, project="", session="s-1"))
+    health_log.append(root, make_entry(record, NOW, project="", session="s-1"))
     assert json.loads(root.health.read_text())["details"]["context_at_trigger"] is None
 
 
 def test_a_rotation_has_one_record_however_often_it_is_told(root: Root) -> None:
-    assert history.append(root, entry("r1"))
-    assert history.append(root, entry("r2", NOW + 1))
-    assert history.append(root, entry("r1", session="s-1"))  # another session's
-    assert not history.append(root, entry("r1", NOW + 2))
-    assert len(list(history.read_recent(root))) == 3
+    assert health_log.append(root, entry("r1"))
+    assert health_log.append(root, entry("r2", NOW + 1))
+    assert health_log.append(root, entry("r1", session="s-1"))  # another session's
+    assert not health_log.append(root, entry("r1", NOW + 2))
+    assert len(list(health_log.read_recent(root))) == 3
 
 
 def test_a_clock_that_was_set_back_breaks_nothing(root: Root) -> None:
-    history.append(root, entry("r1", NOW + HOUR_S))
-    assert history.append(root, entry("r2", NOW))
-    assert [one.rotation for one in history.read_recent(root)] == ["r2", "r1"]
+    health_log.append(root, entry("r1", NOW + HOUR_S))
+    assert health_log.append(root, entry("r2", NOW))
+    assert [one.rotation for one in health_log.read_recent(root)] == ["r2", "r1"]
 
 
 def test_the_newest_come_first_and_of_one_session_if_asked(root: Root) -> None:
     for number, session in enumerate(("a", "b", "a")):
-        history.append(root, entry(f"r{number}", NOW + number, session=session))
-    assert [one.rotation for one in history.read_recent(root)] == ["r2", "r1", "r0"]
-    assert [one.rotation for one in history.read_recent(root, "a")] == ["r2", "r0"]
-    assert not list(history.read_recent(root, "c"))
+        health_log.append(root, entry(f"r{number}", NOW + number, session=session))
+    assert [one.rotation for one in health_log.read_recent(root)] == ["r2", "r1", "r0"]
+    assert [one.rotation for one in health_log.read_recent(root, "a")] == ["r2", "r0"]
+    assert not list(health_log.read_recent(root, "c"))
 
 
 def test_without_a_record_there_is_nothing(root: Root) -> None:
-    assert not list(history.read_recent(root))
-    assert history.find_raise(root, "dev-harb-7", NOW) == 0
+    assert not list(health_log.read_recent(root))
+    assert health_log.find_raise(root, "dev-harb-7", NOW) == 0
 
 
 @pytest.mark.parametrize(
@@ -164,36 +164,36 @@ def test_without_a_record_there_is_nothing(root: Root) -> None:
     [b"{", b"\xff\xfe", b"[]", b"{}", b'{"rotation": 1}', b"[" * 100_000, b"", b"\x00" * 4096],
 )
 def test_damaged_lines_are_passed_over(root: Root, line: bytes) -> None:
-    history.append(root, entry("r1"))
+    health_log.append(root, entry("r1"))
     with root.health.open("ab") as file:
         file.write(line)  # a power cut has left it without its end
-    history.append(root, entry("r2", NOW + 1))
-    assert [one.rotation for one in history.read_recent(root)] == ["r2", "r1"]
+    health_log.append(root, entry("r2", NOW + 1))
+    assert [one.rotation for one in health_log.read_recent(root)] == ["r2", "r1"]
 
 
 def test_a_line_is_short_whatever_went_on(root: Root) -> None:
     steps = STEPS * 100
     record = structs.replace(rotation(), steps=steps)
-    history.append(root, make_entry(record, NOW, project="", session="s-1", error="ä" * 9999))
+    health_log.append(root, make_entry(record, NOW, project="", session="s-1", error="ä" * 9999))
     assert len(root.health.read_bytes()) < journal.LINE_LIMIT + 1000
-    (written,) = history.read_recent(root)
+    (written,) = health_log.read_recent(root)
     assert written.details.steps[-1].outcome == "failed"
 
 
 def test_the_record_is_bounded_as_the_journal_is(root: Root) -> None:
     for number in range(12):
-        history.append(root, entry(f"r{number}", NOW + number))
+        health_log.append(root, entry(f"r{number}", NOW + number))
         if number in (3, 8):  # and much more
             os.truncate(root.health, journal.ROTATE_AT + 1)
     before = root.health.with_name("health.jsonl.1")
     assert before.exists()
-    kept = [one.rotation for one in history.read_recent(root)]
+    kept = [one.rotation for one in health_log.read_recent(root)]
     assert kept[:3] == ["r11", "r10", "r9"]
     assert root.health.stat().st_size + before.stat().st_size < 3 * journal.ROTATE_AT
 
 
 def test_it_is_nobody_elses_to_read(root: Root) -> None:
-    history.append(root, entry())
+    health_log.append(root, entry())
     assert root.health.stat().st_mode & 0o777 == 0o600
     assert root.private.stat().st_mode & 0o777 == 0o700
 
@@ -204,19 +204,19 @@ def test_many_sessions_may_end_theirs_at_the_same_time(root: Root, tmp_path: Pat
         "import sys\n"
         "from pathlib import Path\n"
         "from sm.context.rotation import Cause, begin\n"
-        "from sm.context import history\n"
+        "from sm.context import health_log\n"
         "from sm.store.paths import Root\n"
         "for number in range(50):\n"
         "    record = begin(f'r{number}', Cause.CYCLE, 1.0, '')\n"
-        "    entry = history.make_entry(record, 2.0 + number, project='', session=sys.argv[2])\n"
-        "    assert history.append(Root(Path(sys.argv[1])), entry)\n"
+        "    entry = health_log.make_entry(record, 2.0 + number, project='', session=sys.argv[2])\n"
+        "    assert health_log.append(Root(Path(sys.argv[1])), entry)\n"
     )
     argv = [sys.executable, str(script), str(root.path)]
     with_path = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     writers = [subprocess.Popen([*argv, f"s-{n}"], env=with_path) for n in range(4)]
     assert [writer.wait(HANG_S) for writer in writers] == [0] * 4
-    assert len(list(history.read_recent(root))) == 200
-    assert len(list(history.read_recent(root, "s-2"))) == 50
+    assert len(list(health_log.read_recent(root))) == 200
+    assert len(list(health_log.read_recent(root, "s-2"))) == 50
 
 
 def test_a_killed_writer_leaves_a_record_that_can_be_read(root: Root) -> None:
@@ -224,7 +224,7 @@ def test_a_killed_writer_leaves_a_record_that_can_be_read(root: Root) -> None:
     if not pid:
         try:
             while True:
-                history.append(root, entry(f"r{os.times().elapsed}", NOW))
+                health_log.append(root, entry(f"r{os.times().elapsed}", NOW))
         finally:
             os._exit(1)
     try:
@@ -232,8 +232,8 @@ def test_a_killed_writer_leaves_a_record_that_can_be_read(root: Root) -> None:
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    assert history.append(root, entry("after", NOW + 1))
-    assert next(history.read_recent(root)).rotation == "after"
+    assert health_log.append(root, entry("after", NOW + 1))
+    assert next(health_log.read_recent(root)).rotation == "after"
 
 
 # How often
@@ -243,7 +243,7 @@ def cycles_at(root: Root, *ages_s: float, cause: str = "cycle", session: str = "
     """Cycles that ended so long before NOW."""
     for number, age_s in enumerate(ages_s):
         found = entry(f"{cause}{number}", NOW - age_s, cause=cause, session=session)
-        history.append(root, found)
+        health_log.append(root, found)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_after_more_than_one_cycle_an_hour_the_next_begins_later_for_an_hour(
     root: Root, ages_s: tuple[float, ...], raised: float
 ) -> None:
     cycles_at(root, *ages_s)
-    assert history.find_raise(root, "a", NOW) == raised
+    assert health_log.find_raise(root, "a", NOW) == raised
 
 
 def test_cycles_of_other_sessions_and_other_rotations_do_not_count(root: Root) -> None:
@@ -271,16 +271,16 @@ def test_cycles_of_other_sessions_and_other_rotations_do_not_count(root: Root) -
     cycles_at(root, 1700.0, 1600.0, cause="handoff")
     cycles_at(root, 1500.0, 1400.0, cause="command")
     cycles_at(root, 100.0)
-    assert history.find_raise(root, "a", NOW) == 0
-    assert history.find_raise(root, "b", NOW) == RAISED
+    assert health_log.find_raise(root, "a", NOW) == 0
+    assert health_log.find_raise(root, "b", NOW) == RAISED
 
 
 def test_cycles_that_were_given_up_do_not_count(root: Root) -> None:
     for number, error in enumerate(("", "no document", "no document")):
-        history.append(root, entry(f"r{number}", NOW - 100 + number, error=error))
-    assert history.find_raise(root, "dev-harb-7", NOW) == 0
-    history.append(root, entry("r3", NOW - 10))
-    assert history.find_raise(root, "dev-harb-7", NOW) == RAISED
+        health_log.append(root, entry(f"r{number}", NOW - 100 + number, error=error))
+    assert health_log.find_raise(root, "dev-harb-7", NOW) == 0
+    health_log.append(root, entry("r3", NOW - 10))
+    assert health_log.find_raise(root, "dev-harb-7", NOW) == RAISED
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
@@ -289,13 +289,13 @@ def test_a_record_that_cannot_be_read_raises_no_threshold_and_says_so(
 ) -> None:
     root.private.mkdir(mode=0o700, parents=True, exist_ok=True)
     make(root.health)
-    assert history.find_raise(root, "dev-harb-7", NOW) == 0
+    assert health_log.find_raise(root, "dev-harb-7", NOW) == 0
     with pytest.raises(StateError, match=r"health\.jsonl"):
-        history.append(root, entry())
+        health_log.append(root, entry())
 
 
 def test_a_long_record_is_read_no_further_than_the_time_that_counts(root: Root) -> None:
-    history.append(root, entry("old", NOW - 9000, session="b"))
+    health_log.append(root, entry("old", NOW - 9000, session="b"))
     old = root.health.read_bytes()
     root.health.write_bytes(old * (journal.LOOK_BACK // len(old)))
     decoded = 0
@@ -309,6 +309,6 @@ def test_a_long_record_is_read_no_further_than_the_time_that_counts(root: Root) 
     lines = journal.read_backwards
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(journal, "read_backwards", counted)
-        history.append(root, entry("r1"))
-        history.find_raise(root, "a", NOW)
+        health_log.append(root, entry("r1"))
+        health_log.find_raise(root, "a", NOW)
     assert decoded < 10

@@ -15,7 +15,7 @@ import pytest
 
 from sm.adapters import settings_file
 from sm.base.errors import SmError
-from sm.sessions.hooks import HOOKS
+from sm.sessions.agent_hooks import HOOKS
 from tests.shell import BIN
 
 SM = [sys.executable, "-Im", "sm"]

@@ -9,8 +9,8 @@ from msgspec import Struct
 from sm.adapters import settings_file
 from sm.adapters.settings_file import SettingsFile
 from sm.base.errors import UsageError
-from sm.sessions import hook_settings
-from sm.sessions.hooks import HOOKS
+from sm.sessions import personal_hooks
+from sm.sessions.agent_hooks import HOOKS
 from sm.shell_root import find_shell_root
 
 
@@ -31,7 +31,7 @@ class HooksView(Struct, frozen=True):
     wraps: str
 
 
-default_settings = hook_settings.find_default_settings
+default_settings = personal_hooks.find_default_settings
 
 
 def find_hooks_dir() -> Path:
@@ -58,7 +58,7 @@ def install(path: Path) -> str:
 
 def _installed(file: SettingsFile) -> dict[str, object]:
     try:
-        return hook_settings.add_hooks(file.settings, find_hooks_dir())
+        return personal_hooks.add_hooks(file.settings, find_hooks_dir())
     except UsageError as error:
         raise UsageError(f"cannot use '{file.path}': {error.message}") from error
 
@@ -74,7 +74,7 @@ def uninstall(path: Path) -> str:
 
     """
     file = settings_file.read(path)
-    wanted = hook_settings.remove_hooks(file.settings)
+    wanted = personal_hooks.remove_hooks(file.settings)
     if wanted == file.settings:
         return f"nothing of sm in '{file.path}'"
     before = file.backup.read_bytes() if file.backup.is_file() else None
@@ -99,18 +99,20 @@ def look(path: Path) -> HooksView:
     wanted = _installed(file)
     line, theirs = (
         wanted["statusLine"],
-        hook_settings.unwrap_status_line(file.settings.get("statusLine")),
+        personal_hooks.unwrap_status_line(file.settings.get("statusLine")),
     )
-    views = [_view(file, event, hook_settings.find_command(wanted, event) or "") for event in HOOKS]
+    views = [
+        _view(file, event, personal_hooks.find_command(wanted, event) or "") for event in HOOKS
+    ]
     shown = str(line["command"]) if isinstance(line, dict) else ""
     views.append(HookView("statusLine", shown, theirs is not None))
     return HooksView(
         settings=file.path,
         installed=all(view.installed for view in views),
         hooks=tuple(views),
-        wraps=hook_settings.unwrap_status_line(line) or "",
+        wraps=personal_hooks.unwrap_status_line(line) or "",
     )
 
 
 def _view(file: SettingsFile, event: str, command: str) -> HookView:
-    return HookView(event, command, hook_settings.find_command(file.settings, event) == command)
+    return HookView(event, command, personal_hooks.find_command(file.settings, event) == command)

@@ -14,8 +14,8 @@ from typing import Any
 
 from sm.adapters import settings_file
 from sm.base.errors import SmError, UsageError
-from sm.sessions import hooks as hookfiles
-from sm.sessions.hooks import HOOKS, PERSONAL, STATUS_LINE, WRAPPED
+from sm.sessions import agent_hooks as hookfiles
+from sm.sessions.agent_hooks import HOOKS, PERSONAL, STATUS_LINE, WRAPPED
 
 Settings = dict[str, Any]
 
