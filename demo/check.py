@@ -11,7 +11,7 @@ from progress import Progress
 from stage import SOCKET, DemoError, Stage
 
 from sm.adapters.forge.model import IssueState
-from sm.views.states import State
+from sm.views.states import ShownState
 from sm.views.trace import Summary
 
 
@@ -23,7 +23,7 @@ def problems(stage: Stage, progress: Progress, people: People) -> Iterator[str]:
     """
     if not stage.agent.own:
         yield from _journeys(progress, people)
-    given_up = [row for row in progress.over.values() if row.phase is State.FAILED]
+    given_up = [row for row in progress.over.values() if row.phase is ShownState.FAILED]
     for row in given_up:
         yield f"#{row.issue} was not merged: {row.reason or row.last_event}"
     failed = {row.issue for row in given_up}

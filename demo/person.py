@@ -15,7 +15,7 @@ from stage import DemoError, Stage
 
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
 from sm.views.session import StatusRow, read_last_look
-from sm.views.states import State
+from sm.views.states import ShownState
 
 ANSWERS = 4
 """To an agent that nobody can foresee; one that asks more often gets nowhere."""
@@ -54,9 +54,9 @@ class People:
             part = PARTS[row.issue - 1]
             if part.journey is Journey.KILLED:
                 self._kill(row)
-            if row.phase is State.ESCALATED:
+            if row.phase is ShownState.ESCALATED:
                 self._answer(row, part)
-            elif row.phase is State.AWAITING_REVIEW:
+            elif row.phase is ShownState.AWAITING_REVIEW:
                 self._review(row, part)
 
     def _review(self, row: StatusRow, part: Part) -> None:

@@ -14,7 +14,7 @@ from sm.adapters.forge.model import PullState
 from sm.views import trace
 from sm.views.project import read_overview
 from sm.views.session import StatusRow, read_last_look
-from sm.views.states import State
+from sm.views.states import ShownState
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,13 @@ class Progress:
         told = self.summary(row.issue)
         if pull is None or pull.state is not PullState.MERGED:
             if self.stage.agent.own:
-                return structs.replace(row, phase=State.FAILED, waits_for="", age_s=told.took_s)
+                return structs.replace(
+                    row, phase=ShownState.FAILED, waits_for="", age_s=told.took_s
+                )
             raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
         return structs.replace(
             row,
-            phase=State.MERGED,
+            phase=ShownState.MERGED,
             fixes=told.fixes,
             rounds=told.rounds,
             recoveries=told.recoveries,
@@ -96,7 +98,7 @@ class Progress:
     @property
     def merged(self) -> int:
         """How many issues are merged."""
-        return sum(row.phase is State.MERGED for row in self.over.values())
+        return sum(row.phase is ShownState.MERGED for row in self.over.values())
 
     @property
     def is_over(self) -> bool:

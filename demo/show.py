@@ -20,7 +20,7 @@ from sm.cli.table import STYLES, explain, make_table
 from sm.cli.times import format_span
 from sm.store import journal
 from sm.views.event_words import name_event, tell
-from sm.views.states import State
+from sm.views.states import ShownState
 
 DEEDS = 4
 """Lines below the table: deeds, and the questions that they answer."""
@@ -153,7 +153,7 @@ def summary(console: Console, played: Played) -> None:
 
 def _told(number: int, part: Part, played: Played) -> str:
     """What came of an issue."""
-    if played.progress.over[number].phase is not State.MERGED:
+    if played.progress.over[number].phase is not ShownState.MERGED:
         return "not merged"
     is_so = went(number, part, played.progress, played.people)
     return part.journey.value if is_so else part.journey.otherwise

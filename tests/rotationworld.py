@@ -13,8 +13,8 @@ from sm.context.rotation import (
     Cause,
     Document,
     Key,
-    Kind,
     Limits,
+    MessageKind,
     Move,
     Rotation,
     Standing,
@@ -234,7 +234,7 @@ class World:
         if key not in self.messages:
             self.messages[key] = "waiting"
             self.told.append(str(key))
-            if key.kind is Kind.RESUME and self.agent.clear_due:
+            if key.kind is MessageKind.RESUME and self.agent.clear_due:
                 self.agent.silent = True  # what its hooks have told last is of the old context
         self.deliver()
 
@@ -243,7 +243,7 @@ class World:
         for key, at in list(self.messages.items()):
             if at != "waiting" or (self.holds and key != self.passing) or self.obstacle:
                 continue
-            steered = key.kind is not Kind.RESUME
+            steered = key.kind is not MessageKind.RESUME
             if not self.agent.alive or (self.agent.idle_since is None and not steered):
                 continue
             self._hear(key)
@@ -259,5 +259,5 @@ class World:
         self.accepted_at[key] = self.now
         self.agent.heard.append((self.agent.context, str(key)))
         self.agent.idle_since = None
-        if self.names and key.kind in (Kind.RESUME, Kind.CONFIRM):
+        if self.names and key.kind in (MessageKind.RESUME, MessageKind.CONFIRM):
             self.agent.task = "the next step"

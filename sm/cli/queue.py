@@ -16,7 +16,7 @@ from sm.cli.times import format_age
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
-    from sm.messages.send import Entry
+    from sm.messages.send import QueuedMessage
     from sm.sessions.session import AnySession
 
 LINE = 100
@@ -78,7 +78,7 @@ def _show(session: AnySession, ident: str, as_json: bool) -> None:
         say_text(found.text)
 
 
-def _lines(found: list[Entry]) -> Iterator[str]:
+def _lines(found: list[QueuedMessage]) -> Iterator[str]:
     for one in found:
         sender = one.sender or "-"
         notify = " (tells when the turn ends)" if one.notify else ""

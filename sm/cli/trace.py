@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
-    from sm.views.trace import Entry, Story, Summary
+    from sm.views.trace import Story, StoryEvent, Summary
 
 COLOURS = {
     "decided": "cyan",
@@ -85,7 +85,7 @@ def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
     yield (Styled(f"{told.session}: {sum_up(told.summary)}", bold=True),)
 
 
-def _line(entry: Entry) -> tuple[str | Styled, ...]:
+def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:
     told = Styled(one_line(entry.told), COLOURS.get(entry.event))
     return f"{format_moment(entry.at)}  {'+' + format_span(entry.elapsed_s):>7}  ", told
 

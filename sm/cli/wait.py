@@ -47,9 +47,9 @@ def command(
 
     Exit codes: 0 it has happened, 1 the session ended first, 124 the time is up.
     """
-    from sm.messages.wait import Event, await_event
+    from sm.messages.wait import Awaited, await_event
 
-    found = await_event(session, Event(event), timeout_s)
+    found = await_event(session, Awaited(event), timeout_s)
     if found is None:
         warn(f"timed out after {timeout_s:g} s: {session.address} {EVENTS[event]}")
         click_context.exit(TIME_UP)

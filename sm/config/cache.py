@@ -34,7 +34,7 @@ class Content(Struct, frozen=True):
     lines: dict[KeyPath, int]
 
 
-class Entry(Struct, frozen=True):
+class Cached(Struct, frozen=True):
     """The content of a file with that stamp; `lines` as pairs, as JSON has no such keys."""
 
     format: int
@@ -46,7 +46,7 @@ class Entry(Struct, frozen=True):
 def recall(path: Path, found: os.stat_result) -> Content | None:
     """Return what the file at `path` held when it was `found` so before; None if unknown."""
     try:
-        entry = msgspec.json.decode(read_harmless(_place(path)), type=Entry)
+        entry = msgspec.json.decode(read_harmless(_place(path)), type=Cached)
     except (msgspec.MsgspecError, ValueError, OSError, RuntimeError):
         return None
     if (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
@@ -58,10 +58,10 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
     """Keep what a file holds, if it can be kept as it is; a failure has no effect."""
     if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_S:
         return
-    entry = Entry(FORMAT, _stamp(found), content.data, list(content.lines.items()))
+    entry = Cached(FORMAT, _stamp(found), content.data, list(content.lines.items()))
     try:
         encoded = msgspec.json.encode(entry)
-        if msgspec.json.decode(encoded, type=Entry) != entry:  # a date, a key that is a number
+        if msgspec.json.decode(encoded, type=Cached) != entry:  # a date, a key that is a number
             return
         ensure_private_dir(find_folder(), parents=True)
         write_atomic(_place(path), encoded)

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from sm.base.errors import UsageError
 from sm.config.cache import KeyPath
-from sm.config.convert import Entry, convert
+from sm.config.convert import FoundSection, convert
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.store.paths import check_name, name_session
 
@@ -188,7 +188,9 @@ SHARED_CHECKS: tuple[
 """The checks of the keys that a machine and a project share."""
 
 
-def check_machine(entry: Entry, shape: type[MachineSettings] = MachineSettings) -> MachineSettings:
+def check_machine(
+    entry: FoundSection, shape: type[MachineSettings] = MachineSettings
+) -> MachineSettings:
     """Return the machine's settings of an entry.
 
     Raises:
@@ -201,7 +203,9 @@ def check_machine(entry: Entry, shape: type[MachineSettings] = MachineSettings) 
     return machine
 
 
-def make_project(entry: Entry, shape: type[ProjectSettings] = ProjectSettings) -> ProjectSettings:
+def make_project(
+    entry: FoundSection, shape: type[ProjectSettings] = ProjectSettings
+) -> ProjectSettings:
     """Return the project that an entry describes.
 
     Raises:
@@ -216,19 +220,19 @@ def make_project(entry: Entry, shape: type[ProjectSettings] = ProjectSettings) -
     return project
 
 
-def _refuse(entry: Entry, path: KeyPath, problem: str | None) -> None:
+def _refuse(entry: FoundSection, path: KeyPath, problem: str | None) -> None:
     if problem:
         raise UsageError(f"wrong value for {entry.key(path)}: {problem}")
 
 
-def check_together(projects: list[tuple[Entry, ProjectSettings]]) -> None:
+def check_together(projects: list[tuple[FoundSection, ProjectSettings]]) -> None:
     """Refuse projects that would use the same names.
 
     Raises:
         UsageError: two of them would.
 
     """
-    by_session: dict[str, tuple[Entry, ProjectSettings]] = {}
+    by_session: dict[str, tuple[FoundSection, ProjectSettings]] = {}
     for entry, project in projects:
         other_entry, other = by_session.setdefault(name_session(project.name, 1), (entry, project))
         if other is project:

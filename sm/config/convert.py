@@ -53,7 +53,7 @@ MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
-class Entry(Struct, frozen=True):
+class FoundSection(Struct, frozen=True):
     """One section of a file, which becomes one struct.
 
     `at` is its place in the file, `own` what the section itself says, `data` the same merged over
@@ -88,7 +88,7 @@ def _has(data: object, path: KeyPath) -> bool:
     return True
 
 
-def convert(entry: Entry, shape: type[S]) -> S:
+def convert(entry: FoundSection, shape: type[S]) -> S:
     """Return the struct of an entry. Relative paths start at the folder of its file.
 
     Raises:
@@ -125,7 +125,9 @@ def make_absolute(base: Path, text: str) -> Path:
     return follow_links(path) if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _known(entry: Entry, data: dict[str, Any], shape: type[Section], at: KeyPath) -> dict[str, Any]:
+def _known(
+    entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
+) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
     shapes = _types(shape)
     found: dict[str, Any] = {}
@@ -154,7 +156,7 @@ def _types(shape: type[Section]) -> dict[str, Any]:
 
 
 def _kind(
-    entry: Entry, data: dict[str, Any], kinds: tuple[type[Section], ...], at: KeyPath
+    entry: FoundSection, data: dict[str, Any], kinds: tuple[type[Section], ...], at: KeyPath
 ) -> type[Section]:
     """Which of these sections is meant."""
     if not (key := find_kind_key(kinds[0])):
@@ -171,7 +173,7 @@ def _kind(
     return named[said]
 
 
-def _nearest(entry: Entry, key: object, shape: type[Section]) -> str:
+def _nearest(entry: FoundSection, key: object, shape: type[Section]) -> str:
     is_project = issubclass(shape, ProjectSettings)
     if not is_project and shape not in SHAPES:  # one that has keys of its own, as a profile
         names = [field.encode_name for field in structs.fields(shape)]
@@ -208,7 +210,7 @@ def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
             yield path
 
 
-def _explain(entry: Entry, shape: type, message: str) -> str:
+def _explain(entry: FoundSection, shape: type, message: str) -> str:
     what, *places = PLACE.split(message, maxsplit=1)
     path = tuple(
         int(index) if index else name for name, index in PATH_PART.findall("".join(places))

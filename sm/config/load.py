@@ -13,7 +13,7 @@ from sm.base.errors import UsageError
 from sm.config import allowed, duration
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
-from sm.config.convert import Entry, make_absolute
+from sm.config.convert import FoundSection, make_absolute
 from sm.config.read import SUFFIXES, Document, read_document, read_raw
 from sm.config.schema import Config, MachineSettings
 from sm.config.shapes import Shapes, choose_shapes
@@ -207,7 +207,7 @@ def _shown(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
-def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iterator[Entry]:
+def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iterator[FoundSection]:
     """Yield the projects of one file: those of its list, else the one at its top level.
 
     `shared` are the machine's values that a project may override.
@@ -216,7 +216,7 @@ def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iter
     top = {key: value for key, value in document.data.items() if key not in machine}
     if "projects" not in top:
         if top:
-            yield Entry(document, (), top, _merged(shared, top))
+            yield FoundSection(document, (), top, _merged(shared, top))
         return
     top = _merged(shared, top)
     listed = top.pop("projects")
@@ -226,7 +226,7 @@ def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iter
             "expected a list of projects"
         )
     for index, own in enumerate(listed):
-        yield Entry(document, ("projects", index), own, _merged(top, own))
+        yield FoundSection(document, ("projects", index), own, _merged(top, own))
 
 
 def _timeout(env: Mapping[str, str]) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _machine(documents: list[Document], shapes: Shapes) -> MachineSettings:
     profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
         said = _said(document, shapes)
-        machine = check_machine(Entry(document, (), said, said), shapes.machine)
+        machine = check_machine(FoundSection(document, (), said, said), shapes.machine)
         for key in said:
             if key != "profiles":
                 _only(found, (key,), getattr(machine, key), document)

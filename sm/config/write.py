@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.config.check import make_project
-from sm.config.convert import Entry
+from sm.config.convert import FoundSection
 from sm.config.read import Document
 from sm.config.schema import ProjectSettings
 
@@ -33,7 +33,7 @@ def check_values(values: Values, path: Path) -> ProjectSettings:
 
     """
     data = dict(values)
-    return make_project(Entry(Document(path, str(path), data), (), data, data))
+    return make_project(FoundSection(Document(path, str(path), data), (), data, data))
 
 
 def format_text(values: Values, path: Path) -> str:

@@ -13,7 +13,7 @@ from sm.base.errors import SmError
 from sm.base.refusal import Refusal, Status, find_refusal
 from sm.context import documents, finish, protocol, rotation_files, rotation_texts
 from sm.context.clear import clear
-from sm.context.rotation import Act, Cause, Key, Kind, Move, Rotation, Step
+from sm.context.rotation import Act, Cause, Key, MessageKind, Move, Rotation, Step
 from sm.context.rotation_files import copy_document, note, note_rotated, save, withdraw
 from sm.context.rotation_texts import Form
 from sm.messages import alerts, delivery, interrupt, queue
@@ -147,7 +147,7 @@ def _interrupt(session: Session, move: Move) -> float | None:
         return time.time() + RETRY_S
     pane, screen, _ = look(session, known.pane_id)
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
-        by = Message(id=record.make_message_id(Key(Kind.STOP)), text="")
+        by = Message(id=record.make_message_id(Key(MessageKind.STOP)), text="")
         screen = interrupt.interrupt(session, pane, screen, by) or screen
         # What the conversation says of it goes with the context.
         discard(session.dir.interrupted)

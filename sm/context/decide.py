@@ -16,8 +16,8 @@ from sm.context.rotation import (
     Cause,
     Document,
     Key,
-    Kind,
     Limits,
+    MessageKind,
     Move,
     Rotation,
     Standing,
@@ -140,7 +140,7 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 def _share_at(r: Rotation, seen: Standing, limits: Limits) -> float:
     """When this request has had its share of the time: a turn may end at once, and in vain."""
-    first_at = min(seen.accepted.get(Key(Kind.ASK), r.since), r.since)
+    first_at = min(seen.accepted.get(Key(MessageKind.ASK), r.since), r.since)
     return first_at + limits.document_s * r.requests / REQUESTS
 
 

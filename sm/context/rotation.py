@@ -34,7 +34,7 @@ class Step(StrEnum):
     VERIFY = "verify"
 
 
-class Kind(StrEnum):
+class MessageKind(StrEnum):
     """What a message of a rotation is about. STOP ends a turn, and is no text."""
 
     ASK = "ask"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
     STOP = "stop"
 
 
-NUMBERED = (Kind.ASK, Kind.RESUME, Kind.CONFIRM)
+NUMBERED = (MessageKind.ASK, MessageKind.RESUME, MessageKind.CONFIRM)
 """There may be several messages of these kinds in one rotation."""
 
 
@@ -54,7 +54,7 @@ class Key(NamedTuple):
     As text it is `ask1` or `sections`: ids of messages and the journal are made of that.
     """
 
-    kind: Kind
+    kind: MessageKind
     number: int = 1
 
     def __str__(self) -> str:
@@ -165,20 +165,20 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def key(self) -> Key | None:
         """The message that the step is about, None if it is about none."""
         return {
-            Step.REQUEST: Key(Kind.ASK, self.requests),
-            Step.DOCUMENT: Key(Kind.SECTIONS) if self.sections_asked else None,
-            Step.RESUME: Key(Kind.RESUME, self.resumes),
-            Step.VERIFY: Key(Kind.CONFIRM, self.resumes) if self.asked else None,
+            Step.REQUEST: Key(MessageKind.ASK, self.requests),
+            Step.DOCUMENT: Key(MessageKind.SECTIONS) if self.sections_asked else None,
+            Step.RESUME: Key(MessageKind.RESUME, self.resumes),
+            Step.VERIFY: Key(MessageKind.CONFIRM, self.resumes) if self.asked else None,
         }.get(self.step)
 
     def list_keys(self) -> tuple[Key, ...]:
         """The keys of all that may have been told so far, and of the next prompt."""
         numbers = range(1, self.resumes + 2)
         return (
-            *(Key(Kind.ASK, number) for number in range(1, self.requests + 1)),
-            Key(Kind.SECTIONS),
-            *(Key(Kind.RESUME, number) for number in numbers),
-            *(Key(Kind.CONFIRM, number) for number in numbers),
+            *(Key(MessageKind.ASK, number) for number in range(1, self.requests + 1)),
+            Key(MessageKind.SECTIONS),
+            *(Key(MessageKind.RESUME, number) for number in numbers),
+            *(Key(MessageKind.CONFIRM, number) for number in numbers),
         )
 
     def make_message_id(self, key: Key) -> str:

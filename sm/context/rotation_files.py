@@ -39,7 +39,7 @@ COPY_LIMIT = 1024 * 1024
 """Bytes of a document that are kept beside it."""
 
 
-class RefusedError(SmError):
+class RotationRefusedError(SmError):
     """The agent's context cannot be replaced."""
 
 
@@ -66,7 +66,9 @@ def schedule(session: Session, profile: Profile, path: Path) -> None:
     check(profile)
     if not is_typeable(path):
         shown = repr(str(path))[1:-1]
-        raise RefusedError(f"cannot hand off '{shown}': no agent can be told that name: rename it")
+        raise RotationRefusedError(
+            f"cannot hand off '{shown}': no agent can be told that name: rename it"
+        )
     directory = session.dir
     context = agent_state.read(directory).context
     write_json(directory.handoff, Handoff(str(path), time.time(), context), durable=True)
@@ -84,12 +86,12 @@ def find_document(file: Path) -> Path:
     """
     path = Path(os.path.abspath(file))  # noqa: PTH100 - what the agent calls it, not where it leads
     if not _is_file(path):
-        raise RefusedError(f"File not found: {path}")
+        raise RotationRefusedError(f"File not found: {path}")
     if not os.access(path, os.R_OK):
-        raise RefusedError(f"cannot read '{path}': permission denied")
+        raise RotationRefusedError(f"cannot read '{path}': permission denied")
     itself = follow_links(path) if path.is_symlink() else path
     if not is_readable(itself):
-        raise RefusedError(f"cannot hand off '{path}': it is empty")
+        raise RotationRefusedError(f"cannot hand off '{path}': it is empty")
     return itself
 
 
@@ -114,9 +116,9 @@ def check(profile: Profile) -> None:
 
     """
     if not profile.terminal:
-        raise RefusedError(f"sm handoff is not supported for {profile.name} sessions")
+        raise RotationRefusedError(f"sm handoff is not supported for {profile.name} sessions")
     if not profile.clear:
-        raise RefusedError(
+        raise RotationRefusedError(
             f"the profile '{profile.name}' has no command that clears the context: set its 'clear'"
         )
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from sm.base import quoting
-from sm.context.rotation import Cause, Key, Kind, Rotation
+from sm.context.rotation import Cause, Key, MessageKind, Rotation
 
 BEGINS = "Read handoff from"
 """What the first prompt of the new context begins with, unless the agent hands off by itself."""
@@ -51,11 +51,11 @@ def write_message(
     `missing` what it lacks. A new context names its task in a line that begins with `resumed`. The
     message has three lines at most, so that an agent CLI takes it as typed.
     """
-    if key.kind is Kind.ASK:
+    if key.kind is MessageKind.ASK:
         return ask_for_document(record, key.number, folder, form)
-    if key.kind is Kind.SECTIONS:
+    if key.kind is MessageKind.SECTIONS:
         return _ask_for_rest(missing, path)
-    if key.kind is Kind.CONFIRM:
+    if key.kind is MessageKind.CONFIRM:
         return ask_again_for_task(resumed)
     return write_prompt(record.cause, path)
 

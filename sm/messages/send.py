@@ -126,7 +126,7 @@ def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float
     return outcome
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class QueuedMessage(Struct, frozen=True, kw_only=True):
     """A message of a queue. `sender` and `notify` are how they are addressed, '' for a person.
 
     `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued. `why` it
@@ -144,7 +144,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class ShownEntry(Entry, frozen=True, kw_only=True):
+class ShownEntry(QueuedMessage, frozen=True, kw_only=True):
     """A message of a queue with its whole text, as the agent gets it."""
 
     text: str
@@ -153,7 +153,7 @@ class ShownEntry(Entry, frozen=True, kw_only=True):
 PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
 
 
-def list_entries(session: AnySession) -> list[Entry]:
+def list_entries(session: AnySession) -> list[QueuedMessage]:
     """What is under way, what waits, in order, and what was delivered last, the newest last."""
     found = {place: queue.list_messages(session.dir, place) for place in PLACES}
     done = sorted(found[Place.DONE], key=lambda message: message.name)
@@ -177,8 +177,8 @@ def show(session: AnySession, ident: str) -> ShownEntry:
     raise SmError(f"there is no message '{ident}' of '{name}': 'sm queue {name}' lists the ids")
 
 
-def _entry(session: AnySession, place: Place, message: Message) -> Entry:
-    return Entry(
+def _entry(session: AnySession, place: Place, message: Message) -> QueuedMessage:
+    return QueuedMessage(
         id=message.id,
         place=PLACES[place],
         mode=message.mode,

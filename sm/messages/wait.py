@@ -23,7 +23,7 @@ SCREEN_LOOK_S = 0.5
 SURE_S = 0.5
 
 
-class Event(StrEnum):
+class Awaited(StrEnum):
     """What can be waited for. IDLE: the turn is over and no message waits for the session."""
 
     IDLE = "idle"
@@ -31,33 +31,33 @@ class Event(StrEnum):
     DIALOG = "dialog"
 
 
-def await_event(session: AnySession, event: Event, timeout_s: float | None) -> bool | None:
+def await_event(session: AnySession, event: Awaited, timeout_s: float | None) -> bool | None:
     """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
     look, pause = _look(session, event)
     deadline = time.monotonic() + timeout_s if timeout_s is not None else None
     while True:
         ended = session.has_ended
         if ended or look():
-            return True if event is Event.END else not ended
+            return True if event is Awaited.END else not ended
         if deadline is not None and time.monotonic() >= deadline:
             return None
         time.sleep(pause)
 
 
-def _look(session: Session, event: Event) -> tuple[Callable[[], bool], float]:
-    if event is Event.END:
+def _look(session: Session, event: Awaited) -> tuple[Callable[[], bool], float]:
+    if event is Awaited.END:
         return (lambda: False), LOOK_S
     if session.profile.hooks:
         return (lambda: _says(session, event)), LOOK_S
     return (lambda: _shows(session, event)), SCREEN_LOOK_S
 
 
-def _says(session: Session, event: Event) -> bool:
+def _says(session: Session, event: Awaited) -> bool:
     now = agent_state.read(session.dir)
     if now.state is not State(event.value):
         return False
     # An agent whose own command gives it a task is idle for a moment before that.
-    return event is Event.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
+    return event is Awaited.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
 
 
 def _is_free(session: Session) -> bool:
@@ -66,11 +66,11 @@ def _is_free(session: Session) -> bool:
     return queue.is_empty(directory) and not directory.hold.exists()
 
 
-def _shows(session: Session, event: Event) -> bool:
+def _shows(session: Session, event: Awaited) -> bool:
     if read_prompt(session) is not Prompt(event.value):
         return False
     # An agent that was told something just now shows its prompt for a moment longer.
-    return event is Event.DIALOG or (
+    return event is Awaited.DIALOG or (
         _is_free(session) and not is_within(SETTLED_S, _told_at(session))
     )
 

@@ -38,7 +38,7 @@ def name_session(project: str, issue: int) -> str:
     return f"dev-{project.replace('.', '_')}-{issue}"
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What kind of thing a name in the private directory is."""
 
     FILE = "file"
@@ -153,10 +153,10 @@ class Folder(Struct, frozen=True):
     path: Path
 
 
-class Entry:
+class StateEntry:
     """A name in a folder of state: `directory.plan` is its path."""
 
-    def __init__(self, name: str, kind: Kind = Kind.FILE) -> None:
+    def __init__(self, name: str, kind: EntryKind = EntryKind.FILE) -> None:
         """Keep the name, and what kind of thing it stands for."""
         self.name, self.kind = name, kind
 
@@ -168,199 +168,199 @@ class Entry:
 class ProjectDir(Folder, frozen=True):
     """The files of a project as a whole."""
 
-    ci = Entry("ci", Kind.DIRECTORY)
+    ci = StateEntry("ci", EntryKind.DIRECTORY)
     """Checkouts in which the embedded forge runs CI, one for each commit, removed later."""
-    poll_lock = Entry("poll.lock")
+    poll_lock = StateEntry("poll.lock")
     """Held for one tick of dev-poll."""
-    snapshot = Entry("forge.json")
+    snapshot = StateEntry("forge.json")
     """The last look at the forge."""
-    due = Entry("due")
+    due = StateEntry("due")
     """When the forge is to be looked at again: seconds since the epoch."""
-    turn = Entry("turn")
+    turn = StateEntry("turn")
     """Made by the monitor that has the forge looked at, and removed afterwards."""
-    doubts = Entry("doubts.json")
+    doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
-    snapshot_lock = Entry("forge.lock")
+    snapshot_lock = StateEntry("forge.lock")
     """Held by the process that looks at the forge."""
-    forge_written = Entry("written")
+    forge_written = StateEntry("written")
     """Gets a new time with each write to a forge elsewhere."""
-    repository = Entry("repository.json")
+    repository = StateEntry("repository.json")
     """The id of the repository on a forge elsewhere, and its present name."""
-    webhooks = Entry("webhooks.json")
+    webhooks = StateEntry("webhooks.json")
     """Which webhooks of the forge have arrived."""
-    rules = Entry("rules.json")
+    rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
-    ci_logs = Entry("ci-logs", Kind.DIRECTORY)
+    ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
     """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
-    quota = Entry("quota.json")
+    quota = StateEntry("quota.json")
     """The requests to a forge elsewhere, by hour and purpose, and what is left."""
-    quota_lock = Entry("quota.lock")
+    quota_lock = StateEntry("quota.lock")
     """Held while a request is entered there."""
 
 
 class SessionDir(Folder, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""
 
-    identity = Entry("identity.json")
+    identity = StateEntry("identity.json")
     """Who the session is; only its name and its parent change."""
-    agent = Entry("agent.json")
+    agent = StateEntry("agent.json")
     """The process of the last launched agent."""
-    launch_env = Entry("launch.env")
+    launch_env = StateEntry("launch.env")
     """The agent's environment, NUL-separated."""
-    launch_argv = Entry("launch.argv")
+    launch_argv = StateEntry("launch.argv")
     """The agent's command, NUL-separated."""
-    agent_pid = Entry("agent.pid")
+    agent_pid = StateEntry("agent.pid")
     """`PID STARTTICKS` of the agent, written by its launcher."""
-    launch_error = Entry("launch.error")
+    launch_error = StateEntry("launch.error")
     """Why the launcher could not become the agent."""
-    prompt = Entry("prompt.md")
+    prompt = StateEntry("prompt.md")
     """The first prompt of the agent."""
-    opening = Entry("opening")
+    opening = StateEntry("opening")
     """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
-    plan = Entry("plan.json")
+    plan = StateEntry("plan.json")
     """Intent: the steps under way, written before the first one."""
-    receipts = Entry("receipts.jsonl")
+    receipts = StateEntry("receipts.jsonl")
     """One line for every finished step."""
-    issue = Entry("issue.json")
+    issue = StateEntry("issue.json")
     """The issue's title and text as the agent knows them."""
-    edited = Entry("issue-edited.json")
+    edited = StateEntry("issue-edited.json")
     """Title and text after an edit that the agent is still to be told of."""
-    reviews = Entry("reviews.json")
+    reviews = StateEntry("reviews.json")
     """The reviews that the agent was told of, as it knows them."""
-    review_edited = Entry("review-edited.json")
+    review_edited = StateEntry("review-edited.json")
     """A review after an edit that the agent is still to be told of."""
-    pull_comments = Entry("pull-comments.json")
+    pull_comments = StateEntry("pull-comments.json")
     """What trusted people have said on the pull request, which the agent is told of."""
-    replies = Entry("replies", Kind.DIRECTORY)
+    replies = StateEntry("replies", EntryKind.DIRECTORY)
     """Answers of people that wait for the agent, one file each."""
-    asks = Entry("asks", Kind.DIRECTORY)
+    asks = StateEntry("asks", EntryKind.DIRECTORY)
     """What the agent asks of the forge, and the answers, one file each."""
-    problem = Entry("problem")
+    problem = StateEntry("problem")
     """Why the step under way is not possible yet."""
-    next = Entry("next")
+    next = StateEntry("next")
     """When the next pass is due at the latest: seconds since the epoch, a whole number."""
-    watch = Entry("watch")
+    watch = StateEntry("watch")
     """Paths whose change wakes the monitor, one on each line."""
-    shared = Entry("shared")
+    shared = StateEntry("shared")
     """The project's directory, and the file that changes with its forge: one on each line."""
-    seen = Entry("seen")
+    seen = StateEntry("seen")
     """Its mtime is the moment up to which the last pass has seen changes."""
-    phase_seen = Entry("phase.seen")
+    phase_seen = StateEntry("phase.seen")
     """Its mtime is the phase file's mtime when sm last read it."""
-    wake = Entry("wake", Kind.FIFO)
+    wake = StateEntry("wake", EntryKind.FIFO)
     """FIFO: a byte written here wakes the monitor at once."""
-    pass_answer = Entry("pass.answer", Kind.FIFO)
+    pass_answer = StateEntry("pass.answer", EntryKind.FIFO)
     """FIFO: the server of passes tells the monitor what became of a pass."""
-    pass_caller = Entry("pass.caller", Kind.FIFO)
+    pass_caller = StateEntry("pass.caller", EntryKind.FIFO)
     """FIFO: the monitor gives a pass its own environment; a token in it is on no disk."""
-    lock = Entry("lock")
+    lock = StateEntry("lock")
     """Held by the process that makes a pass over the session."""
-    monitor_lock = Entry("monitor.lock")
+    monitor_lock = StateEntry("monitor.lock")
     """Held by the monitor as long as it lives."""
-    monitor_log = Entry("monitor.log")
+    monitor_log = StateEntry("monitor.log")
     """The output of the monitor and its reactors."""
-    settings = Entry("settings.json")
+    settings = StateEntry("settings.json")
     """The settings that the agent CLI gets: the hooks and the status line."""
-    system_prompt = Entry("system-prompt.md")
+    system_prompt = StateEntry("system-prompt.md")
     """The phase protocol, which is added to the agent's system prompt."""
-    state = Entry("state")
+    state = StateEntry("state")
     """One line `STATE SINCE CONTEXT PROMPT`, written by the hooks; `-` if unknown."""
-    shown = Entry("shown")
+    shown = StateEntry("shown")
     """One line `STATE SINCE SHOWN AT`: what the screen has shown after `state` was written."""
-    screen = Entry("screen")
+    screen = StateEntry("screen")
     """The path of the terminal log, while the terminal decides: its change wakes."""
-    events = Entry("events")
+    events = StateEntry("events")
     """A line `TIME EVENT CONTEXT DETAIL` for each hook call; its mtime is the sign of life."""
-    context = Entry("context")
+    context = StateEntry("context")
     """The payload of the last SessionStart: the agent's own session id, its transcript."""
-    client = Entry("client")
+    client = StateEntry("client")
     """The process number of the agent CLI, if the agent is a wrapper around it."""
-    stop_payload = Entry("stop")
+    stop_payload = StateEntry("stop")
     """The payload of the last Stop: the agent's last words, its background tasks."""
-    dialog = Entry("dialog")
+    dialog = StateEntry("dialog")
     """The payload of the hook that reported the last dialog: the tool and its input."""
-    failure = Entry("failure")
+    failure = StateEntry("failure")
     """The payload of the last StopFailure: its error and its message."""
-    usage = Entry("usage")
+    usage = StateEntry("usage")
     """One line: time, context, percentage, window; percentage and reset of each limit."""
-    queue = Entry("queue", Kind.DIRECTORY)
+    queue = StateEntry("queue", EntryKind.DIRECTORY)
     """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
-    quoted = Entry("quoted", Kind.DIRECTORY)
+    quoted = StateEntry("quoted", EntryKind.DIRECTORY)
     """What others have said, a file for each message or task that quotes it."""
-    delivery_lock = Entry("delivery.lock")
+    delivery_lock = StateEntry("delivery.lock")
     """Held by the process that hands anything to the agent."""
-    expect = Entry("expect")
+    expect = StateEntry("expect")
     """The prompt that the prompt hook waits for, and its answer: three lines."""
-    offered = Entry("offered")
+    offered = StateEntry("offered")
     """Lines `NAME CONTEXT PROMPT`: messages that a hook handed out, still without proof."""
-    accepted = Entry("accepted", Kind.DIRECTORY)
+    accepted = StateEntry("accepted", EntryKind.DIRECTORY)
     """An empty file for each message that the agent provably has."""
-    steer = Entry("steer")
+    steer = StateEntry("steer")
     """Not empty while the queue may hold messages for the running turn."""
-    interrupted = Entry("interrupted.json")
+    interrupted = StateEntry("interrupted.json")
     """The message whose turn was interrupted, until it is clear whether it came back."""
-    recalled = Entry("recalled")
+    recalled = StateEntry("recalled")
     """When a hook last told the agent its handoff document again, after a compaction."""
-    compacting = Entry("compacting")
+    compacting = StateEntry("compacting")
     """When a compaction began, seconds since 1970; empty if none is under way."""
-    blocks = Entry("blocks")
+    blocks = StateEntry("blocks")
     """How many turns in a row the Stop hook has continued with messages."""
-    hold = Entry("hold")
+    hold = StateEntry("hold")
     """There during a rotation: only the messages that it names go through."""
-    handoff = Entry("handoff.json")
+    handoff = StateEntry("handoff.json")
     """The last `sm handoff` of the agent, until sm takes it up."""
-    rotation = Entry("rotation.json")
+    rotation = StateEntry("rotation.json")
     """Intent: the rotation under way."""
-    last_handoff = Entry("last-handoff")
+    last_handoff = StateEntry("last-handoff")
     """The path of the document with which the current context began."""
-    document = Entry("handoff.md")
+    document = StateEntry("handoff.md")
     """A copy of that document, made before the old context was cleared."""
-    next_document = Entry("handoff-next.md")
+    next_document = StateEntry("handoff-next.md")
     """The copy of the document that the next context is to begin with."""
-    threshold = Entry("threshold")
+    threshold = StateEntry("threshold")
     """One number: at this percentage of its context something is to be done."""
-    context_flags = Entry("context-flags.json")
+    context_flags = StateEntry("context-flags.json")
     """Of which thresholds the agent was told in its present context."""
-    withheld = Entry("withheld.json")
+    withheld = StateEntry("withheld.json")
     """What is due for its context and waits for a person at its terminal."""
-    context_settings = Entry("context-settings.json")
+    context_settings = StateEntry("context-settings.json")
     """A person's settings for the context of this session alone."""
-    terminal_log = Entry("transcript.log")
+    terminal_log = StateEntry("transcript.log")
     """The terminal log of a session without an issue, written by tmux."""
-    typed = Entry("typed.json")
+    typed = StateEntry("typed.json")
     """The last typed message, and its line."""
-    notify = Entry("notify", Kind.DIRECTORY)
+    notify = StateEntry("notify", EntryKind.DIRECTORY)
     """A file `notify/{id}` for each message whose sender wants to hear of the turn's end."""
-    events_before = Entry("events.1")
+    events_before = StateEntry("events.1")
     """The lines of `events` before it was begun anew."""
-    told = Entry("told")
+    told = StateEntry("told")
     """The last compaction that the parent was told of: its time as in `events`."""
-    setup_log = Entry("setup.log")
+    setup_log = StateEntry("setup.log")
     """What the setup command of the worktree said, its end where it said too much."""
-    setup_process = Entry("setup.process")
+    setup_process = StateEntry("setup.process")
     """Which process it is, while it runs."""
-    setup_failed = Entry("setup-failed")
+    setup_failed = StateEntry("setup-failed")
     """How often it has failed in a row, when and how it did last."""
-    over = Entry("over")
+    over = StateEntry("over")
     """How a session without an issue has ended; its monitor has nothing more to do."""
 
 
-Layout = dict[str, Kind]
+Layout = dict[str, EntryKind]
 """What the names in a folder stand for."""
 
 PRIVATE: Layout = {
-    **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), Kind.FILE),
-    **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock", "passes.lock"), Kind.FILE),
-    "passes": Kind.FIFO,
-    **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), Kind.DIRECTORY),
+    **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), EntryKind.FILE),
+    **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock", "passes.lock"), EntryKind.FILE),
+    "passes": EntryKind.FIFO,
+    **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
 }
 QUEUE: Layout = {
-    **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), Kind.DIRECTORY),
-    "lock": Kind.FILE,
+    **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), EntryKind.DIRECTORY),
+    "lock": EntryKind.FILE,
 }
 
 
 @cache
 def layout(of: type[Folder]) -> Layout:
     """Return what the directory of a session or a project holds."""
-    return {entry.name: entry.kind for entry in vars(of).values() if isinstance(entry, Entry)}
+    return {entry.name: entry.kind for entry in vars(of).values() if isinstance(entry, StateEntry)}

@@ -17,10 +17,14 @@ from pathlib import Path
 from sm.base.errors import StateError
 from sm.store import events, journal
 from sm.store.files import set_aside, write_atomic
-from sm.store.paths import PRIVATE, QUEUE, Kind, Layout, ProjectDir, Root, SessionDir, layout
+from sm.store.paths import PRIVATE, QUEUE, EntryKind, Layout, ProjectDir, Root, SessionDir, layout
 
-IS = {Kind.FILE: stat.S_ISREG, Kind.DIRECTORY: stat.S_ISDIR, Kind.FIFO: stat.S_ISFIFO}
-NEEDED = {Kind.FILE: 0o600, Kind.DIRECTORY: 0o700, Kind.FIFO: 0o600}
+IS = {
+    EntryKind.FILE: stat.S_ISREG,
+    EntryKind.DIRECTORY: stat.S_ISDIR,
+    EntryKind.FIFO: stat.S_ISFIFO,
+}
+NEEDED = {EntryKind.FILE: 0o600, EntryKind.DIRECTORY: 0o700, EntryKind.FIFO: 0o600}
 """The permissions that we need."""
 
 
@@ -33,7 +37,7 @@ def repair(root: Root, *directories: SessionDir | ProjectDir) -> None:
     for directory in directories:
         path = directory.path
         name = path.name if isinstance(directory, SessionDir) else ""
-        _repair(path.parent, {path.name: Kind.DIRECTORY}, root.journal, name)
+        _repair(path.parent, {path.name: EntryKind.DIRECTORY}, root.journal, name)
         _repair(path, layout(type(directory)), root.journal, name)
         if isinstance(directory, SessionDir):
             _repair(directory.queue, QUEUE, root.journal, name)
@@ -49,7 +53,7 @@ def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
             journal.record(story, events.Problem(session=session, text=what))
 
 
-def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, Kind, str]]:
+def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, EntryKind, str]]:
     """Yield each name of the wrong kind, and what is wrong with it."""
     for name, kind in kinds.items():
         path = f"{folder}/{name}"
@@ -61,16 +65,16 @@ def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, Kind, str]]:
             yield Path(path), kind, what
 
 
-def _fault(found: os.stat_result, kind: Kind) -> str:
+def _fault(found: os.stat_result, kind: EntryKind) -> str:
     if not IS[kind](found.st_mode):
         return f"was no {kind}"
     if found.st_uid != os.geteuid():
         return "was not owned by you"
     mode = stat.S_IMODE(found.st_mode)
-    is_open = kind is Kind.DIRECTORY and mode & 0o077
+    is_open = kind is EntryKind.DIRECTORY and mode & 0o077
     if mode & NEEDED[kind] != NEEDED[kind] or is_open:
         return f"had mode {mode:03o}"
-    return "had another name" if kind is Kind.FILE and found.st_nlink > 1 else ""
+    return "had another name" if kind is EntryKind.FILE and found.st_nlink > 1 else ""
 
 
 @contextlib.contextmanager
@@ -84,21 +88,21 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _put_right(path: Path, kind: Kind, what: str) -> str:
+def _put_right(path: Path, kind: EntryKind, what: str) -> str:
     """Mend what is wrong; return what was done, '' if it is not possible now."""
     with contextlib.suppress(OSError, StateError):
         return f"'{path}' {what}: {_mended(path, kind, path.lstat())}"
     return ""
 
 
-def _mended(path: Path, kind: Kind, found: os.stat_result) -> str:
+def _mended(path: Path, kind: EntryKind, found: os.stat_result) -> str:
     """Make `path` usable, or make room for it; return what was done."""
     if not IS[kind](found.st_mode) or found.st_uid != os.geteuid():
         aside = set_aside(path)
         _make(path, kind)
         return f"put aside as '{aside.name}'"
     path.chmod(NEEDED[kind])
-    if found.st_nlink > 1 and kind is Kind.FILE:
+    if found.st_nlink > 1 and kind is EntryKind.FILE:
         _separate(path)
         return "it is a copy of its own now"
     return f"it has mode {NEEDED[kind]:o} now"
@@ -112,9 +116,9 @@ def _separate(path: Path) -> None:
         write_atomic(path, data, mtime_ns=found.st_mtime_ns, limit=len(data))
 
 
-def _make(path: Path, kind: Kind) -> None:
+def _make(path: Path, kind: EntryKind) -> None:
     """Make what hooks and monitors cannot make themselves."""
-    if kind is Kind.DIRECTORY:
+    if kind is EntryKind.DIRECTORY:
         path.mkdir(mode=0o700)
-    elif kind is Kind.FIFO:
+    elif kind is EntryKind.FIFO:
         os.mkfifo(path, 0o600)

@@ -19,7 +19,7 @@ from sm.sessions.session import AnySession
 from sm.sessions.settings import read_own
 from sm.store.paths import Root, SessionDir
 from sm.views.known import Damaged, Known, read_or, read_records, show
-from sm.views.states import State
+from sm.views.states import ShownState
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ class Gauge(Struct, frozen=True, kw_only=True):
     last_handoff: str = ""
     own: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    state: State
+    state: ShownState
     state_since: float = 0.0
     proof: Proof
 
@@ -59,7 +59,11 @@ def list_gauges(root: Root) -> list[Gauge]:
 
 def _damaged(one: Damaged) -> Gauge:
     return Gauge(
-        id=one.id, name=one.name or one.id, notes=(one.why,), state=State.DAMAGED, proof=one.proof
+        id=one.id,
+        name=one.name or one.id,
+        notes=(one.why,),
+        state=ShownState.DAMAGED,
+        proof=one.proof,
     )
 
 
@@ -169,7 +173,7 @@ def describe_own_settings(session: AnySession) -> Iterator[str]:
 
 def _notes(known: Known) -> Iterator[str]:
     session, reading = known.session, known.reading
-    if known.state is State.DEAD:
+    if known.state is ShownState.DEAD:
         yield "its agent has died"
         return
     with contextlib.suppress(SmError):

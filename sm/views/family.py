@@ -11,7 +11,7 @@ from sm.sessions.activity import Proof
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Known, read_records
-from sm.views.states import State
+from sm.views.states import ShownState
 
 
 class Relative(Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Relative(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    state: State
+    state: ShownState
     provider: str
     parent: str
     cwd: str

@@ -22,7 +22,7 @@ from sm.sessions import monitors, registry
 from sm.sessions.activity import Evidence, Proof, Standing, look
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
-from sm.views.states import State
+from sm.views.states import ShownState
 
 T = TypeVar("T")
 
@@ -49,9 +49,9 @@ class Known:
         return look(self.session)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShownState:
         """What its agent is at."""
-        return State(self.standing.state)
+        return ShownState(self.standing.state)
 
     @property
     def state_age_s(self) -> float:

@@ -24,7 +24,7 @@ from sm.store import journal
 from sm.store.events import Event
 from sm.views.event_words import tell_shortly
 from sm.views.known import Damaged, Known, show
-from sm.views.states import State
+from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
 LAST_WORDS = 200
@@ -45,7 +45,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     issue: int
     title: str
     session: str
-    phase: State
+    phase: ShownState
     ci: str = ""
     review: str = ""
     pull: int = 0
@@ -70,22 +70,22 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     @property
     def alone(self) -> bool:
         """Whether it was started and has no monitor."""
-        return not self.monitor and self.phase not in (State.STARTING, State.DAMAGED)
+        return not self.monitor and self.phase not in (ShownState.STARTING, ShownState.DAMAGED)
 
 
-STATES: tuple[tuple[State, Callable[[Facts], bool]], ...] = (
-    (State.STARTING, lambda f: not f.history.started_at),
-    (State.DONE, lambda f: f.phase is Phase.DONE and (f.open or f.merged)),
-    (State.MERGED, lambda f: f.merged),
-    (State.FAILED, lambda f: f.phase is Phase.FAILED),
-    (State.CRASHED, lambda f: f.crashed),
-    (State.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
-    (State.PARKED, lambda f: f.parked),
-    (State.STARTING, lambda f: f.signs is not None and f.signs.starting_at is not None),
-    (State.AWAITING_CI, lambda f: f.awaits_ci),
-    (State.AWAITING_REVIEW, lambda f: f.awaits_review),
-    (State.UNKNOWN, lambda f: f.open and f.phase is Phase.UNKNOWN),
-    (State.WORKING, lambda _: True),
+STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
+    (ShownState.STARTING, lambda f: not f.history.started_at),
+    (ShownState.DONE, lambda f: f.phase is Phase.DONE and (f.open or f.merged)),
+    (ShownState.MERGED, lambda f: f.merged),
+    (ShownState.FAILED, lambda f: f.phase is Phase.FAILED),
+    (ShownState.CRASHED, lambda f: f.crashed),
+    (ShownState.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
+    (ShownState.PARKED, lambda f: f.parked),
+    (ShownState.STARTING, lambda f: f.signs is not None and f.signs.starting_at is not None),
+    (ShownState.AWAITING_CI, lambda f: f.awaits_ci),
+    (ShownState.AWAITING_REVIEW, lambda f: f.awaits_review),
+    (ShownState.UNKNOWN, lambda f: f.open and f.phase is Phase.UNKNOWN),
+    (ShownState.WORKING, lambda _: True),
 )
 """The first that holds is the session's state."""
 
@@ -130,7 +130,7 @@ def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None
         issue=one.issue,
         title=session.record.title,
         session=session.name,
-        phase=State.DAMAGED,
+        phase=ShownState.DAMAGED,
         age_s=one.age_s,
         last_event=one_line(tell_shortly(event)) if event else "",
         last_event_age_s=max(0.0, now - event.at) if event else 0.0,
@@ -151,7 +151,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
     facts = structs.replace(known.facts, now=one.now)
     state = next(state for state, holds in STATES if holds(facts))
     since, proof = _proof(state, facts, known, one)
-    asked = facts.escalation if state is State.ESCALATED else None
+    asked = facts.escalation if state is ShownState.ESCALATED else None
     need = escalation.find_need(session, known, asked.row) if asked else None
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
@@ -178,27 +178,27 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
     )
 
 
-def _proof(state: State, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
+def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
     """Since when the session is at that, 0 if that is not known, and what proves it."""
     signs = facts.signs or SILENT
     match state:
-        case State.STARTING if not facts.history.started_at:
+        case ShownState.STARTING if not facts.history.started_at:
             found = Proof(Evidence.RECORD, one.session.record.created_at, one.dir.identity.name)
-        case State.STARTING:
+        case ShownState.STARTING:
             found = Proof(Evidence.RECEIPT, facts.history.started_at, "start")
-        case State.MERGED if known.pull:
+        case ShownState.MERGED if known.pull:
             found = Proof(Evidence.COMMIT, known.pull.closed_at, known.pull.merged_as)
-        case State.ESCALATED if asked := facts.escalation:
+        case ShownState.ESCALATED if asked := facts.escalation:
             found = Proof(Evidence.RECEIPT, asked.at, asked.row)
-        case State.PARKED if failure := facts.failure:
+        case ShownState.PARKED if failure := facts.failure:
             found = Proof(Evidence.HOOK, failure.at, failure.fault)
-        case State.CRASHED if facts.session is Life.GONE:
-            return signs.active_at if signs.doing == State.DEAD else 0.0, _process(one)
-        case State.CRASHED:
+        case ShownState.CRASHED if facts.session is Life.GONE:
+            return signs.active_at if signs.doing == ShownState.DEAD else 0.0, _process(one)
+        case ShownState.CRASHED:
             shown = {signs.active_at: Evidence.HOOK, facts.written_at: Evidence.PHASE}
             last = Proof(shown.get(facts.life_at, Evidence.RECEIPT), facts.life_at)
             return last.at + facts.limits.agent_timeout_s, last
-        case State.WORKING:
+        case ShownState.WORKING:
             seen = Proof(Evidence.HOOK, signs.active_at) if signs.active_at else _process(one)
             return facts.addressed_at, seen
         case _:
@@ -216,9 +216,9 @@ def _problem(session: IssueSession) -> str:
     return problem.sentence if problem else ""
 
 
-def _last_words(state: State, session: IssueSession) -> str:
+def _last_words(state: ShownState, session: IssueSession) -> str:
     """What the terminal of an agent that is gone said last."""
-    if state is not State.CRASHED:
+    if state is not ShownState.CRASHED:
         return ""
     line = one_line(terminal.read_tail(session.terminal_log, 1), LAST_WORDS).strip()
     return f', as its agent ended: "{line}"' if line else ""
@@ -230,27 +230,27 @@ def _unasked(known: Observation) -> str:
     return known.unread or (asked.missed if asked else "")
 
 
-def _waits_for(state: State, facts: Facts, row: StatusRow, known: Observation) -> str:
+def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:
     pull = f"pull request {known.pull.name}" if known.pull else "its pull request"
     match state:
-        case State.STARTING if facts.history.started_at:
+        case ShownState.STARTING if facts.history.started_at:
             return f"{DOING['starting']}: if it asks something, sm attach {row.project} {row.issue}"
-        case State.STARTING:
+        case ShownState.STARTING:
             return "dev-poll to finish its start"
-        case State.ESCALATED:
+        case ShownState.ESCALATED:
             return "the question to be put to a person"
-        case State.PARKED if facts.failure:
+        case ShownState.PARKED if facts.failure:
             return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
-        case State.CRASHED if not facts.recoverable:
+        case ShownState.CRASHED if not facts.recoverable:
             return "nothing: no restart is left"
-        case State.CRASHED:
+        case ShownState.CRASHED:
             return "its restart"
-        case State.AWAITING_CI:
+        case ShownState.AWAITING_CI:
             return f"CI of {pull}"
-        case State.AWAITING_REVIEW:
+        case ShownState.AWAITING_REVIEW:
             held = f": {known.pull.held}" if facts.merge_held and known.pull else ""
             return f"{_of_review(facts)} {pull}{held}"
-        case State.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
+        case ShownState.WORKING if facts.pull is PullState.OPEN and _to_merge(facts):
             return f"the agent to merge {pull}"
         case _:
             return _of_agent(state, facts)
@@ -262,11 +262,11 @@ def _of_review(facts: Facts) -> str:
     return "CI of" if facts.check is CheckState.PENDING else "a review of"
 
 
-def _of_agent(state: State, facts: Facts) -> str:
-    if state is State.MERGED and facts.session is Life.ALIVE and facts.working:
+def _of_agent(state: ShownState, facts: Facts) -> str:
+    if state is ShownState.MERGED and facts.session is Life.ALIVE and facts.working:
         return TO_FINISH
     signs = facts.signs
-    if signs is None or state in (State.DONE, State.MERGED):
+    if signs is None or state in (ShownState.DONE, ShownState.MERGED):
         return ""
     if signs.asks:
         return ASKED

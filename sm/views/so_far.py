@@ -9,7 +9,7 @@ from sm.sessions import activity, registry
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 from sm.views.session import StatusRow, make_rows, read_last_look
-from sm.views.states import State
+from sm.views.states import ShownState
 from sm.views.trace import AT_WORK, Story
 
 FORGOTTEN = "not on record any more"
@@ -54,7 +54,7 @@ def _standing(session: AnySession, now: float) -> str:
 
 
 def _in_words(row: StatusRow) -> str:
-    state = AT_WORK if row.phase is State.WORKING else str(row.phase)
+    state = AT_WORK if row.phase is ShownState.WORKING else str(row.phase)
     if row.why:
         state = f"a person is needed: {row.why}"
     return f"{state} (waits for {row.waits_for})" if row.waits_for else state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class State(StrEnum):
+class ShownState(StrEnum):
     """What a session is at, in a word or two: first how far its issue is, then its agent."""
 
     STARTING = "starting"

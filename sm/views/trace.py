@@ -20,7 +20,7 @@ from sm.views.event_words import describe, name_event, tell
 AT_WORK = "still at work"
 
 
-class Entry(Struct, frozen=True):
+class StoryEvent(Struct, frozen=True):
     """An event and what it says to a person; `elapsed_s` since the event before, 0 at the first."""
 
     at: float
@@ -54,7 +54,7 @@ class Story(Struct, frozen=True):
     """
 
     session: str
-    entries: tuple[Entry, ...]
+    entries: tuple[StoryEvent, ...]
     summary: Summary
     log: str = ""
 
@@ -87,9 +87,11 @@ def read_story_of(root: Root, session: str, what: str) -> Story:
     return Story(session, tuple(_entries(found)), summarise(found), log)
 
 
-def _entries(found: list[Event]) -> Iterable[Entry]:
+def _entries(found: list[Event]) -> Iterable[StoryEvent]:
     for before, event in pairwise([found[0], *found]):
-        yield Entry(event.at, event.at - before.at, name_event(event), describe(event), tell(event))
+        yield StoryEvent(
+            event.at, event.at - before.at, name_event(event), describe(event), tell(event)
+        )
 
 
 OUTCOMES = {

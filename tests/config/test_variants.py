@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta
 
 from sm.base.errors import UsageError
-from sm.config.convert import Entry, convert, list_key_paths
+from sm.config.convert import FoundSection, convert, list_key_paths
 from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.read import read_document
 from sm.config.reference import list_keys
@@ -38,7 +38,7 @@ def made(tmp_path: Path, text: str) -> Shape:
     path = tmp_path / "sm.yaml"
     path.write_text(text)
     document = read_document(path, path.name)
-    return convert(Entry(document, (), document.data, document.data), Shape)
+    return convert(FoundSection(document, (), document.data, document.data), Shape)
 
 
 def test_the_kind_decides_which_section_it_is(tmp_path: Path) -> None:

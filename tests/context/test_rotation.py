@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test as walk
 from msgspec import structs
 
 from sm.context.decide import decide
-from sm.context.rotation import Act, Cause, Document, Key, Kind, Move, Step, begin
+from sm.context.rotation import Act, Cause, Document, Key, MessageKind, Move, Step, begin
 from tests.chance import walks
 from tests.rotationworld import World
 
@@ -93,7 +93,7 @@ def test_with_three_requests_the_third_is_told_confirmed_and_taken_back_like_the
     for asked in (1, 2, 3):
         assert heard(world, "ask")[-1] == (1, f"ask{asked}")
         assert world.record is not None
-        assert Key(Kind.ASK, asked) in world.record.list_keys()
+        assert Key(MessageKind.ASK, asked) in world.record.list_keys()
         world.now += 2
         world.agent.idle_since = world.now
         world.run()
@@ -116,10 +116,10 @@ def test_a_third_request_that_waits_is_taken_back_when_the_document_is_there(
         world.obstacle = "a dialog" if asked == 2 else ""
         world.now += 100
     world.run()
-    assert world.messages[Key(Kind.ASK, 3)] == "waiting"
+    assert world.messages[Key(MessageKind.ASK, 3)] == "waiting"
     world.rotate(Cause.HANDOFF, "/f.md")
     world.run()
-    assert Key(Kind.ASK, 3) not in world.messages
+    assert Key(MessageKind.ASK, 3) not in world.messages
 
 
 def test_the_ids_of_its_messages_are_those_that_were_always_made() -> None:
@@ -129,7 +129,7 @@ def test_the_ids_of_its_messages_are_those_that_were_always_made() -> None:
     for key in record.list_keys():
         digest = hashlib.sha256(f"r1:{key}".encode()).hexdigest()
         assert record.make_message_id(key) == digest[:16]
-    assert record.make_message_id(Key(Kind.ASK)) == "2834005e3703d833"
+    assert record.make_message_id(Key(MessageKind.ASK)) == "2834005e3703d833"
 
 
 def test_a_document_that_comes_between_the_two_requests_is_taken() -> None:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from sm.config.schema import HandoffCycle
-from sm.context.rotation import Cause, Key, Kind, Rotation, Step, begin
+from sm.context.rotation import Cause, Key, MessageKind, Rotation, Step, begin
 from sm.context.rotation_texts import (
     Form,
     ask_again_for_task,
@@ -24,7 +24,7 @@ AT = 1_767_322_985.0
 """2026-01-02 03:03:05 UTC."""
 SECTIONS, HEADER = HandoffCycle().sections, HandoffCycle().header
 FOLDER = "/home/ada/shop-worktrees/shop-7/.sm/handoffs"
-KEYS = {str(key): key for kind in Kind for key in (Key(kind), Key(kind, 2), Key(kind, 3))}
+KEYS = {str(key): key for kind in MessageKind for key in (Key(kind), Key(kind, 2), Key(kind, 3))}
 TAKEN_UNMARKED = 3, 800
 """Lines and characters of a text that an agent CLI takes as if it had been typed."""
 

@@ -12,7 +12,7 @@ import pytest
 from sm.__main__ import run
 from sm.sessions import agent, monitors
 from sm.store import journal
-from sm.store.paths import PRIVATE, QUEUE, Kind, ProjectDir, Root, SessionDir, layout
+from sm.store.paths import PRIVATE, QUEUE, EntryKind, ProjectDir, Root, SessionDir, layout
 from sm.views.event_words import describe, name_event
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
@@ -66,7 +66,7 @@ IN_A_FILE: list[Damage] = [is_empty, is_half, is_garbage, is_of_another_type]
 IN_PLACE: list[Damage] = [is_another_kind, leads_nowhere, is_a_fifo, may_not_be_used]
 
 
-def places(root: Root, project: ProjectDir, session: SessionDir) -> dict[Path, Kind]:
+def places(root: Root, project: ProjectDir, session: SessionDir) -> dict[Path, EntryKind]:
     """Every name that docs/STATE.md has in the private directory, as test_docs.py has it."""
     found = {root.private / name: kind for name, kind in PRIVATE.items()}
     found |= {project.path / name: kind for name, kind in layout(ProjectDir).items()}
@@ -113,7 +113,7 @@ def test_no_damaged_file_stops_a_tick_a_session_or_its_agent(
     wait_for(lambda: stage.told(), "the first prompt")
     pid = stage.agent_pid(1)
     for path, kind in places(project.root, project.directory, session.dir).items():
-        if kind is not Kind.FILE and damage in IN_A_FILE:
+        if kind is not EntryKind.FILE and damage in IN_A_FILE:
             continue
         before = path.read_bytes() if path.is_file() else b""
         damage(path, before)

@@ -24,7 +24,7 @@ from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.cli.root import cli, list_verbs
 from sm.config.schema import ContextMonitor, HandoffCycle
-from sm.store.paths import DEFAULT_ROOT, PRIVATE, Entry, ProjectDir, Root, SessionDir
+from sm.store.paths import DEFAULT_ROOT, PRIVATE, ProjectDir, Root, SessionDir, StateEntry
 from tests.helpers import make_repository
 from tests.shell import REPOSITORY
 
@@ -274,7 +274,7 @@ def paths(place: Root | ProjectDir | SessionDir) -> Iterator[Path]:
     """What every entry, property and method of a folder makes of names in braces."""
     values = {"project": "{project}", "issue": "{issue}", "session": "{session}"}
     for name, member in vars(type(place)).items():
-        if isinstance(member, property | Entry):
+        if isinstance(member, property | StateEntry):
             yield cast("Path", getattr(place, name))
         elif inspect.isfunction(member) and not name.startswith("_"):
             wanted = list(inspect.signature(member).parameters)[1:]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sm.adapters.forge.model import BOT, CheckState, Issue, IssueState, PullRequest, PullState
 from sm.base.errors import SmError
 from sm.views.project import read_overview
-from sm.views.states import State
+from sm.views.states import ShownState
 from tests.helpers import git
 from tests.soak.room import Room
 from tests.soak.work import NAME, Need, Part, file_of
@@ -47,7 +47,7 @@ class People:
             number = int(pull.branch.rpartition("/")[2])
             self._review(pull, number, wants_change=Need.CHANGES in titles[number])
         for issue in found.issues:
-            if at_work.get(issue.number) is State.ESCALATED:
+            if at_work.get(issue.number) is ShownState.ESCALATED:
                 self._answer(issue)
             if "blocked" in issue.labels and issue.number not in at_work:
                 self._take_up_again(issue)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm.base.errors import UsageError
-from sm.store.paths import DEFAULT_ROOT, Entry, Root, SessionDir, check_name, name_session
+from sm.store.paths import DEFAULT_ROOT, Root, SessionDir, StateEntry, check_name, name_session
 
 
 def test_the_names_of_the_protocol_are_kept() -> None:
@@ -30,7 +30,7 @@ def test_everything_else_is_in_one_private_directory() -> None:
 
 def test_no_two_facts_share_a_file() -> None:
     directory = SessionDir(Path("/s"))
-    names = [name for name, value in vars(SessionDir).items() if isinstance(value, Entry)]
+    names = [name for name, value in vars(SessionDir).items() if isinstance(value, StateEntry)]
     assert "plan" in names
     paths = [getattr(directory, name) for name in names]
     assert len(set(paths)) == len(names)

@@ -12,7 +12,7 @@ import pytest
 from sm.sessions import registry
 from sm.store import journal, lock
 from sm.store.files import write_atomic
-from sm.store.paths import Kind, ProjectDir, Root, SessionDir, layout
+from sm.store.paths import EntryKind, ProjectDir, Root, SessionDir, layout
 from sm.store.repair import repair
 from sm.views.event_words import describe, name_event
 from tests.residents import settle
@@ -52,13 +52,17 @@ def told(root: Root) -> list[str]:
     ]
 
 
-def is_right(path: Path, kind: Kind) -> bool:
+def is_right(path: Path, kind: EntryKind) -> bool:
     """Whether it can be used: a file may as well be missing."""
-    if kind is Kind.FILE and not os.path.lexists(path):
+    if kind is EntryKind.FILE and not os.path.lexists(path):
         return True
     found = path.lstat()
-    wanted = {Kind.FILE: stat.S_IFREG, Kind.DIRECTORY: stat.S_IFDIR, Kind.FIFO: stat.S_IFIFO}
-    needed = 0o700 if kind is Kind.DIRECTORY else 0o600
+    wanted = {
+        EntryKind.FILE: stat.S_IFREG,
+        EntryKind.DIRECTORY: stat.S_IFDIR,
+        EntryKind.FIFO: stat.S_IFIFO,
+    }
+    needed = 0o700 if kind is EntryKind.DIRECTORY else 0o600
     return stat.S_IFMT(found.st_mode) == wanted[kind] and found.st_mode & 0o700 == needed
 
 
@@ -129,8 +133,8 @@ def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: 
     for path in (root.sessions, root.probe, project.ci):
         write_atomic(path, "in the way")
     repair(root, project)
-    assert is_right(root.sessions, Kind.DIRECTORY)
+    assert is_right(root.sessions, EntryKind.DIRECTORY)
     # The folders of the projects, too, which were made with the umask's mode.
     assert len(told(root)) == 10
-    folders = {name for name, kind in layout(ProjectDir).items() if kind is Kind.DIRECTORY}
+    folders = {name for name, kind in layout(ProjectDir).items() if kind is EntryKind.DIRECTORY}
     assert folders == {"ci", "ci-logs"}

@@ -41,7 +41,7 @@ from sm.store.paths import Root
 from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
 from sm.views.session import StatusRow
-from sm.views.states import State
+from sm.views.states import ShownState
 from tests.helpers import (
     REPOSITORY,
     a_pull,
@@ -106,17 +106,17 @@ def test_each_state_has_its_word(project: Project) -> None:
     )
     found = {row.issue: row for row in read_overview(project, time.time()).sessions}
     assert {number: row.phase for number, row in found.items()} == {
-        1: State.WORKING,
-        2: State.AWAITING_CI,
-        3: State.AWAITING_REVIEW,
-        4: State.ESCALATED,
-        5: State.CRASHED,
-        6: State.STARTING,
-        7: State.DONE,
-        8: State.FAILED,
-        9: State.UNKNOWN,
-        10: State.WORKING,
-        11: State.MERGED,
+        1: ShownState.WORKING,
+        2: ShownState.AWAITING_CI,
+        3: ShownState.AWAITING_REVIEW,
+        4: ShownState.ESCALATED,
+        5: ShownState.CRASHED,
+        6: ShownState.STARTING,
+        7: ShownState.DONE,
+        8: ShownState.FAILED,
+        9: ShownState.UNKNOWN,
+        10: ShownState.WORKING,
+        11: ShownState.MERGED,
     }
     assert (found[2].ci, found[2].waits_for) == ("pending", "CI of pull request #21")
     assert (found[3].ci, found[3].waits_for) == ("passed", "a review of pull request #22")
@@ -168,8 +168,8 @@ def test_a_damaged_session_has_a_row_and_spoils_no_other(project: Project) -> No
     worse.dir.identity.write_text("{")
     seen = read_overview(project, time.time())
     assert [(row.issue, row.phase) for row in seen.sessions] == [
-        (1, State.WORKING),
-        (2, State.DAMAGED),
+        (1, ShownState.WORKING),
+        (2, ShownState.DAMAGED),
     ]
     assert "is not a regular file" in seen.sessions[1].problem
     assert any("is damaged" in problem for problem in seen.problems)
@@ -189,7 +189,7 @@ def test_nothing_is_asked_and_nothing_changed(
     put_snapshot(project, an_issue(2), a_pull(21, "fix/2"))
     before = {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")}
     monkeypatch.setenv("PATH", "/nowhere")  # neither git nor tmux can be called
-    assert only(project).phase is State.AWAITING_CI
+    assert only(project).phase is ShownState.AWAITING_CI
     assert {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")} == before
 
 
@@ -245,7 +245,7 @@ ROW = StatusRow(
     issue=12,
     title="Parse durations like 1h30m",
     session="dev-harb-12",
-    phase=State.AWAITING_REVIEW,
+    phase=ShownState.AWAITING_REVIEW,
     ci="passed",
     review="approved",
     fixes=1,
@@ -276,7 +276,7 @@ def test_the_table_fits_eighty_columns() -> None:
 
 def test_only_words_of_ours_have_a_colour() -> None:
     """An issue titled 'failed' looked like one that has failed."""
-    row = structs.replace(ROW, title="failed", phase=State.FAILED, last_event="merged")
+    row = structs.replace(ROW, title="failed", phase=ShownState.FAILED, last_event="merged")
     spans = {
         header: [cell.style for cell in column.cells if isinstance(cell, Text)]
         for column in make_table([row], 100).columns
@@ -289,7 +289,9 @@ def test_only_words_of_ours_have_a_colour() -> None:
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_title_is_whole_while_another_column_has_room(live: bool) -> None:
-    new = structs.replace(ROW, last_event="", waits_for="", phase=State.STARTING, ci="", review="")
+    new = structs.replace(
+        ROW, last_event="", waits_for="", phase=ShownState.STARTING, ci="", review=""
+    )
     console = Console(width=120, color_system=None, force_terminal=True)
     with console.capture() as capture:
         below = [("13", "Say which version it is")]
@@ -512,9 +514,9 @@ def test_in_a_live_view_no_word_moves_a_column() -> None:
         return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Last event")]
 
     moments = (
-        {"phase": State.STARTING, "ci": "", "review": ""},
-        {"phase": State.AWAITING_REVIEW, "ci": "pending", "review": "changes"},
-        {"phase": State.DONE, "ci": "passed", "review": "approved"},
+        {"phase": ShownState.STARTING, "ci": "", "review": ""},
+        {"phase": ShownState.AWAITING_REVIEW, "ci": "pending", "review": "changes"},
+        {"phase": ShownState.DONE, "ci": "passed", "review": "approved"},
     )
     for width in (80, 100, 160, 220):
         assert len({tuple(at(width, **moment)) for moment in moments}) == 1
@@ -598,10 +600,10 @@ def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
     session.dir.state.write_text(f"starting {at:.6f} - -\n")
     session.dir.state.chmod(0o600)
     row = only(claude)
-    assert row.phase is State.STARTING
+    assert row.phase is ShownState.STARTING
     assert row.waits_for.endswith("if it asks something, sm attach harb 1")
     done(session, Verb.NOTIFY, "dialog", f"dialog:{at:.3f}")
-    assert only(claude).phase is State.ESCALATED
+    assert only(claude).phase is ShownState.ESCALATED
     assert asks(claude) == (
         "asks #1 A dialog is open in the agent's terminal "
         "waits for a dialog in its terminal: sm attach harb 1"
@@ -662,7 +664,7 @@ def test_the_demos_age_of_a_merged_issue_runs_on(
     registry.forget(project.root, session)
     progress.look()
     [after] = progress.rows
-    assert (after.phase, after.last_event) == (State.MERGED, "merged as pull request #2")
+    assert (after.phase, after.last_event) == (ShownState.MERGED, "merged as pull request #2")
     assert after.age_s >= before.age_s >= 7.5
 
 

@@ -25,7 +25,7 @@ from sm.views.contexts import list_gauges, read_gauge
 from sm.views.family import list_descendants, make_relative
 from sm.views.project import read_overview
 from sm.views.session import STATES
-from sm.views.states import State
+from sm.views.states import ShownState
 from tests.helpers import (
     a_pull,
     an_issue,
@@ -60,7 +60,7 @@ def write(path: Path, text: str) -> None:
     path.chmod(0o600)
 
 
-def agrees(session: AnySession) -> tuple[State, float, Proof]:
+def agrees(session: AnySession) -> tuple[ShownState, float, Proof]:
     """What all views say that it is at."""
     kin, full, http = make_relative(session), read_gauge(session), views.show_session(session)
     found = (kin.state, kin.state_since, kin.proof)
@@ -75,11 +75,11 @@ def agrees(session: AnySession) -> tuple[State, float, Proof]:
 def test_the_guide_has_every_state_and_every_proof() -> None:
     text = (REPOSITORY / "docs" / "GUIDE.md").read_text().partition("### States")[2]
     words = re.findall(r"^\| `([^`]+)` \|", text.partition("\n## ")[0], re.MULTILINE)
-    assert sorted(words) == sorted([*State, *Evidence])
+    assert sorted(words) == sorted([*ShownState, *Evidence])
 
 
 def test_what_hooks_and_issues_say_are_states() -> None:
-    assert {str(each) for each in agent_state.State if each} <= set(State)
+    assert {str(each) for each in agent_state.State if each} <= set(ShownState)
     assert len({state for state, _ in STATES}) == 11
 
 
@@ -137,34 +137,34 @@ def test_what_only_the_screen_has_shown_is_proved_by_it(ann: AdHocSession) -> No
     write(ann.dir.state, "dialog 2000.0 c1 p1\n")
     agent_state.overrule(ann.dir, agent_state.read(ann.dir), agent_state.State.IDLE)
     state, since, proof = agrees(ann)
-    assert (state, proof) == (State.IDLE, Proof(Evidence.SCREEN, since))
+    assert (state, proof) == (ShownState.IDLE, Proof(Evidence.SCREEN, since))
     assert time.time() - 60 < since <= time.time()
 
 
 def test_an_agent_without_hooks_is_proved_by_its_process(ann: AdHocSession) -> None:
     os.utime(ann.dir.agent_pid, (3000.0, 3000.0))
-    assert agrees(ann) == (State.RUNNING, 3000.0, Proof(Evidence.PROCESS, what=NOW))
+    assert agrees(ann) == (ShownState.RUNNING, 3000.0, Proof(Evidence.PROCESS, what=NOW))
 
 
 def test_nobody_knows_since_when_an_agent_is_dead_that_did_not_say_so(ann: AdHocSession) -> None:
     write(ann.dir.agent_pid, f"{GONE} 5\n")
     write(ann.dir.state, "busy 2000.0 c1 p1\n")
-    assert agrees(ann) == (State.DEAD, 0.0, Proof(Evidence.PROCESS, what=GONE))
+    assert agrees(ann) == (ShownState.DEAD, 0.0, Proof(Evidence.PROCESS, what=GONE))
     assert make_relative(ann).state_age_s == 0.0
     write(ann.dir.state, "dead 2000.0 c1 p1\n")
-    assert agrees(ann) == (State.DEAD, 2000.0, Proof(Evidence.PROCESS, what=GONE))
+    assert agrees(ann) == (ShownState.DEAD, 2000.0, Proof(Evidence.PROCESS, what=GONE))
 
 
 def test_what_has_no_agent_is_proved_by_its_record(ann: AdHocSession) -> None:
     ann.dir.agent_pid.unlink()
     assert agrees(ann) == (
-        State.CUT_SHORT,
+        ShownState.CUT_SHORT,
         ann.record.created_at,
         Proof(Evidence.RECORD, ann.record.created_at, "identity.json"),
     )
     write(ann.dir.over, "has ended\n")
     os.utime(ann.dir.over, (4000.0, 4000.0))
-    assert agrees(ann) == (State.ENDED, 4000.0, Proof(Evidence.RECORD, 4000.0, "over"))
+    assert agrees(ann) == (ShownState.ENDED, 4000.0, Proof(Evidence.RECORD, 4000.0, "over"))
 
 
 # Issues
@@ -187,14 +187,14 @@ def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     found = {row.issue: row for row in read_overview(project, time.time()).sessions}
     proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
     assert proved == {
-        1: (State.WORKING, Evidence.PROCESS, NOW),
-        2: (State.AWAITING_CI, Evidence.PHASE, "PHASE:awaiting_ci"),
-        3: (State.ESCALATED, Evidence.RECEIPT, "escalate"),
-        4: (State.CRASHED, Evidence.PROCESS, ""),
-        5: (State.CRASHED, Evidence.PROCESS, GONE),
-        6: (State.MERGED, Evidence.COMMIT, "a" * 40),
-        7: (State.STARTING, Evidence.RECORD, "identity.json"),
-        8: (State.CRASHED, Evidence.RECEIPT, ""),
+        1: (ShownState.WORKING, Evidence.PROCESS, NOW),
+        2: (ShownState.AWAITING_CI, Evidence.PHASE, "PHASE:awaiting_ci"),
+        3: (ShownState.ESCALATED, Evidence.RECEIPT, "escalate"),
+        4: (ShownState.CRASHED, Evidence.PROCESS, ""),
+        5: (ShownState.CRASHED, Evidence.PROCESS, GONE),
+        6: (ShownState.MERGED, Evidence.COMMIT, "a" * 40),
+        7: (ShownState.STARTING, Evidence.RECORD, "identity.json"),
+        8: (ShownState.CRASHED, Evidence.RECEIPT, ""),
     }
     for number, since in ((1, start), (2, start + 100), (3, start + 100), (6, start + 9e3)):
         assert abs(found[number].state_since - since) < 60
@@ -213,7 +213,7 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     os.utime(session.dir.events, (2500.0, 2500.0))
     put_snapshot(project, an_issue(1))
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.proof) == (State.WORKING, Proof(Evidence.HOOK, 2500.0))
+    assert (row.phase, row.proof) == (ShownState.WORKING, Proof(Evidence.HOOK, 2500.0))
     assert abs(row.state_since - session.record.created_at) < 1
 
 
@@ -228,12 +228,12 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
     record = settle(project.root, project.root.path, "s-bob")
     write(record.dir.identity, "{")
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.proof.kind) == (State.DAMAGED, Evidence.ERROR)
+    assert (row.phase, row.proof.kind) == (ShownState.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
     [_, full] = list_gauges(project.root)
     [_, http] = views.show_all(project.root)
-    assert (full.state, full.id, full.name) == (State.DAMAGED, "s-bob", "s-bob")
-    assert (http.status, http.id, http.name) == (State.DAMAGED, "s-bob", None)
+    assert (full.state, full.id, full.name) == (ShownState.DAMAGED, "s-bob", "s-bob")
+    assert (http.status, http.id, http.name) == (ShownState.DAMAGED, "s-bob", None)
     assert http.error == full.notes[0] == full.proof.what == http.proof.what
     assert [kin.id for kin in list_descendants(project.root)] == [session.name]
 
@@ -246,7 +246,7 @@ def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
 
     monkeypatch.setattr("sm.views.known.look", fail)
     assert [(one.name, one.state, one.notes) for one in list_gauges(project.root)] == [
-        ("s-ann", State.DAMAGED, ("no such disk",))
+        ("s-ann", ShownState.DAMAGED, ("no such disk",))
     ]
     [http] = views.show_all(project.root)
     assert (http.name, http.status, http.error, http.waiting) == (

@@ -18,7 +18,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
 from sm.base import plugin
 from sm.base.errors import SmError, UsageError
-from sm.config.convert import Entry, convert
+from sm.config.convert import FoundSection, convert
 from sm.config.read import Document
 from sm.config.schema import Agent
 from sm.store.paths import check_name
@@ -114,7 +114,7 @@ def find(name: str, overrides: Overrides) -> Profile:
     base = _base(name, own.pop(LIKE, name if _is_given(name) else GENERIC.name))
     if "name" in own:
         raise UsageError(f"'profiles.{name}.name' cannot be set: its key is its name")
-    entry = Entry(Document(Path(), f"profiles.{name}", own), (), own, own)
+    entry = FoundSection(Document(Path(), f"profiles.{name}", own), (), own, own)
     found = convert(entry, Profile)
     changes = {key: getattr(found, key) for key in own}
     profile = structs.replace(base, **changes, name=name)

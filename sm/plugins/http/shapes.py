@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sm.messages.queue import Mode
 from sm.sessions.activity import Proof
-from sm.views.states import State
+from sm.views.states import ShownState
 
 Number = Annotated[float, Meta(ge=0, le=1e12)]
 """A count of tokens, a percentage: JSON makes no difference between 8 and 8.0."""
@@ -55,7 +55,7 @@ class Session(Struct, frozen=True, kw_only=True):
 
     id: str
     name: str | None = None
-    status: State
+    status: ShownState
     provider: str | None = None
     parent_session_id: str | None = None
     working_dir: str | None = None

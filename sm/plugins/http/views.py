@@ -14,7 +14,7 @@ from sm.sessions import agent_hooks, agent_state, registry, window
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Damaged, Known, read_records, show
-from sm.views.states import State
+from sm.views.states import ShownState
 
 RECALLED_S = 30.0
 """A recovery script runs at the same moment as our hook; so late it may ask on a slow machine."""
@@ -76,7 +76,9 @@ def show_all(root: Root) -> list[Session]:
 
 
 def _damaged(one: Damaged) -> Session:
-    return Session(id=one.id, name=one.name, status=State.DAMAGED, error=one.why, proof=one.proof)
+    return Session(
+        id=one.id, name=one.name, status=ShownState.DAMAGED, error=one.why, proof=one.proof
+    )
 
 
 def show_session(session: AnySession) -> Session:

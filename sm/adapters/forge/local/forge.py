@@ -14,7 +14,7 @@ from sm.adapters.forge.local.branches import Conflicts
 from sm.adapters.forge.local.checks import NO_CI, Checks
 from sm.adapters.forge.local.folder import ForgeFolder
 from sm.adapters.forge.local.issues import Issues
-from sm.adapters.forge.local.merge import Rules, find_writers
+from sm.adapters.forge.local.merge import MergePolicy, find_writers
 from sm.adapters.forge.local.pulls import Pulls
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.local.setup import create, read_settings
@@ -57,7 +57,7 @@ def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalFor
         config,
     )
     conflicts = Conflicts(path / ".conflicts.json", repository)
-    rules = Rules(project.review.required, project.trusted)
+    rules = MergePolicy(project.review.required, project.trusted)
     return LocalForge(
         folder,
         repository,

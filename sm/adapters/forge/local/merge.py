@@ -25,7 +25,7 @@ PAUSE_S = 0.2
 """Longest wait before another attempt; each is as long as chance will have it."""
 
 
-class Rules(Struct, frozen=True):
+class MergePolicy(Struct, frozen=True):
     """What a project asks for before a merge: reviews, and whose (`trusted` of its settings)."""
 
     review_required: bool = True
@@ -49,7 +49,7 @@ class Wish(Struct, frozen=True):
     message: str = ""
 
 
-def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
+def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
     """Merge a pull request; returns it as it is then, also where it was merged before.
 
     Raises:
@@ -79,7 +79,7 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: Rules) -> PullRequest:
     return again(attempt)
 
 
-def _asked_of(pull: PullRequest, rules: Rules) -> merge_rules.Rules:
+def _asked_of(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
     """The rules for this pull request: which of its reviewers count."""
     writers = find_writers(review.author for review in pull.reviews)
     trust = Trust(rules.trusted, writers)

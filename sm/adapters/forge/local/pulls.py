@@ -20,7 +20,7 @@ from sm.adapters.forge.local.issues import (
     make_id,
     tidy_name,
 )
-from sm.adapters.forge.local.merge import Rules, Wish, merge
+from sm.adapters.forge.local.merge import MergePolicy, Wish, merge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import (
     NO_CHECK,
@@ -55,7 +55,7 @@ class Pulls(Struct, frozen=True):
     repository: BareRepository
     checks: Checks
     conflicts: Conflicts
-    rules: Rules
+    rules: MergePolicy
 
     def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
         """The pull requests in that state, oldest first; and the problems."""

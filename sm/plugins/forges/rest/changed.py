@@ -13,7 +13,7 @@ PAGES = 40
 """Pages of a list; what was changed last beyond them is left out."""
 
 
-class Entry(Protocol):
+class Dated(Protocol):
     """An entry of such a list."""
 
     @property
@@ -22,7 +22,7 @@ class Entry(Protocol):
         ...
 
 
-T = TypeVar("T", bound=Entry)
+T = TypeVar("T", bound=Dated)
 
 
 def list_changed(
