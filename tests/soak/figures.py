@@ -18,7 +18,8 @@ from tests.soak.victims import describe
 from tests.soak.work import file_of
 
 ENTRIES = frozenset(
-    {"journal.jsonl", "health.jsonl", "new.lock", "sessions", "projects", "probe", "logs"}
+    {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.lock"}
+    | {"sessions", "projects", "probe", "logs"}
 )
 OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "ci"})
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
