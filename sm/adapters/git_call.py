@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
+from sm.adapters.trying import try_again
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
 
@@ -134,18 +135,8 @@ def call(
     def once() -> Result:
         return _once(folder, args, remote, stdin, accept, timeout_s, settings)
 
-    try:
-        return once()
-    except (GitLockedError, RemoteUnreachableError):
-        import tenacity  # imported here: nearly every call succeeds, and should not pay for it
-
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((GitLockedError, RemoteUnreachableError)),
-            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
-            stop=tenacity.stop_after_attempt(RETRIES) | tenacity.stop_after_delay(RETRY_FOR_S),
-            reraise=True,
-        )
-        return retrying(once)
+    passing = (GitLockedError, RemoteUnreachableError)
+    return try_again(once, passing, tries=RETRIES, pauses_s=(0.1, 2), within_s=RETRY_FOR_S)
 
 
 def _once(

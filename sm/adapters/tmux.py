@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.process import Result, ask
+from sm.adapters.trying import try_again
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.store.files import open_guarded
 
@@ -306,24 +307,9 @@ class Tmux(Struct, frozen=True, dict=True):
                 raise _error(command, result)
             return result.stdout
 
-        try:
-            return once()
-        except TmuxBusyError:
-            from tenacity import (  # costs 70 ms, and is hardly ever needed
-                Retrying,
-                retry_if_exception_type,
-                stop_after_attempt,
-                stop_after_delay,
-                wait_random_exponential,
-            )
-
-            again = Retrying(
-                retry=retry_if_exception_type(TmuxBusyError),
-                stop=stop_after_attempt(RETRIES) | stop_after_delay(RETRY_FOR_S),
-                wait=wait_random_exponential(0.05, max=1),
-                reraise=True,
-            )
-            return again(once)
+        return try_again(
+            once, (TmuxBusyError,), tries=RETRIES, pauses_s=(0.05, 1), within_s=RETRY_FOR_S
+        )
 
     def _ask(self, what: str, *target: str) -> str:
         return self.command(*join_commands(("display-message", "-p", *target, what)))

@@ -14,6 +14,7 @@ from sm.adapters.forge.merge_rules import refuse
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
 from sm.adapters.git_call import GitLockedError
+from sm.adapters.trying import try_again
 from sm.base.foreign import tidy
 from sm.store.failpoint import crash_point
 
@@ -59,14 +60,6 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         GitLockedError: a git that was killed has left a lock on it.
 
     """
-    from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random
-
-    again = Retrying(
-        retry=retry_if_exception_type((BaseMovedError, GitLockedError)),
-        stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_random(0, PAUSE_S),
-        reraise=True,
-    )
 
     def attempt() -> PullRequest:
         pull = pulls.read(number)
@@ -76,7 +69,8 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         refuse(pull, wish.head, _asked_of(pull, rules))
         return _merge(pulls, pull, wish.author, wish.message or _message(pull))
 
-    return again(attempt)
+    passing = (BaseMovedError, GitLockedError)
+    return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
 
 
 def _asked_of(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
