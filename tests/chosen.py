@@ -75,7 +75,7 @@ CHOSEN = {
     "tests/views/test_session.py::test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was": (  # noqa: E501
         "a table that is watched"
     ),
-    "tests/plugins/chat/bridge/test_document.py::test_the_calls_have_the_results_that_are_shown": (
+    "tests/plugins/chat/threads/test_document.py::test_the_calls_have_the_results_that_are_shown": (
         "the bridge as documented"
     ),
     "tests/plugins/chat/mcp/test_tools.py::test_a_whole_thread_goes_back_and_forth": (
@@ -89,6 +89,9 @@ CHOSEN = {
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
     "tests/plugins/http/test_webhooks.py::test_what_matters_is_accepted_and_noted": "webhooks",
+    "tests/plugins/test_distribution.py::test_a_project_on_its_forge_is_polled": (
+        "a plugin of somebody else"
+    ),
     "tests/project/test_packaging.py::test_every_module_is_in_the_wheel": "what is installed",
     # The real clients: once through
     "tests/real/test_delivery.py::test_an_idle_agent_accepts_a_plain_message_as_it_is": (

@@ -100,6 +100,12 @@ class Registry:
                 self._take(name, place)
         return self._parts[kind]
 
+    def list_packages(self) -> set[str]:
+        """The packages of the plugins that are used, and ours."""
+        self.list_parts("verbs")
+        modules = [place.partition(":")[0] for place in self._places.values()]
+        return {"sm", *(module.partition(".")[0] for module in modules)}
+
     def list_failures(self) -> list[Failure]:
         """What could not be used of the plugins."""
         self.list_parts("verbs")
@@ -187,6 +193,11 @@ def load_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
     for name, part in list_parts(kind).items():
         with contextlib.suppress(UsageError):
             yield name, load_entry(part)
+
+
+def list_packages() -> set[str]:
+    """The packages of the plugins that are used, and ours."""
+    return _registry.list_packages()
 
 
 def list_failures() -> list[Failure]:

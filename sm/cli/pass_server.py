@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from sm.base import at_hand
+from sm.base import at_hand, plugin
 from sm.base.errors import SmError, UsageError
 from sm.store.files import open_guarded
 from sm.store.paths import Root
@@ -486,11 +486,12 @@ def _read_learned(fd: int) -> Learned | None:
 
 
 def stamp_loaded(read: Iterable[str] = ()) -> dict[str, Stamp | None]:
-    """The files of our own modules and those `read`, as they are now; an update replaces them."""
+    """The files of sm, of plugins and those `read`, as they are now; an update replaces them."""
+    packages = plugin.list_packages()
     files = {
         module.__file__
         for name, module in sys.modules.items()
-        if name.partition(".")[0] == "sm" and getattr(module, "__file__", None)
+        if name.partition(".")[0] in packages and getattr(module, "__file__", None)
     }
     return {file: _stamp(file) for file in (*files, *read) if file}
 

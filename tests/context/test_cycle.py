@@ -30,7 +30,9 @@ def files(path: Path) -> list[str]:
 def kept(directory: SessionDir) -> list[str]:
     """The same of a session, but for what its living agent and monitor write."""
     return [
-        name for name in files(directory.path) if not name.startswith(("next", "seen", "events"))
+        name
+        for name in files(directory.path)
+        if not name.startswith(("next", "seen", "events", "pass."))
     ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 
 from msgspec import structs
 
@@ -48,13 +49,23 @@ def _examine(
         return
     added: list[Check] = [check for _, check in plugin.load_parts("checks")]
     for of_machine in filter(None, (check.machine for check in added)):
-        yield from guard(partial(of_machine, config))
+        yield from guard_plugin(partial(of_machine, config))
     of_projects = [*filter(None, (check.project for check in added))]
     for settings in config.projects:
         project = Project(config, settings)
-        for check in (*OF_PROJECT, *of_projects, check_ci if ci else check_ci_exists):
-            for finding in guard(partial(check, project)):
-                yield structs.replace(finding, where=settings.name)
+        found = [guard(partial(check, project)) for check in OF_PROJECT]
+        found += [guard_plugin(partial(check, project)) for check in of_projects]
+        found += [guard(partial(check_ci if ci else check_ci_exists, project))]
+        for finding in chain.from_iterable(found):
+            yield structs.replace(finding, where=settings.name)
+
+
+def guard_plugin(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+    """As `guard`; whatever else a plugin's check fails by is a finding as well."""
+    try:
+        yield from guard(check)
+    except Exception as error:  # it may be anybody's code
+        yield fail(f"a check of a plugin has failed: {plugin.describe(error)}")
 
 
 def _configuration(config: Config | SmError) -> Finding:

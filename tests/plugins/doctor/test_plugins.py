@@ -7,8 +7,9 @@ import pytest
 from sm.base import plugin
 from sm.base.plugin import Plugin, Registry, Verb
 from sm.plugins import OURS
+from sm.plugins.doctor.examine import guard_plugin
 from sm.plugins.doctor.plugins import ADVICE, check_plugins
-from sm.setup.finding import Level, ok
+from sm.setup.finding import Finding, Level, fail, ok
 
 GOOD = Plugin(verbs={"knock": Verb("json:dumps", "Knock.")}, checks={"door": "json:loads"})
 BAD = Plugin(
@@ -44,3 +45,11 @@ def test_each_fault_is_told_with_its_plugin_and_reason() -> None:
         "'bad' cannot be used as it is: forges: plugin 'bad' cannot give 'nowhere': "
         "ModuleNotFoundError: No module named 'no'",
     ]
+
+
+def test_a_check_that_breaks_off_is_a_finding() -> None:
+    def check() -> list[Finding]:
+        raise ZeroDivisionError("by zero")
+
+    why = "a check of a plugin has failed: ZeroDivisionError: by zero"
+    assert [*guard_plugin(check)] == [fail(why)]
