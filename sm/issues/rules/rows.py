@@ -149,9 +149,9 @@ class Row(Struct, frozen=True, eq=False):
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
 
     def list_limits(self, limits: Limits) -> dict[str, float]:
-        """Those of the limits in force that it is about, by their names."""
+        """Those of the limits in force that it is about, by their names, as plain numbers."""
         names = (name for _, name, _, _ in Formatter().parse(self.limit) if name)
-        return {name: getattr(limits, name) for name in names}
+        return {name: getattr(limits, name) + 0 for name in names}  # a duration loses its type
 
 
 @cache

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
+from sm.config.duration import Seconds
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
 from sm.sessions.hands import TYPED_S, Deed, Hands
 from sm.sessions.history import KILLED, Answer, Escalation, History, Verb
@@ -804,3 +809,13 @@ def test_the_document_shows_the_matrix_as_it_is() -> None:
     document = REPOSITORY / "docs" / "PROTOCOL.md"
     shown = document.read_text(encoding="utf-8")
     assert matrix_table() in shown, f"write this table into docs/PROTOCOL.md:\n\n{matrix_table()}"
+
+
+DURATIONS = [name for name in Limits.__struct_fields__ if name.endswith("_s")]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.limit], ids=lambda row: row.name)
+def test_the_limits_of_a_decision_can_be_written_down(row: Row) -> None:
+    """Those of a configuration are durations, with a type of their own."""
+    configured = replace(Limits(), **{name: Seconds(90) for name in DURATIONS})
+    assert json.loads(msgspec.json.encode(row.list_limits(configured)))
