@@ -79,7 +79,7 @@ def test_a_prompt_that_a_persons_hook_refuses_is_not_accepted(unstarted: Managed
     assert unstarted.send("halt") == ACCEPTED  # the agent keeps it, and does not go on
     assert (unstarted.state, len(api.main)) == (State.IDLE, before)
     assert unstarted.send(LONG) == ACCEPTED
-    unstarted.wait_state(State.IDLE)
+    wait_for(lambda: api.appearances(LONG), "the text")
     assert [api.appearances(text) for text in (LONG, "halt", "secret")] == [1, 1, 0]
 
 
