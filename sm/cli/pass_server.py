@@ -71,6 +71,7 @@ PRELOADED = (
     "sm.issues.act.reactor",
     "sm.context.run",
     "sm.personal.reactor",
+    "sm.sessions.machine",
     "yaml",
 )
 """With what they import; a pass imports some of them only where it comes to use them."""
