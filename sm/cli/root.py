@@ -46,15 +46,17 @@ COMMANDS: dict[str, Verb] = {
     "health": Verb("health", "Show what became of each replacement of a context."),
     "hooks": Verb("hooks", "Set up the agent CLI's hooks in your own settings."),
     "uninstall": Verb("uninstall", "Take away what sm has made on this machine."),
-    "react": Verb("react", "React to what happened in one session.", hidden=True),
-    "react-server": Verb("react_server", "React, once for each line of input.", hidden=True),
-    "rotate": Verb("rotate", "Carry on a session's rotation.", hidden=True),
-    "news": Verb("news", "Tell what has happened meanwhile.", hidden=True),
+    "react": Verb("pass_verbs:react", "React to what happened in one session.", hidden=True),
+    "react-server": Verb(
+        "pass_verbs:serve_passes", "React, once for each line of input.", hidden=True
+    ),
+    "rotate": Verb("pass_verbs:rotate", "Carry on a session's rotation.", hidden=True),
+    "news": Verb("pass_verbs:news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
-"""The verbs of the core, each a module of this package that has a `command`."""
+"""The verbs of the core: each the `command` of a module of this package, or what is named there."""
 
 
 def list_verbs() -> dict[str, Verb]:
@@ -93,9 +95,9 @@ def load_verb(name: str) -> click.Command:
     if name not in COMMANDS:
         command = plugin.load_part("verbs", name)
     else:
-        module = f"sm.cli.{COMMANDS[name].place}"
+        module, _, attribute = f"sm.cli.{COMMANDS[name].place}".partition(":")
         try:
-            command = plugin.load(f"{module}:command")
+            command = plugin.load(f"{module}:{attribute or 'command'}")
         except ModuleNotFoundError as error:
             if error.name != module:
                 raise
