@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.agent.profiles import resolve
 from sm.config.forges import LocalSettings
-from sm.config.schema import Agent, ProjectSettings
+from sm.config.schema import AgentSettings, ProjectSettings
 from sm.sessions.launch import Launch
 from sm.sessions.record import IssueRecord
 from sm.sessions.session import IssueSession
@@ -64,7 +64,7 @@ def make_project(folder: Path, command: list[str], **agent: object) -> ProjectSe
         name="harb",
         repo=folder / "clone",
         forge=LocalSettings(path=folder / "forge"),
-        agent=Agent(command=shlex.join(command), **agent),  # type: ignore[arg-type]
+        agent=AgentSettings(command=shlex.join(command), **agent),  # type: ignore[arg-type]
     )
 
 

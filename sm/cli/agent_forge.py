@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
     from sm.adapters.forge.trust import Trust
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
     from sm.issues.look.snapshot import Snapshot
     from sm.sessions.project import Project
     from sm.sessions.session import IssueSession
@@ -75,7 +75,7 @@ def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0
 
 def ask_for(
     session: IssueSession,
-    verb: Verb,
+    verb: ForgeVerb,
     number: int,
     shape: type[T],
     *,
@@ -86,13 +86,13 @@ def ask_for(
     """Have the session's reactor do it; return what came of it.
 
     Raises:
-        RefusedAskError: it is refused.
+        RefusedRequestError: it is refused.
         TemporaryError: there is no answer in time.
 
     """
-    from sm.issues.act.forge_requests import ask, make_ask
+    from sm.issues.act.forge_requests import ask, make_request
 
-    asked = make_ask(verb, number, text=text, head=head, on_pull=on_pull)
+    asked = make_request(verb, number, text=text, head=head, on_pull=on_pull)
     return msgspec.json.decode(ask(session, asked), type=shape)
 
 

@@ -17,7 +17,7 @@ from sm.config.check import check_path
 from sm.config.convert import make_absolute
 from sm.config.forges import AnyForgeSettings, LocalSettings
 from sm.config.load import find, find_user_folder, load
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, elsewhere, init, provisions
 from sm.setup.check import list_agent_problems, list_first_questions
@@ -325,7 +325,9 @@ def _announce_agent(setup: Setup) -> None:
             f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
         )
     variables = setup.variables
-    agent = Agent(command=setup.command, pass_env=variables.passed, withheld_env=variables.withheld)
+    agent = AgentSettings(
+        command=setup.command, pass_env=variables.passed, withheld_env=variables.withheld
+    )
     for problem in list_agent_problems(agent, {}):
         say(f"  {problem}")
     worktrees = setup.repo.with_name(setup.repo.name + "-worktrees")

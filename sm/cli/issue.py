@@ -184,10 +184,10 @@ def show(project: Project, number: int, as_json: bool) -> None:
     """
     from sm.adapters.forge.model import Issue
     from sm.cli.times import format_moment
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
 
     if agent := find_agent(project):
-        found = ask_for(agent, Verb.ISSUE, number, Issue)
+        found = ask_for(agent, ForgeVerb.ISSUE, number, Issue)
     else:
         found = project.forge.issues.read(number)
     if as_json:
@@ -269,13 +269,13 @@ def make_comment(*, on_pull: bool) -> click.Command:
         On an issue whose agent has asked something, a comment is an answer. For an agent its
         session writes the comment, without well-known secrets.
         """
-        from sm.issues.act.forge_requests import Verb
+        from sm.issues.act.forge_requests import ForgeVerb
 
         text = read_text(body, file)
         if not text.strip():
             raise UsageError("the comment is empty: give it with --body or --file")
         if agent := find_agent(project):
-            ask_for(agent, Verb.COMMENT, number, bool, text=text, on_pull=on_pull)
+            ask_for(agent, ForgeVerb.COMMENT, number, bool, text=text, on_pull=on_pull)
         else:
             name = find_author_name(project, author)
             part = project.forge.pulls if on_pull else project.forge.issues

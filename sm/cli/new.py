@@ -63,7 +63,7 @@ def command(
     agent.pass_env names, and no token that you do not pass by name. If the agent ends within two
     seconds, that is an error, shown with the last line of its terminal.
     """
-    from sm.config.schema import Agent
+    from sm.config.schema import AgentSettings
     from sm.personal.lifecycle import Order, begin, select_environment
     from sm.sessions.caller import identify
     from sm.sessions.hidden_variables import describe, list_hidden
@@ -78,7 +78,7 @@ def command(
         parent=caller.name,
         pass_env=pass_env,
     )
-    names = list_hidden(Agent(command=line, pass_env=select_environment(machine, order)))
+    names = list_hidden(AgentSettings(command=line, pass_env=select_environment(machine, order)))
     if names and not caller.name:  # an agent has what it was given
         say(f"{describe(names)}, or give --pass-env", err=True)
     session = begin(machine, order)
@@ -94,6 +94,6 @@ def command(
 def _provider(machine: Machine, name: str, line: str) -> str:
     """The profile that was named, else that of the command's program."""
     from sm.adapters.agent.profiles import resolve
-    from sm.config.schema import Agent
+    from sm.config.schema import AgentSettings
 
-    return resolve(Agent(command=line, profile=name), machine.settings.profiles).name
+    return resolve(AgentSettings(command=line, profile=name), machine.settings.profiles).name

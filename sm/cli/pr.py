@@ -104,10 +104,10 @@ def show(project: Project, number: int, as_json: bool) -> None:
     """
     from sm.adapters.forge.model import PullRequest
     from sm.cli.times import format_moment
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
 
     if agent := find_agent(project):
-        pull = ask_for(agent, Verb.PULL, number, PullRequest)
+        pull = ask_for(agent, ForgeVerb.PULL, number, PullRequest)
     else:
         pull = project.forge.pulls.read(number)
     if as_json:
@@ -153,11 +153,11 @@ def checks(project: Project, number: int) -> None:
     An agent gets what was seen last; `ci.poll` says how old that may be.
     """
     from sm.adapters.forge.model import Check, CheckState
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
 
     forge = project.forge
     if agent := find_agent(project):
-        found = ask_for(agent, Verb.CHECK, number, Check)
+        found = ask_for(agent, ForgeVerb.CHECK, number, Check)
     else:
         found = forge.checks.read(forge.pulls.read(number).head)
     _say_check(found)
@@ -181,10 +181,10 @@ def close(project: Project, number: int) -> None:
 @project_option
 def diff(project: Project, number: int, stat: bool) -> None:
     """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
 
     if agent := find_agent(project):
-        found = ask_for(agent, Verb.DIFF, number, bytes, text="--stat" if stat else "")
+        found = ask_for(agent, ForgeVerb.DIFF, number, bytes, text="--stat" if stat else "")
     else:
         found = project.forge.pulls.diff(number, stat=stat)
     if not sys.stdout.isatty():
@@ -238,10 +238,10 @@ def merge(
     An agent may merge the pull request of its own branch if merge.by is 'agent'.
     """
     from sm.adapters.forge.model import Hold, PullRequest
-    from sm.issues.act.forge_requests import Verb
+    from sm.issues.act.forge_requests import ForgeVerb
 
     if agent := find_agent(project):
-        pull = ask_for(agent, Verb.MERGE, number, PullRequest, text=message, head=head)
+        pull = ask_for(agent, ForgeVerb.MERGE, number, PullRequest, text=message, head=head)
     else:
         name = find_author_name(project, author)
         pull = project.forge.pulls.merge(number, head=head, message=message, author=name)

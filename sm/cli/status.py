@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sm.cli.table import Column
     from sm.sessions.project import Project
-    from sm.views.project import Kept, Merged, Overview
+    from sm.views.project import KeptWorktree, MergedPull, Overview
 
 LISTED = 5
 """Issues of the backlog that are listed; the others are counted."""
@@ -164,12 +164,12 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
         yield "hint", hint
 
 
-def _merged(merged: Merged) -> str:
+def _merged(merged: MergedPull) -> str:
     issue = f"#{merged.issue} " if merged.issue else ""
     return f"{issue}{merged.title}: pull request #{merged.pull}, {format_age(merged.age_s)} ago"
 
 
-def _kept(kept: Kept) -> str:
+def _kept(kept: KeptWorktree) -> str:
     return f"#{kept.issue} {kept.worktree}: sm worktree list says why"
 
 

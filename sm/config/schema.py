@@ -28,7 +28,7 @@ class Labels(Section, frozen=True):
     ] = "blocked"
 
 
-class Agent(Section, frozen=True, rename={"timeout_s": "timeout"}):
+class AgentSettings(Section, frozen=True, rename={"timeout_s": "timeout"}):
     """The coding agent and its terminal."""
 
     command: Annotated[
@@ -289,7 +289,7 @@ class ProjectSettings(
         ),
     ] = ()
     labels: Labels = msgspec.field(default_factory=Labels)
-    agent: Agent = msgspec.field(default_factory=Agent)
+    agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     new_worktree: NewWorktree = msgspec.field(default_factory=NewWorktree)
     ci: Ci = msgspec.field(default_factory=Ci)
     review: Review = msgspec.field(default_factory=Review)

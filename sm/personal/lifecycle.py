@@ -15,8 +15,7 @@ from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.config.load import load_any
-from sm.config.schema import Agent as Settings
-from sm.config.schema import ProjectSettings
+from sm.config.schema import AgentSettings, ProjectSettings
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import tell_all
@@ -163,7 +162,7 @@ def _launch(session: AdHocSession, order: Order) -> None:
     prompt = order.prompt
     start = structs.replace(
         reactor.launch_with(session, session.profile),
-        settings=Settings(
+        settings=AgentSettings(
             command=session.record.command, pass_env=select_environment(session.machine, order)
         ),
         prompt=prompt if session.profile.prompt else "",

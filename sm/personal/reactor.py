@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from sm.base.errors import SmError, StateError
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
 from sm.messages.follow_up import tend_messages
 from sm.messages.peer_texts import explain_session
@@ -91,7 +91,7 @@ def _tend_context(session: AdHocSession) -> float:
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:
     """Return how the session's agent is started, without a prompt."""
     return Launch(
-        settings=Settings(command=session.record.command),
+        settings=AgentSettings(command=session.record.command),
         profile=profile,
         protocol=explain_session(session.address, session.name, _parent_of(session)),
     )

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.sessions.launch import select_environment
 
 FOR_AGENTS = re.compile(
@@ -31,7 +31,7 @@ CLIENTS = {"CLAUDECODE": "CLAUDE_", "CODEX_THREAD_ID": "CODEX_", "CODEX_SANDBOX"
 OURS = frozenset({"CLAUDE_SESSION_MANAGER_ID", "CLAUDE_TIMEOUT"})
 
 
-def list_hidden(settings: Settings, shell: Mapping[str, str] = os.environ) -> list[str]:
+def list_hidden(settings: AgentSettings, shell: Mapping[str, str] = os.environ) -> list[str]:
     """Return the variables for agent CLIs in `shell` that an agent with `settings` lacks.
 
     Those that a person has said it is not to have are left out.

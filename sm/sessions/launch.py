@@ -21,7 +21,7 @@ from sm.base.nonce import make_nonce
 from sm.base.quoting import take_out
 from sm.base.text import normalise
 from sm.config.check import find_variable_problem
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.sessions.agent_hooks import write_settings
 from sm.sessions.personal_hooks import find_default_settings, read_status_line
 from sm.sessions.session import Session
@@ -41,7 +41,7 @@ class Launch(Struct, frozen=True):
     launch before, because only that caller had some of it.
     """
 
-    settings: Settings
+    settings: AgentSettings
     profile: Profile
     prompt: str = ""
     protocol: str = ""
@@ -168,7 +168,7 @@ def _quote(directory: SessionDir, launch: Launch, quotes: str) -> str:
     return f"{mention_file(launch.profile, file) or f'the file {file}: read it,'} as data"
 
 
-def select_environment(settings: Settings) -> dict[str, str]:
+def select_environment(settings: AgentSettings) -> dict[str, str]:
     """Return the part of our environment that an agent gets, and the configured values."""
     own = select_plain_environment()
     own.pop("TERM", None)  # the launcher adds the TERM of its pane
@@ -176,7 +176,7 @@ def select_environment(settings: Settings) -> dict[str, str]:
     return own | passed | settings.env
 
 
-def make_environment(tmux: Tmux, session: Session, settings: Settings) -> dict[str, str]:
+def make_environment(tmux: Tmux, session: Session, settings: AgentSettings) -> dict[str, str]:
     """Return the agent's whole environment: nothing of ours that is not named here."""
     chosen = select_environment(settings)
     if problem := next(filter(None, map(find_variable_problem, chosen)), None):

@@ -15,7 +15,7 @@ from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.git import Git
 from sm.base.errors import SmError
-from sm.config.schema import Agent, Config, ProjectSettings
+from sm.config.schema import AgentSettings, Config, ProjectSettings
 from sm.sessions.launch import select_environment, split_command
 from sm.setup.discover import advise_on_branch, remote_url
 
@@ -34,7 +34,7 @@ def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Ite
 
 
 def list_first_questions(
-    agent: Agent, overrides: Overrides, repo: Path, worktrees: Path
+    agent: AgentSettings, overrides: Overrides, repo: Path, worktrees: Path
 ) -> Iterator[tuple[str, str]]:
     """Yield what only a person can settle before a new agent works, and how.
 
@@ -112,7 +112,7 @@ def _forge(project: ProjectSettings) -> Iterator[str]:
         yield from kind_of(project.forge).find_problems(project, url)
 
 
-def list_agent_problems(agent: Agent, overrides: Overrides) -> Iterator[str]:
+def list_agent_problems(agent: AgentSettings, overrides: Overrides) -> Iterator[str]:
     """Check the agent's program, by the agent's own PATH if it has one."""
     try:
         profile = profiles.resolve(agent, overrides)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.config.load import load_any
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import list_hidden
 
 
@@ -20,7 +20,9 @@ class Variables(Struct, frozen=True):
 
     def list_open(self, command: str) -> list[str]:
         """Return those that agents with this command line lack, and nobody has decided on."""
-        return list_hidden(Agent(command=command, pass_env=self.passed, withheld_env=self.withheld))
+        return list_hidden(
+            AgentSettings(command=command, pass_env=self.passed, withheld_env=self.withheld)
+        )
 
     def settle(self, names: list[str], *, may_see: bool) -> Variables:
         """Return the same, with these decided on."""
@@ -35,6 +37,6 @@ def recall(output: Path, project: str, given: tuple[str, ...]) -> Variables:
         found = load_any(output, {}, output.parent).project(project)
     except SmError:
         found = None  # there is none, or it is refused later
-    agent = found.agent if found else Agent()
+    agent = found.agent if found else AgentSettings()
     passed = tuple(dict.fromkeys((*given, *agent.pass_env)))
     return Variables(passed, tuple(name for name in agent.withheld_env if name not in passed))

@@ -30,7 +30,7 @@ MISSED = 3
 """Intervals without a look at the forge after which no dev-poll seems to run."""
 
 
-class Waiting(Struct, frozen=True):
+class WaitingIssue(Struct, frozen=True):
     """An open issue that no session here works on; `why` it is not ready, '' where it is."""
 
     issue: int
@@ -43,14 +43,14 @@ class Waiting(Struct, frozen=True):
         return not self.why
 
 
-class Kept(Struct, frozen=True):
+class KeptWorktree(Struct, frozen=True):
     """A worktree that was kept when its session ended."""
 
     issue: int
     worktree: str
 
 
-class Merged(Struct, frozen=True):
+class MergedPull(Struct, frozen=True):
     """A pull request that was merged `age_s` seconds ago; `issue` is 0 where it is of none."""
 
     issue: int
@@ -70,9 +70,9 @@ class Overview(Struct, frozen=True):
     project: str
     seen_at: float
     sessions: tuple[StatusRow, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    merged: tuple[Merged, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    waiting: tuple[WaitingIssue, ...] = ()
+    merged: tuple[MergedPull, ...] = ()
+    kept: tuple[KeptWorktree, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
     ad_hoc: tuple[Relative, ...] = ()
@@ -104,7 +104,7 @@ def read_overview(project: Project, now: float) -> Overview:
         sessions=tuple(make_rows(project, now, sessions, known)),
         waiting=waits,
         merged=tuple(_merged(project, known, now)),
-        kept=tuple(Kept(issue, path) for issue, path in kept.items()),
+        kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
         unlisted=_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
@@ -112,7 +112,7 @@ def read_overview(project: Project, now: float) -> Overview:
     )
 
 
-def _merged(project: Project, known: Snapshot, now: float) -> Iterator[Merged]:
+def _merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPull]:
     recent = (
         pull
         for pull in known.pulls
@@ -120,13 +120,15 @@ def _merged(project: Project, known: Snapshot, now: float) -> Iterator[Merged]:
     )
     for pull in sorted(recent, key=lambda pull: pull.closed_at, reverse=True):
         issue = kept_worktrees.parse_issue(project.settings, pull.branch)
-        yield Merged(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
+        yield MergedPull(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
 
 
-def _waiting(project: Project, sessions: list[IssueSession], known: Snapshot) -> Iterator[Waiting]:
+def _waiting(
+    project: Project, sessions: list[IssueSession], known: Snapshot
+) -> Iterator[WaitingIssue]:
     for issue in _idle(sessions, known):
         if _is_listed(project, issue):
-            yield Waiting(issue.number, issue.title, _why(project, known, issue))
+            yield WaitingIssue(issue.number, issue.title, _why(project, known, issue))
 
 
 def _unlisted(project: Project, sessions: list[IssueSession], known: Snapshot) -> tuple[int, ...]:

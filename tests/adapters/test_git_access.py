@@ -16,7 +16,7 @@ from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
 from sm.adapters.tmux import Tmux
 from sm.config.forges import ForgejoSettings, GithubSettings
-from sm.config.schema import Agent, ProjectSettings
+from sm.config.schema import AgentSettings, ProjectSettings
 from sm.plugins.forges.git_credential_verb import answer
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.problems import find_rest_problems
@@ -110,7 +110,7 @@ def test_agents_push_with_it_if_the_configuration_says_so(
 ) -> None:
     def push(access: str) -> int:
         session = session_of(with_access(project, access), tmp_path)
-        agent = Agent(env={"GIT_CONFIG_COUNT": "1", **OWN, "HOME": os.environ["HOME"]})
+        agent = AgentSettings(env={"GIT_CONFIG_COUNT": "1", **OWN, "HOME": os.environ["HOME"]})
         env = make_environment(Tmux(None), session, agent)
         env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.environ["GIT_CONFIG_GLOBAL"]}
         assert env["GIT_CONFIG_KEY_0"] == "core.abbrev"

@@ -13,7 +13,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import BUILTIN, NoTerminalError
 from sm.base.errors import UsageError
 from sm.config import reference
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from tests.helpers import REPOSITORY, make_repository, sm_yaml
 
 MINE: dict[str, dict[str, Any]] = {
@@ -41,18 +41,18 @@ def test_what_is_built_in_can_stand_in_a_configuration(profile: Profile) -> None
 @pytest.mark.parametrize(
     ("agent", "expected"),
     [
-        (Agent(), "claude"),
-        (Agent(command="/opt/bin/claude --x"), "claude"),
-        (Agent(command="codex"), "codex"),
-        (Agent(command="wrapper 'a b'"), "wrapped"),
-        (Agent(command="mine --no"), "mine"),
-        (Agent(command="python3 agent.py"), "generic"),
-        (Agent(command="python3 claude"), "generic"),
-        (Agent(command="claude", profile="generic"), "generic"),
-        (Agent(profile="codex-app"), "codex-app"),
+        (AgentSettings(), "claude"),
+        (AgentSettings(command="/opt/bin/claude --x"), "claude"),
+        (AgentSettings(command="codex"), "codex"),
+        (AgentSettings(command="wrapper 'a b'"), "wrapped"),
+        (AgentSettings(command="mine --no"), "mine"),
+        (AgentSettings(command="python3 agent.py"), "generic"),
+        (AgentSettings(command="python3 claude"), "generic"),
+        (AgentSettings(command="claude", profile="generic"), "generic"),
+        (AgentSettings(profile="codex-app"), "codex-app"),
     ],
 )
-def test_a_profile_is_named_or_known_by_its_program(agent: Agent, expected: str) -> None:
+def test_a_profile_is_named_or_known_by_its_program(agent: AgentSettings, expected: str) -> None:
     assert profiles.resolve(agent, MINE).name == expected
 
 
@@ -67,7 +67,7 @@ def test_a_built_in_one_is_changed_where_the_configuration_says_so() -> None:
     changed = profiles.find("claude", MINE)
     assert (changed.stash_key, changed.command) == ("", "claude --model opus")
     assert changed.hooks == "claude"
-    assert profiles.resolve(Agent(command="claude"), MINE) == changed
+    assert profiles.resolve(AgentSettings(command="claude"), MINE) == changed
 
 
 @pytest.mark.parametrize(

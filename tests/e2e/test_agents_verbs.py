@@ -14,7 +14,7 @@ from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.base.errors import TemporaryError
 from sm.config.forges import RemoteSettings
 from sm.issues.act import forge_requests
-from sm.issues.act.forge_requests import make_ask
+from sm.issues.act.forge_requests import make_request
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.plugins.forges.web.ledger import read_book
@@ -161,11 +161,11 @@ def test_what_an_agent_asks_is_counted_for_it_and_asked_once_in_an_interval(
 @pytest.mark.parametrize("play", ["local"], indirect=True)
 def test_an_agent_is_not_told_that_nothing_was_merged_while_that_is_unknown(play: Play) -> None:
     session = registry.load_for(play.project, play.start())
-    asked = make_ask(forge_requests.Verb.MERGE, 8)
+    asked = make_request(forge_requests.ForgeVerb.MERGE, 8)
     with pytest.raises(TemporaryError, match="it may be merged all the same"):
         forge_requests.ask(session, asked, wait_s=0)
     with pytest.raises(TemporaryError, match="try again later"):
-        forge_requests.ask(session, make_ask(forge_requests.Verb.PULL, 8), wait_s=0)
+        forge_requests.ask(session, make_request(forge_requests.ForgeVerb.PULL, 8), wait_s=0)
 
 
 @GITHUB
@@ -176,7 +176,7 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     issue = play.start()
     play.hears(issue, "You work on issue")
     session = registry.load_for(play.project, issue)
-    asked = make_ask(forge_requests.Verb.COMMENT, issue, text="Half of it is done.")
+    asked = make_request(forge_requests.ForgeVerb.COMMENT, issue, text="Half of it is done.")
     with pytest.raises(TemporaryError, match="do not send it again"):
         forge_requests.ask(session, asked, wait_s=0)
     assert isinstance(play.side, RemoteSide)
@@ -188,7 +188,7 @@ def test_a_comment_of_an_agent_stands_there_once_whatever_happens(
     play.react(issue)
     bodies = [one.body for one in play.side.open().issues.read(issue).comments]
     assert bodies == ["Half of it is done."]
-    assert forge_requests.list_asks(session.dir) == []
+    assert forge_requests.list_requests(session.dir) == []
 
 
 @GITHUB
@@ -198,7 +198,7 @@ def test_a_comment_whose_answer_was_lost_is_not_sent_again_at_once(configured: P
     issue = play.start()
     play.hears(issue, "You work on issue")
     session = registry.load_for(play.project, issue)
-    asked = make_ask(forge_requests.Verb.COMMENT, issue, text="Half of it is done.")
+    asked = make_request(forge_requests.ForgeVerb.COMMENT, issue, text="Half of it is done.")
     with pytest.raises(TemporaryError):
         forge_requests.ask(session, asked, wait_s=0)
     assert isinstance(play.side, RemoteSide)
@@ -208,12 +208,12 @@ def test_a_comment_whose_answer_was_lost_is_not_sent_again_at_once(configured: P
         play.react(issue)
     sent = [line for line in site.lines() if line.startswith("POST") and "/comments" in line]
     assert len(sent) == 1
-    [waiting] = forge_requests.list_asks(session.dir)
+    [waiting] = forge_requests.list_requests(session.dir)
     forge_requests.put_off(session.dir, waiting, time.time() - 1)
     play.react(issue)
     bodies = [one.body for one in play.side.open().issues.read(issue).comments]
     assert bodies == ["Half of it is done."]
-    assert forge_requests.list_asks(session.dir) == []
+    assert forge_requests.list_requests(session.dir) == []
 
 
 @pytest.mark.parametrize("play", ["local"], indirect=True)
@@ -228,7 +228,7 @@ def test_an_answer_that_no_file_can_hold_is_told_and_holds_up_no_other(configure
     session = registry.load_for(play.project, issue)
     forge.issues.comment(issue, "The left one.", author="ada")
     assert "The left one." in has_run(play, issue, f"issue show {issue}")
-    assert forge_requests.list_asks(session.dir) == []
+    assert forge_requests.list_requests(session.dir) == []
 
 
 @pytest.mark.parametrize("play", ["local"], indirect=True)
@@ -241,7 +241,7 @@ def test_an_agent_that_asks_for_a_diff_with_options_of_its_own_writes_no_file(
     written = tmp_path / "written"
     ensure_private_dir(directory.asks)
     for options in (f"--output={written}", f"--stat --output={written}", f"--stat -O{written}"):
-        asked = make_ask(forge_requests.Verb.DIFF, number, text=options)
+        asked = make_request(forge_requests.ForgeVerb.DIFF, number, text=options)
         write_json(directory.asks / f"{asked.id}.ask.json", asked)
         play.react(issue)
         answer = forge_requests.read_answer(directory, asked.id)

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import InlineComment, ReviewState
-from sm.issues.act.forge_requests import Verb, make_ask, read_answer
+from sm.issues.act.forge_requests import ForgeVerb, make_request, read_answer
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.store import journal
@@ -124,7 +124,7 @@ def test_what_a_stranger_has_edited_before_the_agent_was_told_is_left_out(play: 
     assert "keys" not in told
     assert passed_over(play) == ["an edit of a review by mallory"]
     session = registry.load_for(play.project, issue)
-    question = make_ask(Verb.PULL, pull.number)
+    question = make_request(ForgeVerb.PULL, pull.number)
     ensure_private_dir(session.dir.asks, parents=False)
     write_json(session.dir.asks / f"{question.id}.ask.json", question)
     play.react(issue)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sm.adapters.forge.model import CheckState
-from sm.issues.look.webhooks import read_heard
+from sm.issues.look.webhooks import read_heard_webhooks
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage
 from tests.e2e.test_polling import RARELY, looping
@@ -73,4 +73,4 @@ def test_a_webhook_leads_to_the_agent(stage_of: MakeStage, kind: str) -> None:
         wait_for(lambda: [one for one in stage.told() if "CI failed" in one], "what CI has to say")
 
         assert set(side.hook.answers) == {202}
-        assert read_heard(stage.project.directory).commits == (pull.head,)
+        assert read_heard_webhooks(stage.project.directory).commits == (pull.head,)

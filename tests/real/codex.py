@@ -12,7 +12,7 @@ from pathlib import Path
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
@@ -109,7 +109,7 @@ def session_of_sm(
     variables = environment(home, api.url)
     for name in ("TERM", "PATH"):
         variables.pop(name)
-    launch = Launch(Settings(command=command, env=variables), CODEX)
+    launch = Launch(AgentSettings(command=command, env=variables), CODEX)
     agent_process.launch(tmux, session, launch, generation=1)
     found = session.provide(tmux=tmux, profile=CODEX)
     wait_for(lambda: prompt(found) == "idle", "its prompt")

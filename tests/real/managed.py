@@ -15,7 +15,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Status
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.messages import delivery, queue
 from sm.messages.queue import Message, Mode, Place
 from sm.personal import reactor
@@ -84,7 +84,7 @@ class Managed:
         variables = environment(self.folder / "home", self.api.url, **self.variables)
         for name in ("TERM", "PATH"):
             variables.pop(name)
-        settings = Settings(command=self.session.record.command, env=variables)
+        settings = AgentSettings(command=self.session.record.command, env=variables)
         self.generation += 1
         launch = Launch(settings, CLAUDE, prompt, protocol)
         agent_process.launch(self.tmux, self.session, launch, generation=self.generation)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.messages import delivery, typing
 from sm.messages.queue import Mode
 from sm.plugins.doctor.probe import probe
@@ -102,7 +102,7 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
     env = environment(folder, api.url)
     env.pop("TERM")
     command = shlex.join([str(unstarted.program), *unstarted.options])
-    agent = Agent(command=command, env=env)
+    agent = AgentSettings(command=command, env=env)
     found = [
         f"{one.what}; {one.advice}"
         for one in probe(root, agent, unstarted.session.profile, full=False)

@@ -11,7 +11,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.plugins.doctor.probe import probe
 from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
@@ -22,28 +22,30 @@ from tests.real.responses import exec_command
 
 
 @pytest.fixture
-def agent(claude: Path, api: Api, root: Root, tmp_path: Path) -> Agent:
+def agent(claude: Path, api: Api, root: Root, tmp_path: Path) -> AgentSettings:
     """How the pinned Claude Code is run, in a HOME where it trusts the probe's directory."""
     home = tmp_path / "person"
     seal(home, root.probe)
     env = environment(home, api.url)
     env.pop("TERM")
     command = [str(claude), "--dangerously-skip-permissions"]
-    return Agent(command=shlex.join(command), env=env)
+    return AgentSettings(command=shlex.join(command), env=env)
 
 
 def failures(found: list[Finding]) -> list[str]:
     return [finding.what for finding in found if finding.level is not Level.OK]
 
 
-def tried(root: Root, agent: Agent, profile: Profile = CLAUDE, full: bool = False) -> list[Finding]:
+def tried(
+    root: Root, agent: AgentSettings, profile: Profile = CLAUDE, full: bool = False
+) -> list[Finding]:
     found = list(probe(root, agent, profile, full=full))
     print("\n".join(f"{finding.level} {finding.what}" for finding in found))
     return found
 
 
 def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
-    root: Root, agent: Agent, api: Api
+    root: Root, agent: AgentSettings, api: Api
 ) -> None:
     assert not list(list_questions(CLAUDE, shlex.split(agent.command), (root.probe,), agent.env))
     found = tried(root, agent)
@@ -58,7 +60,7 @@ def test_the_profile_holds_with_the_pinned_claude_at_no_cost(
     assert not [request for request in api.seen if request.kind is Kind.MAIN]
 
 
-def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: Agent, api: Api) -> None:
+def test_a_prompt_is_sent_where_it_is_asked_for(root: Root, agent: AgentSettings, api: Api) -> None:
     api.say(Reply(tools=(Tool.bash("read -rt 2 <> <(:); true"),)))
     found = tried(root, agent, full=True)
     assert failures(found) == []
@@ -87,7 +89,7 @@ FALSE = (
 
 @pytest.mark.parametrize(("changes", "expected"), FALSE)
 def test_what_does_not_hold_is_told(
-    root: Root, agent: Agent, changes: dict[str, object], expected: list[str]
+    root: Root, agent: AgentSettings, changes: dict[str, object], expected: list[str]
 ) -> None:
     found = failures(tried(root, agent, structs.replace(CLAUDE, **changes)))
     assert len(found) == len(expected)
@@ -95,7 +97,7 @@ def test_what_does_not_hold_is_told(
 
 
 def test_a_directory_that_is_not_trusted_yet_is_no_failure(
-    root: Root, agent: Agent, tmp_path: Path
+    root: Root, agent: AgentSettings, tmp_path: Path
 ) -> None:
     seal(tmp_path / "person", tmp_path / "elsewhere")
     found = tried(root, agent)
@@ -106,7 +108,7 @@ def test_a_directory_that_is_not_trusted_yet_is_no_failure(
 
 
 def test_whether_permissions_may_be_skipped_is_left_to_the_person(
-    root: Root, agent: Agent, tmp_path: Path
+    root: Root, agent: AgentSettings, tmp_path: Path
 ) -> None:
     home = tmp_path / "person"
     (home / ".claude" / "settings.json").unlink()
@@ -128,7 +130,7 @@ def test_the_profile_holds_with_the_pinned_codex(
     env.pop("TERM")
     command = CODEX.command.replace("codex", str(pinned.codex), 1)
     api.say(Reply(tools=(exec_command("sleep 2"),)))
-    found = tried(root, Agent(command=command, env=env), CODEX, full=True)
+    found = tried(root, AgentSettings(command=command, env=env), CODEX, full=True)
     assert failures(found) == ["hooks 'codex': no SessionStart after the start"]
     said = "\n".join(finding.what for finding in found)
     for field in ("glyph '›'", "erase_key", "clear '/clear'", "the prompt is confirmed", "Stop af"):
@@ -137,7 +139,7 @@ def test_the_profile_holds_with_the_pinned_codex(
 
 @pytest.mark.parametrize("lacking", ["bypassPermissionsModeAccepted", "projects"])
 def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
-    root: Root, agent: Agent, tmp_path: Path, lacking: str
+    root: Root, agent: AgentSettings, tmp_path: Path, lacking: str
 ) -> None:
     home = tmp_path / "person"
     if lacking == "bypassPermissionsModeAccepted":

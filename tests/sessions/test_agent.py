@@ -16,7 +16,7 @@ from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.errors import UsageError
-from sm.config.schema import Agent, ProjectSettings
+from sm.config.schema import AgentSettings, ProjectSettings
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent_process import AgentError
@@ -158,7 +158,7 @@ def test_a_missing_program_is_named_here_and_in_the_terminal_log(
 def test_an_unusable_command_is_a_clear_error(
     root: Root, tmux: Tmux, session: IssueSession, tmp_path: Path, command: str, message: str
 ) -> None:
-    project = structs.replace(make_project(tmp_path, []), agent=Agent(command=command))
+    project = structs.replace(make_project(tmp_path, []), agent=AgentSettings(command=command))
     with pytest.raises(UsageError, match=message):
         agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     assert tmux.panes() == {}

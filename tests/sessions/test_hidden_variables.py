@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from sm.__main__ import run
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.personal import first_signs
 from sm.sessions.hidden_variables import list_hidden, list_missing_folders
 from tests.company import Company
@@ -27,23 +27,23 @@ SHELL = {
 
 def test_variables_for_agents_are_named() -> None:
     others = {"EDITOR": "vi", "AWS_PROFILE": "x", "ALL_PROXY": "", "CLAUDE_SESSION_MANAGER_ID": "s"}
-    assert list_hidden(Agent(), SHELL | others) == sorted(SHELL)
+    assert list_hidden(AgentSettings(), SHELL | others) == sorted(SHELL)
 
 
 def test_what_an_agent_is_given_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret-1")
-    agent = Agent(pass_env=("ANTHROPIC_API_KEY",), env={"IS_SANDBOX": "1"})
+    agent = AgentSettings(pass_env=("ANTHROPIC_API_KEY",), env={"IS_SANDBOX": "1"})
     assert not {"ANTHROPIC_API_KEY", "IS_SANDBOX"} & set(list_hidden(agent, SHELL))
 
 
 def test_what_a_client_sets_for_its_own_children_is_not_named() -> None:
     inside = SHELL | {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}
-    assert not [name for name in list_hidden(Agent(), inside) if name.startswith("CLAUDE")]
+    assert not [name for name in list_hidden(AgentSettings(), inside) if name.startswith("CLAUDE")]
 
 
 def test_a_cloud_s_access_counts_where_the_client_uses_it() -> None:
     shell = {"CLAUDE_CODE_USE_BEDROCK": "1", "AWS_PROFILE": "x", "GOOGLE_X": "y"}
-    assert list_hidden(Agent(), shell) == ["AWS_PROFILE", "CLAUDE_CODE_USE_BEDROCK"]
+    assert list_hidden(AgentSettings(), shell) == ["AWS_PROFILE", "CLAUDE_CODE_USE_BEDROCK"]
 
 
 def test_missing_folders_of_path_are_found() -> None:

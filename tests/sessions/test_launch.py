@@ -14,7 +14,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.errors import UsageError
-from sm.config.schema import Agent as Settings
+from sm.config.schema import AgentSettings
 from sm.sessions import personal_hooks, registry
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
@@ -31,7 +31,7 @@ def session(root: Root, tmp_path: Path) -> Session:
 
 def written(session: Session, prompt: str = "", profile: Profile = CLAUDE, **env: str) -> list[str]:
     """The command of an agent that is started with these."""
-    settings = Settings(command="claude", env=env)
+    settings = AgentSettings(command="claude", env=env)
     write_launch_files(Tmux("unused"), session, Launch(settings, profile, prompt))
     return session.dir.launch_argv.read_text().split("\0")[:-1]
 

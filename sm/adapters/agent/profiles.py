@@ -20,7 +20,7 @@ from sm.base import plugin
 from sm.base.errors import SmError, UsageError
 from sm.config.convert import FoundSection, convert
 from sm.config.read import Document
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.store.paths import check_name
 
 Overrides = Mapping[str, Mapping[str, Any]]
@@ -48,7 +48,7 @@ class NoTerminalError(SmError):
     """The agent has no terminal, so sm cannot type into it or clear it."""
 
 
-def resolve(agent: Agent, overrides: Overrides) -> Profile:
+def resolve(agent: AgentSettings, overrides: Overrides) -> Profile:
     """Return the profile of a project's agent: the named one, else the one of its program.
 
     Raises:

@@ -25,12 +25,12 @@ from sm.base.foreign import NAME_LIMIT
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.issues.act.forge_requests import (
-    Answer,
-    Ask,
-    Verb,
+    ForgeAnswer,
+    ForgeRequest,
+    ForgeVerb,
     answer,
     clear_answers,
-    list_asks,
+    list_requests,
     put_off,
 )
 from sm.issues.look import reviews, taken
@@ -44,48 +44,48 @@ AGAIN_S = 30.0
 """A forge that has not answered may still be at work on a comment."""
 
 
-def answer_asks(session: IssueSession) -> float | None:
+def answer_requests(session: IssueSession) -> float | None:
     """Answer all that the agent has asked for. The caller holds the session's lock.
 
     Returns when to try again what the forge has not taken, None if there is no such thing.
     """
     again_at = None
-    for asked in list_asks(session.dir):
+    for asked in list_requests(session.dir):
         if is_ahead(asked.not_before, AGAIN_S):
             again_at = asked.not_before
             continue
         try:
             data = ANSWERS[asked.verb](session, asked)
         except TemporaryError as error:
-            if asked.verb is Verb.COMMENT:  # its mark tells whether it is there already
+            if asked.verb is ForgeVerb.COMMENT:  # its mark tells whether it is there already
                 again_at = time.time() + AGAIN_S
                 put_off(session.dir, asked, again_at)
                 continue
-            given = Answer(time.time(), error=error.message, code=error.exit_code)
+            given = ForgeAnswer(time.time(), error=error.message, code=error.exit_code)
         except SmError as error:
-            given = Answer(time.time(), error=error.message, code=error.exit_code)
+            given = ForgeAnswer(time.time(), error=error.message, code=error.exit_code)
         else:
-            given = Answer(time.time(), data=msgspec.json.encode(data).decode())
+            given = ForgeAnswer(time.time(), data=msgspec.json.encode(data).decode())
         crash_point("ask:done")
         _give(session, asked, given)
     clear_answers(session.dir)
     return again_at
 
 
-def _give(session: IssueSession, asked: Ask, given: Answer) -> None:
+def _give(session: IssueSession, asked: ForgeRequest, given: ForgeAnswer) -> None:
     """Give the answer, or say that no file can hold it: others wait behind it."""
     try:
         answer(session.dir, asked, given)
     except StateError:
         size = len(given.data)
         words = f"the answer is too large ({size:,} bytes): ask for less, or look at it by git"
-        answer(session.dir, asked, Answer(time.time(), error=words, code=1))
+        answer(session.dir, asked, ForgeAnswer(time.time(), error=words, code=1))
 
 
 # What it reads
 
 
-def _show_issue(session: IssueSession, asked: Ask) -> Issue:
+def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
     project, trust = session.project, _seen(session).trust(session.project.settings)
     found = project.forge.issues.read(asked.number)
     if asked.number == session.issue:
@@ -100,7 +100,7 @@ def _show_issue(session: IssueSession, asked: Ask) -> Issue:
     return structs.replace(found, title=title, body=body, comments=comments)
 
 
-def _show_pull(session: IssueSession, asked: Ask) -> PullRequest:
+def _show_pull(session: IssueSession, asked: ForgeRequest) -> PullRequest:
     trust = _seen(session).trust(session.project.settings)
     found = session.project.forge.pulls.read(asked.number)
     _check_readable(session, found, trust)
@@ -118,7 +118,7 @@ def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
     return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
-def _show_diff(session: IssueSession, asked: Ask) -> bytes:
+def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
     project, seen = session.project, _seen(session)
     _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
     options = asked.text.split()
@@ -127,7 +127,7 @@ def _show_diff(session: IssueSession, asked: Ask) -> bytes:
     return project.forge.pulls.diff(asked.number, stat="--stat" in options)
 
 
-def _check(session: IssueSession, asked: Ask) -> Check:
+def _check(session: IssueSession, asked: ForgeRequest) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
     project, seen = session.project, _seen(session)
     pull = _find_pull(seen, asked.number)
@@ -171,7 +171,7 @@ def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
 # What it writes
 
 
-def _comment(session: IssueSession, asked: Ask) -> bool:
+def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
     body = redact(asked.text)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
     forge = session.project.forge
@@ -179,7 +179,7 @@ def _comment(session: IssueSession, asked: Ask) -> bool:
     return part.comment(asked.number, body, author=BOT, marker=asked.id)
 
 
-def _merge(session: IssueSession, asked: Ask) -> PullRequest:
+def _merge(session: IssueSession, asked: ForgeRequest) -> PullRequest:
     """Merge the session's own pull request, as the rules of the project have it."""
     settings, record = session.project.settings, session.record
     if settings.merge.by != "agent":
@@ -195,11 +195,11 @@ def _merge(session: IssueSession, asked: Ask) -> PullRequest:
     )
 
 
-ANSWERS: dict[Verb, Callable[[IssueSession, Ask], object]] = {
-    Verb.ISSUE: _show_issue,
-    Verb.PULL: _show_pull,
-    Verb.DIFF: _show_diff,
-    Verb.CHECK: _check,
-    Verb.COMMENT: _comment,
-    Verb.MERGE: _merge,
+ANSWERS: dict[ForgeVerb, Callable[[IssueSession, ForgeRequest], object]] = {
+    ForgeVerb.ISSUE: _show_issue,
+    ForgeVerb.PULL: _show_pull,
+    ForgeVerb.DIFF: _show_diff,
+    ForgeVerb.CHECK: _check,
+    ForgeVerb.COMMENT: _comment,
+    ForgeVerb.MERGE: _merge,
 }

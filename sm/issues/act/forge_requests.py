@@ -30,7 +30,7 @@ KEPT_S = 3600.0
 ASKED, ANSWERED = ".ask.json", ".answer.json"
 
 
-class Verb(StrEnum):
+class ForgeVerb(StrEnum):
     """What an agent may ask for."""
 
     ISSUE = "issue"
@@ -41,10 +41,10 @@ class Verb(StrEnum):
     MERGE = "merge"
 
 
-WRITES = (Verb.COMMENT, Verb.MERGE)
+WRITES = (ForgeVerb.COMMENT, ForgeVerb.MERGE)
 
 
-class Ask(Struct, frozen=True):
+class ForgeRequest(Struct, frozen=True):
     """One request, made `at`; with the same `id` it is the same request.
 
     `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
@@ -52,7 +52,7 @@ class Ask(Struct, frozen=True):
     """
 
     id: str
-    verb: Verb
+    verb: ForgeVerb
     number: int
     at: float
     text: str = ""
@@ -61,7 +61,7 @@ class Ask(Struct, frozen=True):
     not_before: float = 0.0
 
 
-class Answer(Struct, frozen=True):
+class ForgeAnswer(Struct, frozen=True):
     """What came of it: `data` as JSON, or an `error` with its exit code."""
 
     at: float
@@ -70,7 +70,7 @@ class Answer(Struct, frozen=True):
     code: int = 0
 
 
-class RefusedAskError(SmError):
+class RefusedRequestError(SmError):
     """The reactor has refused what an agent has asked for."""
 
     def __init__(self, message: str, code: int) -> None:
@@ -78,22 +78,22 @@ class RefusedAskError(SmError):
         self.exit_code = code
 
 
-def make_ask(
-    verb: Verb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
-) -> Ask:
+def make_request(
+    verb: ForgeVerb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
+) -> ForgeRequest:
     """Return a request: each time another one if it writes, else always the same."""
     now = time.time()
     ident = make_nonce(8)
     if verb not in WRITES:
         ident = hashlib.sha256(f"{verb} {number} {text}".encode()).hexdigest()[:16]
-    return Ask(ident, verb, number, now, text, head, on_pull)
+    return ForgeRequest(ident, verb, number, now, text, head, on_pull)
 
 
-def ask(session: IssueSession, asked: Ask, *, wait_s: float = WAIT_S) -> str:
+def ask(session: IssueSession, asked: ForgeRequest, *, wait_s: float = WAIT_S) -> str:
     """Have the session's reactor answer; return the data. A recent answer to the same will do.
 
     Raises:
-        RefusedAskError: it is refused.
+        RefusedRequestError: it is refused.
         TemporaryError: there is no answer in time.
 
     """
@@ -104,11 +104,11 @@ def ask(session: IssueSession, asked: Ask, *, wait_s: float = WAIT_S) -> str:
         write_json(_file(session.dir, asked.id), asked, durable=asked.verb in WRITES)
         known = _await(session, asked, wait_s)
     if known.error:
-        raise RefusedAskError(known.error, known.code)
+        raise RefusedRequestError(known.error, known.code)
     return known.data
 
 
-def _await(session: IssueSession, asked: Ask, wait_s: float) -> Answer:
+def _await(session: IssueSession, asked: ForgeRequest, wait_s: float) -> ForgeAnswer:
     deadline = time.monotonic() + wait_s
     registry.poke(session.dir)
     while time.monotonic() < deadline:
@@ -116,12 +116,12 @@ def _await(session: IssueSession, asked: Ask, wait_s: float) -> Answer:
         if found and not _file(session.dir, asked.id).exists():
             return found
         time.sleep(LOOK_S)
-    if asked.verb is Verb.COMMENT:
+    if asked.verb is ForgeVerb.COMMENT:
         raise TemporaryError(
             "the forge has not taken the comment yet: sm goes on trying, do not send it again"
         )
     discard(_file(session.dir, asked.id))
-    if asked.verb is Verb.MERGE:  # the reactor may be in the midst of it
+    if asked.verb is ForgeVerb.MERGE:  # the reactor may be in the midst of it
         raise TemporaryError(
             f"no answer in {wait_s:.0f} s: it may be merged all the same, look at it by sm pr show "
             f"{asked.number} before you try again"
@@ -129,31 +129,31 @@ def _await(session: IssueSession, asked: Ask, wait_s: float) -> Answer:
     raise TemporaryError(f"no answer in {wait_s:.0f} s: try again later")
 
 
-def list_asks(directory: SessionDir) -> list[Ask]:
+def list_requests(directory: SessionDir) -> list[ForgeRequest]:
     """Return the requests without an answer, oldest first."""
     if not directory.asks.is_dir():
         return []
     names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
-    found = [(name, read_rebuildable(directory.asks / name, Ask)) for name in names]
+    found = [(name, read_rebuildable(directory.asks / name, ForgeRequest)) for name in names]
     # Its id is a part of paths, so it is that of its own file.
     known = [one for name, one in found if one and name == f"{one.id}{ASKED}"]
     return sorted(known, key=lambda one: one.at)
 
 
-def put_off(directory: SessionDir, asked: Ask, until: float) -> None:
+def put_off(directory: SessionDir, asked: ForgeRequest, until: float) -> None:
     """Have the request wait until then, in seconds since 1970."""
     write_json(_file(directory, asked.id), structs.replace(asked, not_before=until), durable=True)
 
 
-def answer(directory: SessionDir, asked: Ask, given: Answer) -> None:
+def answer(directory: SessionDir, asked: ForgeRequest, given: ForgeAnswer) -> None:
     """Give the answer; then the request is over."""
     write_json(directory.asks / f"{asked.id}{ANSWERED}", given)
     discard(_file(directory, asked.id))
 
 
-def read_answer(directory: SessionDir, ident: str) -> Answer | None:
+def read_answer(directory: SessionDir, ident: str) -> ForgeAnswer | None:
     """Return the last answer to that request."""
-    return read_rebuildable(directory.asks / f"{ident}{ANSWERED}", Answer)
+    return read_rebuildable(directory.asks / f"{ident}{ANSWERED}", ForgeAnswer)
 
 
 def clear_answers(directory: SessionDir) -> None:

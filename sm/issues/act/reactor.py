@@ -27,7 +27,7 @@ from sm.issues.act.effects import (
     perform,
     withdraw,
 )
-from sm.issues.act.forge_answers import answer_asks
+from sm.issues.act.forge_answers import answer_requests
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.escalation import STUCK
@@ -133,7 +133,7 @@ def _tend(session: IssueSession) -> float:
         lambda: taken.watch(session),
         lambda: reviews.watch(session),
         lambda: discussion.watch(session),
-        lambda: answer_asks(session),
+        lambda: answer_requests(session),
         lambda: tend_messages(session),
     )
     return min(_tended(session, tend) for tend in seen_to)

@@ -21,7 +21,7 @@ LATEST = 20
 """Comments that a text quotes; more are read by `sm pr show`."""
 
 
-class Heard(Struct, frozen=True):
+class HeardComments(Struct, frozen=True):
     """The comments that the agent is told of together; `heard` is the time of the last one.
 
     `seen` is what the pull request was known by when its comments were read last.
@@ -38,9 +38,9 @@ class Heard(Struct, frozen=True):
         return f"{self.pull}-{self.heard:.3f}" if self.comments else ""
 
 
-def read_heard(directory: SessionDir) -> Heard | None:
+def read_heard_comments(directory: SessionDir) -> HeardComments | None:
     """Return what was said on the pull request last."""
-    return read_rebuildable(directory.pull_comments, Heard)
+    return read_rebuildable(directory.pull_comments, HeardComments)
 
 
 def read_discussion(session: IssueSession, number: int) -> tuple[Comment, ...]:
@@ -67,9 +67,9 @@ def watch(session: IssueSession) -> None:
     pull = seen.pull(session.record.branch) if seen else None
     if pull is None or pull.state is not PullState.OPEN:
         return
-    known = read_heard(session.dir)
+    known = read_heard_comments(session.dir)
     if known is None or known.pull != pull.number:
-        known = Heard(pull.number)
+        known = HeardComments(pull.number)
     if pull.touched == known.seen:
         return
     is_told = fold(read_receipts(session.dir)).has(f"{ROW}:{known.id}")
@@ -78,7 +78,7 @@ def watch(session: IssueSession) -> None:
     write_json(session.dir.pull_comments, structs.replace(found, seen=pull.touched))
 
 
-def add(known: Heard, comments: Iterable[Comment]) -> Heard:
+def add(known: HeardComments, comments: Iterable[Comment]) -> HeardComments:
     """With what was said since."""
     new = tuple(one for one in comments if one.at > known.heard)
     heard = max([known.heard, *(one.at for one in new)])

@@ -28,7 +28,7 @@ from sm.channels.channel import Reply
 from sm.config.schema import ProjectSettings
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
-from sm.issues.look.discussion import Heard, read_heard
+from sm.issues.look.discussion import HeardComments, read_heard_comments
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
@@ -67,7 +67,7 @@ class Observation(Struct, frozen=True):
     """The issue as a trusted person has edited it, which the agent does not know yet."""
     edited_review: EditedReview | None = None
     """The same of a review."""
-    heard: Heard | None = None
+    heard: HeardComments | None = None
     """What trusted people have said on the pull request."""
 
     @property
@@ -208,7 +208,7 @@ def _gather(
         pull = structs.replace(pull, check=_judge(pull.check, head, history))
     check = pull.check if pull else NO_CHECK
     edited, edited_review = read_edited(directory), reviews.read_edited(directory)
-    heard = read_heard(directory)
+    heard = read_heard_comments(directory)
     facts = Facts(
         now=time.time(),
         limits=read_limits(project.settings),

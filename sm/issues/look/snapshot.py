@@ -152,7 +152,7 @@ def find_interval(project: Project, last: Snapshot) -> float:
     settings = project.settings
     interval = max(settings.ci.poll_s, project.forge.pause_s())
     if settings.forge.has_webhooks:
-        heard = webhooks.read_heard(project.root.project(project.name))
+        heard = webhooks.read_heard_webhooks(project.root.project(project.name))
         if webhooks.can_wait(settings, heard, last.taken_at, last.pulls, time.time()):
             return max(interval, last.whole_at + WHOLE_S - last.taken_at)
     return interval

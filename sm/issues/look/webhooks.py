@@ -25,7 +25,7 @@ COMMITS = 200
 """Commits that are kept of which a webhook has told about checks: the last ones."""
 
 
-class Heard(Struct, frozen=True):
+class HeardWebhooks(Struct, frozen=True):
     """What has arrived: at `at` (seconds since the epoch) the last webhook, of this `event`.
 
     The last one that mattered arrived at `woke_at`. `commits` are those about whose checks there
@@ -38,27 +38,27 @@ class Heard(Struct, frozen=True):
     commits: tuple[str, ...] = ()
 
 
-def read_heard(directory: ProjectDir) -> Heard:
+def read_heard_webhooks(directory: ProjectDir) -> HeardWebhooks:
     """What has arrived for the project; nothing if that is not known."""
-    return read_rebuildable(directory.webhooks, Heard) or Heard()
+    return read_rebuildable(directory.webhooks, HeardWebhooks) or HeardWebhooks()
 
 
-def note_heard(
+def note_webhook(
     directory: ProjectDir, event: str, *, wakes: bool = False, commits: Iterable[str] = ()
 ) -> None:
     """Note that a webhook has arrived; with `wakes` it is one that matters."""
-    before, now = read_heard(directory), time.time()
+    before, now = read_heard_webhooks(directory), time.time()
     known = dict.fromkeys(before.commits)
     for commit in commits:
         known.pop(commit, None)
         known[commit] = None
     woke_at = now if wakes else before.woke_at
-    write_json(directory.webhooks, Heard(now, event, woke_at, tuple(known)[-COMMITS:]))
+    write_json(directory.webhooks, HeardWebhooks(now, event, woke_at, tuple(known)[-COMMITS:]))
 
 
 def can_wait(
     settings: ProjectSettings,
-    heard: Heard,
+    heard: HeardWebhooks,
     taken_at: float,
     pulls: Iterable[PullRequest],
     now: float,

@@ -22,7 +22,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux, TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
-from sm.config.schema import Agent, Config
+from sm.config.schema import AgentSettings, Config
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
 from sm.plugins.doctor.probed import Subject
 from sm.plugins.doctor.settings import warn_of_settings as name_causes
@@ -39,7 +39,7 @@ NAME = "sm-probe"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def list_targets(config: Config | None, name: str | None) -> list[tuple[Agent, Profile]]:
+def list_targets(config: Config | None, name: str | None) -> list[tuple[AgentSettings, Profile]]:
     """Return the agents to probe: those of profile `name`, else those of the projects.
 
     Raises:
@@ -49,19 +49,19 @@ def list_targets(config: Config | None, name: str | None) -> list[tuple[Agent, P
     overrides = config.profiles if config else {}
     configured = [project.agent for project in config.projects] if config else []
     if not configured:
-        configured = [Agent()]
+        configured = [AgentSettings()]
     found = [(agent, profiles.resolve(agent, overrides)) for agent in configured]
     if name is not None:
         wanted = profiles.find(name, overrides)
         found = [(agent, profile) for agent, profile in found if profile == wanted]
-        found = found or [(Agent(profile=name), wanted)]
+        found = found or [(AgentSettings(profile=name), wanted)]
     # Projects with the same command have the same result.
     return list(
         {(agent.command, profile.name): (agent, profile) for agent, profile in found}.values()
     )
 
 
-def probe(root: Root, agent: Agent, profile: Profile, *, full: bool) -> Iterator[Finding]:
+def probe(root: Root, agent: AgentSettings, profile: Profile, *, full: bool) -> Iterator[Finding]:
     """Yield which assumptions of `profile` hold with the program of `agent`, one by one.
 
     The program runs in the `probe` directory of `root`. With `full` it gets one tiny prompt.
@@ -70,7 +70,7 @@ def probe(root: Root, agent: Agent, profile: Profile, *, full: bool) -> Iterator
         yield structs.replace(finding, where=profile.name)
 
 
-def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[Finding]:
+def _probe(root: Root, agent: AgentSettings, profile: Profile, full: bool) -> Iterator[Finding]:
     profiles.check_terminal(profile, "a probe")
     yield check_version(agent, profile)
     ensure_private_dir(root.private)
@@ -93,7 +93,7 @@ def _probe(root: Root, agent: Agent, profile: Profile, full: bool) -> Iterator[F
             agent_process.stop(tmux, session)
 
 
-def _session(place: Root, cwd: Path, agent: Agent, profile: Profile) -> AdHocSession:
+def _session(place: Root, cwd: Path, agent: AgentSettings, profile: Profile) -> AdHocSession:
     return AdHocSession(
         AdHocRecord(
             name=NAME,

@@ -73,7 +73,7 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
     # A variable is that of sm serve, and need not be here.
     if settings.webhook_secret_command or settings.webhook_secret_file:
         kind_of(settings).expect_webhooks(settings)
-    heard = webhooks.read_heard(project.root.project(project.name))
+    heard = webhooks.read_heard_webhooks(project.root.project(project.name))
     if not heard.at:
         yield warn(
             f"no webhook has arrived yet: sm looks at the forge every {every}",

@@ -10,12 +10,12 @@ from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.process import ANY_CODE, run
 from sm.base.errors import SmError
 from sm.base.text import one_line
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.sessions.launch import split_command
 from sm.setup.finding import Finding, fail, ok
 
 
-def check_version(agent: Agent, profile: Profile) -> Finding:
+def check_version(agent: AgentSettings, profile: Profile) -> Finding:
     """Return what the agent's program is. An unknown one is not started just to ask its version.
 
     Raises:

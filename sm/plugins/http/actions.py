@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 
 from sm.adapters.agent.profiles import resolve
 from sm.base.errors import SmError, StateError
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.context import levels, rotation_files
 from sm.issues.kill import kill as kill_issue
 from sm.messages.delivery import TEXT_LIMIT
@@ -62,7 +62,7 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
     if len(wish.prompt) > TEXT_LIMIT:
         raise HttpError(413, f"the prompt is above {TEXT_LIMIT:,} characters: name a file in it")
     order = lifecycle.Order(
-        provider=resolve(Agent(profile=wish.provider), call.machine.settings.profiles).name,
+        provider=resolve(AgentSettings(profile=wish.provider), call.machine.settings.profiles).name,
         directory=directory,
         name=wish.name,
         prompt=wish.prompt,

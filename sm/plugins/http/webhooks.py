@@ -18,7 +18,7 @@ from sm.base.errors import UsageError
 from sm.config.forges import RemoteSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import look_for_webhook
-from sm.issues.look.webhooks import note_heard
+from sm.issues.look.webhooks import note_webhook
 from sm.plugins.http.actions import Call
 from sm.plugins.http.bodies import decode
 from sm.plugins.http.errors import HttpError
@@ -63,14 +63,14 @@ class Receiver:
         about = self._dialect.sort(event)
         directory = self._project.directory
         if about is About.PING:
-            note_heard(directory, event)
+            note_webhook(directory, event)
             return "pong"
         if about is About.OTHER or not self._dialect.is_of(payload, self._expected.list_names()):
-            note_heard(directory, event)
+            note_webhook(directory, event)
             return "ignored"
         commits = self._dialect.list_commits(payload) if about is About.CHECKS else []
         try:  # first the note: the look decides by it when the next one is due
-            note_heard(directory, event, wakes=True, commits=commits)
+            note_webhook(directory, event, wakes=True, commits=commits)
         finally:
             self._looks.ask()
         return "accepted"

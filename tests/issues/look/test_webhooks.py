@@ -24,7 +24,14 @@ from sm.issues.look.snapshot import (
     look_for_webhook,
     snapshot,
 )
-from sm.issues.look.webhooks import COMMITS, TRUST_S, Heard, can_wait, note_heard, read_heard
+from sm.issues.look.webhooks import (
+    COMMITS,
+    TRUST_S,
+    HeardWebhooks,
+    can_wait,
+    note_webhook,
+    read_heard_webhooks,
+)
 from sm.sessions.project import Project
 from sm.store.files import read_guarded, write_json
 from sm.store.paths import Root
@@ -48,34 +55,34 @@ def waiting(state: CheckState = CheckState.PENDING, branch: str = "fix/7") -> Pu
 
 
 def test_while_webhooks_arrive_a_look_is_enough() -> None:
-    heard = Heard(at=NOW, woke_at=NOW - 60)
+    heard = HeardWebhooks(at=NOW, woke_at=NOW - 60)
     assert can_wait(settings(), heard, NOW - 20, [], NOW)
 
 
 @pytest.mark.parametrize(
     "heard",
     [
-        Heard(),
-        Heard(at=NOW, woke_at=NOW - TRUST_S),
-        Heard(at=NOW, event="star"),
-        Heard(at=NOW + 60, woke_at=NOW + 60),
+        HeardWebhooks(),
+        HeardWebhooks(at=NOW, woke_at=NOW - TRUST_S),
+        HeardWebhooks(at=NOW, event="star"),
+        HeardWebhooks(at=NOW + 60, woke_at=NOW + 60),
     ],
     ids=["none ever", "none for long", "none that matters", "the clock was set back"],
 )
-def test_without_webhooks_the_interval_is_as_configured(heard: Heard) -> None:
+def test_without_webhooks_the_interval_is_as_configured(heard: HeardWebhooks) -> None:
     assert not can_wait(settings(), heard, NOW, [], NOW)
 
 
 def test_after_a_webhook_there_is_one_more_look() -> None:
     """The forge may show a change some seconds after it has told of it."""
-    heard = Heard(at=NOW, woke_at=NOW)
+    heard = HeardWebhooks(at=NOW, woke_at=NOW)
     assert not can_wait(settings(), heard, NOW + 1, [], NOW + 1)
     assert not can_wait(settings(), heard, NOW + POLL_S - 1, [], NOW + POLL_S)
     assert can_wait(settings(), heard, NOW + POLL_S, [], NOW + POLL_S)
 
 
 def test_a_check_of_which_no_webhook_has_told_is_waited_for_as_ever() -> None:
-    silent = Heard(at=NOW, woke_at=NOW - 60, commits=("ab" * 20,))
+    silent = HeardWebhooks(at=NOW, woke_at=NOW - 60, commits=("ab" * 20,))
     telling = structs.replace(silent, commits=(*silent.commits, HEAD))
     for pull in (waiting(), waiting(CheckState.NONE)):
         assert not can_wait(settings(), silent, NOW - 20, [pull], NOW)
@@ -120,7 +127,7 @@ def aged(project: Project, seconds: float) -> Snapshot:
     assert seen
     seen = structs.replace(seen, taken_at=seen.taken_at - seconds, whole_at=seen.whole_at - seconds)
     write_json(project.directory.snapshot, seen)
-    heard = read_heard(project.directory)
+    heard = read_heard_webhooks(project.directory)
     heard = structs.replace(heard, at=heard.at - seconds, woke_at=heard.woke_at - seconds)
     write_json(project.directory.webhooks, heard)
     return seen
@@ -145,7 +152,7 @@ def test_a_lost_webhook_is_healed_within_five_minutes(side: RemoteSide) -> None:
     """A change that no webhook tells of is seen when all is read anew, and not much before."""
     project = project_of(side)
     snapshot(project)
-    note_heard(project.directory, "issues", wakes=True)
+    note_webhook(project.directory, "issues", wakes=True)
     aged(project, 40)
     look_for_webhook(project)  # more than the usual interval after the webhook
     seen = last_snapshot(project.directory)
@@ -164,7 +171,7 @@ def test_a_lost_webhook_is_healed_within_five_minutes(side: RemoteSide) -> None:
 def test_without_a_secret_what_has_arrived_once_counts_for_nothing(side: RemoteSide) -> None:
     project = project_of(side, hooks=False)
     snapshot(project)
-    note_heard(project.directory, "issues", wakes=True)
+    note_webhook(project.directory, "issues", wakes=True)
     assert find_interval(project, aged(project, 100)) == POLL_S
 
 
@@ -175,7 +182,7 @@ def test_while_the_forge_takes_few_requests_a_webhook_starts_none(
     snapshot(project)
     before = looks(side)
     monkeypatch.setattr(type(project.forge), "pause_s", lambda _: 600.0)
-    note_heard(project.directory, "issues", wakes=True)
+    note_webhook(project.directory, "issues", wakes=True)
     look_for_webhook(project)
     assert looks(side) == before
     assert not project.directory.forge_written.exists(), "nor does any other process look"
@@ -187,8 +194,8 @@ def test_only_so_many_commits_are_kept(side: RemoteSide) -> None:
     directory = project_of(side).directory
     every = [f"{number:040x}" for number in range(COMMITS + 10)]
     for commit in (*every, every[50]):
-        note_heard(directory, "check_run", wakes=True, commits=[commit])
-    kept = read_heard(directory).commits
+        note_webhook(directory, "check_run", wakes=True, commits=[commit])
+    kept = read_heard_webhooks(directory).commits
     assert len(kept) == COMMITS
     assert kept[-1] == every[50]
     assert every[9] not in kept
@@ -198,6 +205,6 @@ def test_a_damaged_record_of_webhooks_is_made_anew(side: RemoteSide) -> None:
     directory = project_of(side).directory
     directory.webhooks.touch(mode=0o600)
     directory.webhooks.write_text('{"at": "x"}')
-    assert read_heard(directory) == webhooks.Heard()
-    note_heard(directory, "ping")
-    assert read_heard(directory).event == "ping"
+    assert read_heard_webhooks(directory) == webhooks.HeardWebhooks()
+    note_webhook(directory, "ping")
+    assert read_heard_webhooks(directory).event == "ping"

@@ -14,7 +14,7 @@ from sm.__main__ import run
 from sm.adapters import proc
 from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
-from sm.config.schema import Agent
+from sm.config.schema import AgentSettings
 from sm.plugins.doctor.probe import probe
 from sm.setup.finding import Finding, Level
 from sm.store.paths import Root
@@ -67,7 +67,7 @@ def editor(folder: Path, *rows: str) -> str:
 
 def tried(root: Root, command: str, **changes: Any) -> list[Finding]:
     profile = find("mine", {"mine": PROFILE | changes})
-    found = list(probe(root, Agent(command=command), profile, full=False))
+    found = list(probe(root, AgentSettings(command=command), profile, full=False))
     assert {finding.where for finding in found} == {"mine"}
     return found
 
@@ -175,7 +175,7 @@ def test_a_program_that_is_missing_or_ends_is_told(root: Root, tmp_path: Path) -
     told = failures(tried(root, "sh -c 'echo not as root; sleep 0.3'"))
     assert told == [silent.replace("it said nothing", "not as root")]
     app = find("codex-app", {})
-    assert failures(list(probe(root, Agent(), app, full=False))) == [
+    assert failures(list(probe(root, AgentSettings(), app, full=False))) == [
         "a probe is not possible with 'codex-app': it has no terminal that sm could type into, "
         "so do it in the app itself"
     ]

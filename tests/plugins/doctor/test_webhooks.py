@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.config.forges import GithubSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.look.webhooks import note_heard, read_heard
+from sm.issues.look.webhooks import note_webhook, read_heard_webhooks
 from sm.plugins.doctor.project import check_dev_poll, check_webhooks
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, guard
@@ -52,8 +52,8 @@ def test_webhooks_that_never_came_are_told_with_what_to_do(project: Project) -> 
 
 def test_the_last_webhook_is_told(project: Project) -> None:
     directory = project.directory
-    note_heard(directory, "check_run", wakes=True)
-    heard = structs.replace(read_heard(directory), at=time.time() - 125)
+    note_webhook(directory, "check_run", wakes=True)
+    heard = structs.replace(read_heard_webhooks(directory), at=time.time() - 125)
     write_json(directory.webhooks, heard)
     finding = found(project)
     assert (finding.level, finding.what) == (
@@ -63,7 +63,7 @@ def test_the_last_webhook_is_told(project: Project) -> None:
 
 
 def test_a_secret_that_cannot_be_read_is_told(project: Project, tmp_path: Path) -> None:
-    note_heard(project.directory, "ping")
+    note_webhook(project.directory, "ping")
     assert found(project).level is Level.OK, "the variable is that of sm serve"
     forge = structs.replace(project.settings.forge, webhook_secret_file=tmp_path / "none")
     finding = found(Project(project.config, structs.replace(project.settings, forge=forge)))

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from sm.issues.look.webhooks import Heard, read_heard
+from sm.issues.look.webhooks import HeardWebhooks, read_heard_webhooks
 from sm.plugins.http import openapi
 from sm.plugins.http.bodies import Room
 from sm.plugins.http.errors import HttpError
@@ -44,8 +44,8 @@ class Receiving:
     hook: Hook
     root: Root
 
-    def heard(self) -> Heard:
-        return read_heard(self.root.project("harb"))
+    def heard(self) -> HeardWebhooks:
+        return read_heard_webhooks(self.root.project("harb"))
 
     def looks(self) -> int:
         """How often the forge was looked at: each time begins with one conditional request."""

@@ -20,7 +20,7 @@ from sm.base.output import say, warn
 from sm.plugins.chat.mcp import page, secret
 from sm.plugins.chat.mcp.page import Question
 from sm.plugins.chat.mcp.provider import PAGE, Provider, Request
-from sm.plugins.chat.mcp.registrations import Client
+from sm.plugins.chat.mcp.registrations import RegisteredClient
 from sm.plugins.chat.mcp.tries import Tries
 
 BODY_LIMIT = 32 * 1024
@@ -47,7 +47,7 @@ class Asked(Struct, frozen=True):
 
     sealed: str
     request: Request
-    client: Client
+    client: RegisteredClient
 
     @property
     def host(self) -> str:

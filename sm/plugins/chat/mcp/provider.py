@@ -30,7 +30,7 @@ from pydantic import AnyUrl
 
 from sm.plugins.chat.mcp import registrations
 from sm.plugins.chat.mcp.grants import ACCESS_S, CODE_S, Code, Grant, Grants, Issued, Token, digest
-from sm.plugins.chat.mcp.registrations import Client
+from sm.plugins.chat.mcp.registrations import RegisteredClient
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self._hosts = frozenset(hosts)
         self._token = token
 
-    async def get_client(self, client_id: str) -> Client | None:
+    async def get_client(self, client_id: str) -> RegisteredClient | None:
         """Return the client, if the id is ours."""
         return registrations.find(client_id, self.grants.seals(), self._hosts)
 
@@ -175,7 +175,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         request = self.grants.seals().open(sealed, Request)
         return request if request and time.time() < request.expires_at else None
 
-    async def grant(self, code: str, client: Client, request: Request) -> Grant:
+    async def grant(self, code: str, client: RegisteredClient, request: Request) -> Grant:
         """Note that the person allows it. The client can now exchange this code for tokens."""
         asked = Code(
             Token(digest(code), time.time() + CODE_S),

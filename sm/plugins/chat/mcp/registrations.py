@@ -32,7 +32,7 @@ class Registration(Struct, frozen=True):
     issued_at: int
 
 
-class Client(OAuthClientInformationFull):
+class RegisteredClient(OAuthClientInformationFull):
     """A client of the SDK."""
 
     def validate_scope(self, requested_scope: str | None) -> list[str] | None:
@@ -69,12 +69,12 @@ def register(client: OAuthClientInformationFull, seals: Seals, hosts: Collection
         client.client_secret = _secret(client.client_id, seals)
 
 
-def find(client_id: str, seals: Seals, hosts: Collection[str]) -> Client | None:
+def find(client_id: str, seals: Seals, hosts: Collection[str]) -> RegisteredClient | None:
     """Return the client with that id; None if the id is not ours, or no longer allowed."""
     known = seals.open(client_id, Registration)
     if known is None or any(find_redirect_fault(AnyUrl(uri), hosts) for uri in known.redirect_uris):
         return None
-    return Client(
+    return RegisteredClient(
         client_id=client_id,
         client_secret=None if known.method == "none" else _secret(client_id, seals),
         client_secret_expires_at=0,

@@ -20,7 +20,7 @@ from sm.plugins.forges.rest.log import BYTES, clean_log
 from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadAnswerError
-from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo, Step, Workflow
+from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo, Workflow, WorkflowStep
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class Woodpecker:
 
         return Report(said, ", ".join(names), _outage(failed), read_log)
 
-    def _log(self, number: int, step: Step) -> str:
+    def _log(self, number: int, step: WorkflowStep) -> str:
         """The log of a step, '' for one that has none, or none any more: others may have theirs."""
         at = f"{self._at}/logs/{number}/{step.id}"
         try:
@@ -129,7 +129,7 @@ def _of_part(flows: Sequence[Workflow], part: Part) -> list[Workflow]:
     return [flow for flow in flows if flow.name in ends] or list(flows)
 
 
-def _outage(failed: Iterable[Step]) -> str:
+def _outage(failed: Iterable[WorkflowStep]) -> str:
     """Why nothing was tested: the repository could not even be cloned."""
     found = next((step for step in failed if step.type == CLONE), None)
     return f"the step '{tidy(found.name)[:NAME_LIMIT]}' failed" if found else ""

@@ -11,7 +11,7 @@ class Repo(Struct, frozen=True):
     id: int
 
 
-class Step(Struct, frozen=True):
+class WorkflowStep(Struct, frozen=True):
     """A step of a workflow. Its log goes by its `id`, which is not its place (`pid`).
 
     `error` says why it could not even begin, if that is so: then it has no log.
@@ -30,7 +30,7 @@ class Workflow(Struct, frozen=True):
     name: str = ""
     pid: int = 0
     error: str = ""
-    children: list[Step] | None = None
+    children: list[WorkflowStep] | None = None
 
 
 class Mistake(Struct, frozen=True):
