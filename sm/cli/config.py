@@ -24,7 +24,7 @@ def command() -> None:
 @click.pass_context
 def check(ctx: click.Context, as_json: bool) -> None:
     """Check the configuration and what it points at; exit code 2 if something is wrong."""
-    from sm.setup.check import list_machine_problems, list_project_problems
+    from sm.setup.problems import list_machine_problems, list_project_problems
 
     config = load_any_config(ctx)
     found = {

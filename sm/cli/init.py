@@ -20,9 +20,9 @@ from sm.config.load import find, find_user_folder, load
 from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, elsewhere, init, provisions
-from sm.setup.check import list_agent_problems, list_first_questions
 from sm.setup.elsewhere import KINDS, Wish
 from sm.setup.init import Setup
+from sm.setup.problems import list_agent_problems, list_first_questions
 from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command

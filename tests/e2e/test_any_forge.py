@@ -12,7 +12,7 @@ from sm.adapters.forge.model import CheckState, InlineComment, IssueState, PullS
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.poll import tick
 from sm.sessions.project import Project
-from sm.setup.check import list_project_problems
+from sm.setup.problems import list_project_problems
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.adapters.memory_forge import SERVERS
 from tests.e2e.play import ELSEWHERE, IN_MEMORY, Play, seen_anew

@@ -19,7 +19,7 @@ from sm.config.write import Values, format_text
 from sm.sessions.hidden_variables import list_hidden
 from sm.sessions.project import Project
 from sm.setup import discover
-from sm.setup.check import list_project_problems
+from sm.setup.problems import list_project_problems
 from sm.shell_root import find_shell_root
 from sm.store import lock
 from tests.helpers import Repository, git, make_repository

@@ -23,8 +23,8 @@ from sm.plugins.doctor.settings import warn_of_settings
 from sm.plugins.doctor.version import check_version
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
-from sm.setup.check import list_first_questions, list_project_problems
 from sm.setup.finding import Finding, fail, ok, warn
+from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session

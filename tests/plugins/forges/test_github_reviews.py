@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import TemporaryError
-from sm.plugins.forges.github.graphql import texts
+from sm.plugins.forges.github.graphql import discussion
 from sm.plugins.forges.web import client
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
@@ -186,23 +186,23 @@ def test_an_answer_is_seen_behind_hundreds_of_comments(side: RemoteSide) -> None
     number = side.open().issues.add("a", labels=["in-progress"], author="ada").number
     side.open().issues.comment(number, "the answer", author="ada")
     entry = side.state.entries[number]
-    for count in range(texts.SIZE + 30):
+    for count in range(discussion.SIZE + 30):
         side.state.say(entry, "eve", f"noise {count}")
     [issue] = side.open().observe().issues
     assert issue.comments[0].author == "ada"
     said = side.open().issues.read_comments(number)
-    assert (said[0].body, len(said)) == ("the answer", texts.SIZE + 31)
+    assert (said[0].body, len(said)) == ("the answer", discussion.SIZE + 31)
 
 
 def test_an_issue_that_is_not_at_work_takes_one_query_however_much_was_said(
     side: RemoteSide,
 ) -> None:
     number = side.open().issues.add("a", author="ada").number
-    for count in range(texts.SIZE + 30):
+    for count in range(discussion.SIZE + 30):
         side.state.say(side.state.entries[number], "eve", f"noise {count}")
     before = len(side.site.asked)
     [issue] = side.open().observe().issues
-    assert len(issue.comments) == texts.SIZE
+    assert len(issue.comments) == discussion.SIZE
     assert side.site.lines(before).count("POST /graphql") == 1
 
 

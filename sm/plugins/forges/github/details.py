@@ -10,7 +10,7 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.base.text import one_line
-from sm.plugins.forges.github.graphql import queries, texts
+from sm.plugins.forges.github.graphql import discussion, queries
 from sm.plugins.forges.github.graphql.client import (
     ANSWERED,
     NOT_TO_BE_HAD,
@@ -101,7 +101,7 @@ class Details:
     def _all_reviews(self, node: PullNode) -> tuple[Review, ...]:
         """The reviews without their texts: more than one page of them."""
         try:
-            return make_reviews(texts.read_reviews(self._graphql, node.number, node.reviews))
+            return make_reviews(discussion.read_reviews(self._graphql, node.number, node.reviews))
         except NOT_TO_BE_HAD:
             return self._reader.reviews(node.number)
 
@@ -173,7 +173,7 @@ class Details:
     ) -> dict[int, tuple[Comment, ...]]:
         """The last comments on these issues, and more of those on the `deep` ones."""
         try:
-            return texts.read_comments_of(self._graphql, numbers, deep)
+            return discussion.read_comments_of(self._graphql, numbers, deep)
         except NOT_TO_BE_HAD:
             newest = sorted(numbers, reverse=True)[:DISCUSSED]
             return self._reader.read_each(
@@ -189,7 +189,7 @@ class Details:
 
         """
         kind = "PullRequest" if on_pull else "Issue"
-        if (found := texts.read_comments(self._graphql, kind, number)) is None:
+        if (found := discussion.read_comments(self._graphql, kind, number)) is None:
             raise NotFoundError(f"there is no {number} in '{self._reader.repository}'")
         return found
 
@@ -215,7 +215,7 @@ class Details:
             QueryError: GraphQL is not to be had now. REST does not say who has edited a text.
 
         """
-        if (found := texts.read_whole_reviews(self._graphql, number, first)) is None:
+        if (found := discussion.read_whole_reviews(self._graphql, number, first)) is None:
             raise NotFoundError(f"there is no pull request {number} in '{self._reader.repository}'")
         return found
 
