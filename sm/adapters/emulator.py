@@ -20,6 +20,7 @@ from types import TracebackType
 from sm.adapters.process import CommandError, ask
 from sm.adapters.redrawn import find_left_behind
 from sm.adapters.tmux import SIZE, join_commands, select_plain_environment
+from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 
@@ -57,7 +58,7 @@ def show(data: bytes, *, looked_at_from: int = 0, within_s: float = 10.0) -> lis
     """
     if b"\r" not in data:  # not the output of a terminal, but a plain text
         data = data.replace(b"\n", b"\r\n")
-    with Emulator(_size(data), time.monotonic() + within_s) as terminal:
+    with Emulator(_size(data), Deadline(within_s)) as terminal:
         terminal.draw(data[:looked_at_from])
         lines = list(terminal.watch(_pieces(data[looked_at_from:])))
     while lines and not lines[-1]:
@@ -111,8 +112,7 @@ def _cut(data: bytes, frames: list[int], start: int, end: int) -> int:
 class Emulator:
     """A tmux server with one pane, which gets bytes as from a program."""
 
-    def __init__(self, size: tuple[int, int], deadline: float) -> None:
-        """`deadline` is a time of `time.monotonic`."""
+    def __init__(self, size: tuple[int, int], deadline: Deadline) -> None:
         self._size, self._deadline = size, deadline
         self._folder = tempfile.TemporaryDirectory(prefix="sm-screen-")
         self._output, self._pipe = os.pipe()
@@ -205,7 +205,7 @@ class Emulator:
                 self._check_time()
 
     def _check_time(self) -> None:
-        if time.monotonic() > self._deadline:
+        if self._deadline.is_over:
             raise TooSlowError("it took too long to draw what the terminal has shown")
 
     def _tmux(self, *commands: tuple[str, ...]) -> str:

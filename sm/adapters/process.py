@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
 from sm.store.files import open_guarded
 
@@ -175,13 +175,13 @@ def _communicate(
 
     A hook of git may leave something behind that keeps them open for ever.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = Deadline(timeout_s)
     given: bytes | None = stdin
     while True:
         has_ended = process.poll() is not None
-        left_s = deadline - time.monotonic()
+        left_s = deadline.left_s
         try:
-            return process.communicate(given, timeout=max(0.0, min(HELD_S, left_s)))
+            return process.communicate(given, timeout=min(HELD_S, left_s))
         except subprocess.TimeoutExpired as error:
             given = None  # the program was given all of it, or what it has read
             if has_ended:

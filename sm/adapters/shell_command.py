@@ -7,11 +7,11 @@ import os
 import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.adapters import proc
+from sm.base.clock import Deadline
 from sm.store.files import read_json, write_json
 
 GATE = 'read -r go || exit 125; exec /bin/sh -c "$1" </dev/null'
@@ -78,7 +78,7 @@ def _kill(leader: proc.Process) -> None:
 
 
 def copy_output(
-    process: subprocess.Popen[bytes], write: Callable[[bytes], None], deadline: float
+    process: subprocess.Popen[bytes], write: Callable[[bytes], None], deadline: Deadline
 ) -> bool:
     """Give `write` what the command says until it ends; False where it has to be ended."""
     pipe = process.stdout
@@ -94,13 +94,13 @@ def copy_output(
                 write(chunk)
             elif ready or ended:
                 return _ends_by(process, deadline)
-            if time.monotonic() >= deadline:
+            if deadline.is_over:
                 return False
 
 
-def _ends_by(process: subprocess.Popen[bytes], deadline: float) -> bool:
+def _ends_by(process: subprocess.Popen[bytes], deadline: Deadline) -> bool:
     try:
-        process.wait(max(0.0, deadline - time.monotonic()))
+        process.wait(deadline.left_s)
     except subprocess.TimeoutExpired:
         return False
     return True

@@ -1,8 +1,42 @@
-"""Compares moments on record with the clock, which may have been set back since."""
+"""How long something may take yet, and how long ago a moment on record was.
+
+What is waited for within a process is measured by the monotonic clock (`Deadline`). Moments on
+record are of the other one, which may have been set back since.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+
+
+class Deadline:
+    """The end of a time that begins now, whatever is done to the clock meanwhile."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, seconds: float) -> None:
+        self._at = time.monotonic() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left."""
+        return time.monotonic() >= self._at
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left, 0 once it is over."""
+        return max(0.0, self._at - time.monotonic())
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float, pause_s: float) -> bool:
+    """Look every `pause_s` seconds, once at least; False if it has not come true in time."""
+    deadline = Deadline(timeout_s)
+    while not condition():
+        if deadline.is_over:
+            return False
+        time.sleep(pause_s)
+    return True
 
 
 def is_within(seconds: float, since: float) -> bool:

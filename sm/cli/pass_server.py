@@ -35,6 +35,7 @@ from typing import NamedTuple
 import msgspec
 
 from sm.base import at_hand, plugin
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, UsageError
 from sm.store.files import open_guarded
 from sm.store.paths import Root
@@ -429,11 +430,10 @@ def _take_streams(log: Path) -> None:
 
 def _read_caller(fd: int, ident: str) -> Caller | None:
     """Read what the monitor tells of itself; None if it does not come to the end of it."""
-    deadline, told = time.monotonic() + CALLER_S, b""
+    deadline, told = Deadline(CALLER_S), b""
     first, last = f"{ident}\0".encode(), f"\0{ident}\0".encode()
     while not (told.startswith(first) and told.endswith(last)):
-        left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([fd], [], [], left_s)[0]:
+        if deadline.is_over or not select.select([fd], [], [], deadline.left_s)[0]:
             return None
         if not (part := os.read(fd, 1 << 16)):
             return None

@@ -7,6 +7,7 @@ import time
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.composer import forget, is_typed, press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
+from sm.base.clock import Deadline
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages.observe import Sight, find_terminal_obstacle, look
 from sm.sessions import agent as agents
@@ -85,8 +86,8 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
     """
     reliable = agent_hooks.are_ours(session.dir)
     tells = context and (session.profile.tells_of_clear or not reliable)
-    deadline = time.monotonic() + CONFIRMED_S
-    while time.monotonic() < deadline:
+    deadline = Deadline(CONFIRMED_S)
+    while not deadline.is_over:
         if _read_context_after_clear(session) not in ("", context):
             return Status.ACCEPTED
         if not tells and _is_taken(session, pane):

@@ -18,7 +18,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
-from sm.base.clock import is_within
+from sm.base.clock import Deadline, is_within
 from sm.messages import queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.draft import begins_like, holds_only
@@ -172,13 +172,13 @@ def erase(session: Session, pane: Pane) -> Screen | None:
 
     That is what a person has added, at the latest meanwhile, and all that it stands behind.
     """
-    text, deadline = _find_text(session, read_last_typed(session.dir)), time.monotonic() + ERASE_S
+    text, deadline = _find_text(session, read_last_typed(session.dir)), Deadline(ERASE_S)
 
     def is_ours(shown: Screen) -> bool:
         return not shown.draft or holds_only(session.profile, shown, text, least=1)
 
     while (left := _await(session, pane, is_ours, SETTLED_S)) and left.draft:
-        if time.monotonic() > deadline or not _press_erase(session, pane, left):
+        if deadline.is_over or not _press_erase(session, pane, left):
             return None
     return left
 
@@ -236,12 +236,12 @@ def _await(
     session: Session, pane: Pane, condition: Callable[[Screen], bool], timeout_s: float
 ) -> Screen | None:
     """The first screen for which `condition` holds; looked at once at least."""
-    deadline = time.monotonic() + timeout_s
+    deadline = Deadline(timeout_s)
     while True:
         screen = _look(session, pane)
         if condition(screen):
             return screen
-        if time.monotonic() >= deadline:
+        if deadline.is_over:
             return None
         time.sleep(LOOK_S)
 

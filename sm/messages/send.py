@@ -7,6 +7,7 @@ import time
 
 from msgspec import Struct, structs
 
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Outcome, Refusal, Status
@@ -119,8 +120,8 @@ def _sent(
 
 
 def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
-    deadline = time.monotonic() + wait_s
-    while outcome.is_open and time.monotonic() < deadline:
+    deadline = Deadline(wait_s)
+    while outcome.is_open and not deadline.is_over:
         time.sleep(LOOK_S)
         outcome = delivery.find_outcome(session, message.id, outcome.refusal)
     return outcome

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from sm.adapters.agent.screen import Screen
 from sm.adapters.composer import type_once
 from sm.adapters.tmux import Pane
+from sm.base.clock import wait_until
 from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.queue import Message, Place
@@ -157,9 +158,5 @@ def await_receipt(session: Session, message: Message, timeout_s: float) -> Refus
     directory = session.dir
     if not session.profile.hooks:
         return None
-    deadline = time.monotonic() + timeout_s
-    while not queue.is_accepted(directory, message.id):
-        if time.monotonic() >= deadline:
-            return Refusal.HANDED
-        time.sleep(LOOK_S)
-    return None
+    is_told = wait_until(lambda: queue.is_accepted(directory, message.id), timeout_s, LOOK_S)
+    return None if is_told else Refusal.HANDED

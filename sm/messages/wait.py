@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from enum import StrEnum
 
 from sm.adapters.agent.prompt import Prompt
-from sm.base.clock import is_within
+from sm.base.clock import Deadline, is_within
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import find_last_accepted_at
@@ -34,12 +35,12 @@ class Awaited(StrEnum):
 def await_event(session: AnySession, event: Awaited, timeout_s: float | None) -> bool | None:
     """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
     look, pause = _look(session, event)
-    deadline = time.monotonic() + timeout_s if timeout_s is not None else None
+    deadline = Deadline(math.inf if timeout_s is None else timeout_s)
     while True:
         ended = session.has_ended
         if ended or look():
             return True if event is Awaited.END else not ended
-        if deadline is not None and time.monotonic() >= deadline:
+        if deadline.is_over:
             return None
         time.sleep(pause)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from sm.base.clock import Deadline
 from sm.base.text import one_line
 from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
@@ -39,8 +40,8 @@ def await_first_signs(session: Session) -> None:
 
 def read_last_line(session: Session) -> str:
     """Return the last words of the agent's terminal in quotes, or that it said nothing."""
-    line, until = "", time.monotonic() + WORDS_S
-    while not line and time.monotonic() < until:
+    line, deadline = "", Deadline(WORDS_S)
+    while not line and not deadline.is_over:
         time.sleep(LOOK_S)
         line = one_line(terminal.read_tail(session.terminal_log, 1), 200).strip()
     return f'"{line}"' if line else "it said nothing"

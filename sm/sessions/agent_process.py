@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from sm.adapters import proc
 from sm.adapters.proc import Process
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import RESERVED, SessionExistsError, start_session
+from sm.base.clock import wait_until
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_number
 from sm.sessions import strays
@@ -202,7 +201,7 @@ def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> b
         told.update(left)
         return not left
 
-    return _wait(gone, within_s)
+    return wait_until(gone, within_s, LOOK_S)
 
 
 def _left(members: set[Process]) -> set[Process]:
@@ -256,7 +255,7 @@ def _await_launcher(directory: SessionDir, pane: Pane, log: Path) -> Process:
     def settled() -> bool:
         return outcome() is not None or proc.find(pane.pid) is None
 
-    _wait(settled, START_S)
+    wait_until(settled, START_S, LOOK_S)
     found = outcome()
     if isinstance(found, Process):
         return found
@@ -266,12 +265,3 @@ def _await_launcher(directory: SessionDir, pane: Pane, log: Path) -> Process:
         append_line(log, b"sm: " + reason + b"\r")  # as a terminal ends its lines
     said = reason.decode("utf-8", "replace").strip()
     raise AgentError(f"'{pane.session}' did not start: {said}")
-
-
-def _wait(condition: Callable[[], bool], timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(LOOK_S)
-    return True

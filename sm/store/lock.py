@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.base.clock import Deadline, wait_until
 from sm.base.errors import TemporaryError
 from sm.store.files import open_guarded
 
@@ -31,11 +32,8 @@ def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
-        deadline = time.monotonic() + timeout_s
-        while not _try(fd, fcntl.LOCK_EX):
-            if time.monotonic() >= deadline:
-                raise HeldError(f"'{path}' was locked for {timeout_s:g} s: try again")
-            time.sleep(RETRY_S)
+        if not wait_until(lambda: _try(fd, fcntl.LOCK_EX), timeout_s, RETRY_S):
+            raise HeldError(f"'{path}' was locked for {timeout_s:g} s: try again")
         yield
 
 
@@ -85,9 +83,9 @@ def is_held(path: Path) -> bool:
 
 def _take(fd: int) -> bool:
     """Take the lock if only processes that ask have it; say whether that worked."""
-    deadline = time.monotonic() + ASKED_S
+    deadline = Deadline(ASKED_S)
     while not _try(fd, fcntl.LOCK_EX):
-        if not _try(fd, fcntl.LOCK_SH) or time.monotonic() >= deadline:
+        if not _try(fd, fcntl.LOCK_SH) or deadline.is_over:
             return False
         fcntl.flock(fd, fcntl.LOCK_UN)
         time.sleep(ASKED_RETRY_S)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sm.adapters.tmux import MissingPaneError, NoServerError
+from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.text import CONTROL, LINE_BREAK, strip_ansi
 from sm.sessions import agent, terminal, terminal_log
@@ -143,11 +144,11 @@ def _shown(data: bytes, count: int) -> list[str] | None:
     """
     from sm.adapters.emulator import TooSlowError, show
 
-    until, wanted, lines = time.monotonic() + DRAW_S, BLOCK, None
+    deadline, wanted, lines = Deadline(DRAW_S), BLOCK, None
     with contextlib.suppress(TooSlowError):
         while lines is None or len(lines) < count:
             start = max(0, len(data) - wanted)
-            drawn = show(data, looked_at_from=start, within_s=until - time.monotonic())
+            drawn = show(data, looked_at_from=start, within_s=deadline.left_s)
             lines = BLANK_LINES.sub("\n\n", "\n".join(drawn)).strip("\n").split("\n")
             if start == 0:
                 break

@@ -6,26 +6,27 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from sm.adapters import proc
 from sm.adapters.emulator import Emulator, show
+from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from tests.helpers import wait_for
 
 DIES = """
 import os, signal, sys, time
 from sm.adapters import emulator
+from sm.base.clock import Deadline
 if sys.argv[1] == "starting":
     start = emulator.ask
     def ask(*args, **kwargs):
         start(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
     emulator.ask = ask
-with emulator.Emulator((80, 24), time.monotonic() + 60) as terminal:
+with emulator.Emulator((80, 24), Deadline(60)) as terminal:
     terminal.draw(b"drawn")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -67,6 +68,6 @@ def test_a_terminal_that_cannot_be_started_leaves_nothing(
     monkeypatch.setenv("PATH", str(folder))
     before = open_files()
     with pytest.raises(SmError):
-        Emulator((80, 24), time.monotonic() + 60).__enter__()
+        Emulator((80, 24), Deadline(60)).__enter__()
     assert open_files() == before
     assert not list(folder.iterdir())

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.sessions import registry
@@ -109,9 +110,9 @@ def ask(session: IssueSession, asked: ForgeRequest, *, wait_s: float = WAIT_S) -
 
 
 def _await(session: IssueSession, asked: ForgeRequest, wait_s: float) -> ForgeAnswer:
-    deadline = time.monotonic() + wait_s
+    deadline = Deadline(wait_s)
     registry.poke(session.dir)
-    while time.monotonic() < deadline:
+    while not deadline.is_over:
         found = read_answer(session.dir, asked.id)
         if found and not _file(session.dir, asked.id).exists():
             return found

@@ -16,7 +16,7 @@ from sm.adapters import submodules
 from sm.adapters.forge.local.check_folder import fingerprint
 from sm.adapters.git_files import list_ignored, select_ignored
 from sm.adapters.shell_command import copy_output, end_leftovers, running
-from sm.base.clock import is_ahead
+from sm.base.clock import Deadline, is_ahead
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
 from sm.base.text import one_line
@@ -126,10 +126,10 @@ def _set_up(session: IssueSession, tree: Path, command: str, timeout_s: float) -
         raise SetupPausedError(f"{failed.text}; tried again at {clock}")
     env = make_environment(session.tmux, session, session.own_settings.agent)
     env |= {"SM_CLONE": str(session.project.settings.repo), "SM_WORKTREE": str(tree)}
-    started = time.monotonic()
+    deadline = Deadline(timeout_s)
     log = _Log(directory.setup_log)
     with running(command, tree, env, directory.setup_process) as process:
-        in_time = copy_output(process, log.write, started + timeout_s)
+        in_time = copy_output(process, log.write, deadline)
     crash_point("worktree:set-up")
     if in_time and process.returncode == 0:
         directory.setup_failed.unlink(missing_ok=True)

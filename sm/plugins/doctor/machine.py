@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import UnfitServerError, start_session
+from sm.base.clock import wait_until
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.context import usage
@@ -187,12 +187,7 @@ def _try_session(tmux: Tmux) -> Finding:
 
 
 def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
-    deadline = time.monotonic() + SHOWN_S
-    while text not in tmux.capture(pane_id):
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(LOOK_S)
-    return True
+    return wait_until(lambda: text in tmux.capture(pane_id), SHOWN_S, LOOK_S)
 
 
 def check_left_running(here: Installation) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import Screen, parse, read
 from sm.adapters.composer import press, type_once
 from sm.adapters.tmux import MissingPaneError, NoServerError, Pane, Tmux
+from sm.base.clock import wait_until
 from sm.sessions import agent_state
 from sm.sessions.agent_state import AgentState
 from sm.sessions.session import Session
@@ -75,11 +76,7 @@ class Subject(Struct):
     def until(self, condition: Callable[[], object], timeout_s: float = WAIT_S) -> float | None:
         """Return after how many seconds `condition` becomes true; None if it does not in time."""
         began = time.monotonic()
-        while not condition():
-            if time.monotonic() >= began + timeout_s:
-                return None
-            time.sleep(LOOK_S)
-        return time.monotonic() - began
+        return time.monotonic() - began if wait_until(condition, timeout_s, LOOK_S) else None
 
     def paste(self, *chunks: str, stash: str = "", submit: Sequence[str] = ()) -> bool:
         """Type into the composer as for messages; say whether that was possible."""

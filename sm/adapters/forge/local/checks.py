@@ -22,6 +22,7 @@ from sm.adapters.forge.model import NO_CHECK, Check, CheckState
 from sm.adapters.process import spawn
 from sm.adapters.shell_command import end_leftovers
 from sm.adapters.surroundings import select_lasting_environment
+from sm.base.clock import Deadline
 from sm.base.errors import StateError, UsageError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json
 from sm.store.lock import is_held, try_hold, try_hold_fd
@@ -125,14 +126,14 @@ class Checks(Struct, frozen=True):
 
     def _begin_anew(self, head: str) -> None:
         folder = self.make_folder(head)
-        until = time.monotonic() + (ENDING_S if folder.verdict() else 0)
+        deadline = Deadline(ENDING_S if folder.verdict() else 0)
         while True:
             with try_hold_fd(folder.lock) as lock:
                 if lock is not None:
                     _forget(folder)
                     self._start(folder, head, lock)
                     return
-            if time.monotonic() >= until:
+            if deadline.is_over:
                 raise AtWorkError(f"CI is at work on {head[:12]}: wait for what it says")
             time.sleep(LOOK_S)
 

@@ -21,6 +21,7 @@ from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
 from sm.adapters.process import run
 from sm.adapters.shell_command import copy_output, end_leftovers, running
+from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.store.files import (
@@ -114,7 +115,7 @@ def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome
 def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     (place / "tmp").mkdir(mode=0o700)
     record = folder.process
-    deadline, oom_kills = time.monotonic() + job.timeout_s, count_oom_kills()
+    deadline, oom_kills = Deadline(job.timeout_s), count_oom_kills()
     with running(job.command, place / "checkout", _environment(place / "tmp"), record) as process:
         log = CleanLog(lambda lines: _append(folder.log, lines))
         in_time = copy_output(process, log.write, deadline)

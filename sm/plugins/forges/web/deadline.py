@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +16,8 @@ from typing import Any
 import httpcore2
 import httpx2
 from httpcore2 import NetworkBackend, NetworkStream
+
+from sm.base.clock import Deadline
 
 HEAD_LIMIT = 1024 * 1024
 """Bytes that may come before the body, together with "100 Continue" and its like."""
@@ -28,7 +29,7 @@ class Exchange:
     def __init__(self, seconds: float) -> None:
         """It begins now."""
         self.seconds = seconds
-        self.until = time.monotonic() + seconds
+        self.deadline = Deadline(seconds)
         self.head_left: int | None = HEAD_LIMIT
         """None once the head has come."""
 
@@ -39,8 +40,8 @@ class Exchange:
             ReadTimeout: no time is left.
 
         """
-        left = self.until - time.monotonic()
-        if left <= 0:
+        left = self.deadline.left_s
+        if not left:
             raise httpcore2.ReadTimeout(f"not all of it came within {self.seconds:g} s")
         return left if timeout is None else min(timeout, left)
 
