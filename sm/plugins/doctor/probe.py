@@ -23,10 +23,10 @@ from sm.adapters.tmux import Tmux, TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
 from sm.config.schema import AgentSettings, Config
+from sm.plugins.doctor.agent_cli import check_version
+from sm.plugins.doctor.agent_cli import warn_of_settings as name_causes
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
 from sm.plugins.doctor.probed import Subject
-from sm.plugins.doctor.settings import warn_of_settings as name_causes
-from sm.plugins.doctor.version import check_version
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord

@@ -19,8 +19,7 @@ from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
 from sm.issues.look.snapshot import find_longest_interval
 from sm.issues.work import claim, kept_worktrees
-from sm.plugins.doctor.settings import warn_of_settings
-from sm.plugins.doctor.version import check_version
+from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
 from sm.sessions import hidden_variables, launch, monitors, registry
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok, warn

@@ -13,13 +13,11 @@ from sm.base.errors import UsageError
 from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import GiteaReader
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.log import BYTES, clean_log
-from sm.plugins.forges.rest.outage import name_step
 from sm.plugins.forges.rest.pulls import Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, READ, WRITE
-from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Jobs, Run
 from sm.plugins.forges.rest.site import Site

@@ -30,14 +30,12 @@ from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
 from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.convert import make_pull
+from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, find_outage, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.held import queue_up
 from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.log import BYTES, clean_log
-from sm.plugins.forges.rest.outage import find_outage, name_step
 from sm.plugins.forges.rest.pulls import Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
-from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Merged

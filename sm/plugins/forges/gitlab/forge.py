@@ -21,12 +21,11 @@ from sm.plugins.forges.gitlab.observe import Observer
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.failed_job import BYTES, Report
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.log import BYTES
 from sm.plugins.forges.rest.pulls import Pulls
 from sm.plugins.forges.rest.reader import COMMENT, GONE, READ, WRITE
-from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.answer import Answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sm.plugins.forges.rest.log import clean_log
+from sm.plugins.forges.rest.failed_job import clean_log
 
 SECTION = re.compile(rb"section_(?:start|end):[0-9]{1,12}:[^\r\n]{1,500}?\r(?:\x1b\[0K)?")
 """What begins and ends a part that the page can fold."""

@@ -14,10 +14,9 @@ from sm.adapters.forge.combine import Part, combine, find_failed
 from sm.adapters.forge.errors import UnreachableError
 from sm.adapters.forge.model import Check, CheckState
 from sm.base.errors import SmError
-from sm.plugins.forges.rest.log import clean_log, trim_log
+from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
 from sm.plugins.forges.rest.read_rules import read_sources
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.rest.report import Report
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.site import R, Site
 from sm.plugins.forges.web.errors import LimitedError

@@ -17,8 +17,7 @@ from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.pulls import Pulls
 from sm.plugins.forges.rest.shapes import IssueShape
 from sm.plugins.forges.rest.site import R, Site
-from sm.plugins.forges.web.limits import CORE
-from sm.plugins.forges.web.pace import find_pause
+from sm.plugins.forges.web.limits import CORE, find_pause
 
 PROBLEMS = 100
 """Of an observation that are told."""

@@ -1,12 +1,12 @@
-"""What a forge's headers say of its limits. Pure: moments come from the caller.
+"""What a forge's headers say of its limits, and how often it may be asked under these. Pure.
 
-Rate limits count in the forge's own time, so a wrong clock here must not matter: a reset is kept as
-the distance from the answer's `Date`.
+Moments come from the caller. Rate limits count in the forge's own time, so a wrong clock here must
+not matter: a reset is kept as the distance from the answer's `Date`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -19,6 +19,10 @@ LONGEST_S = 6 * 3600.0
 LIMITED = (403, 429)
 CORE = "core"
 """The limit that nearly all requests count against."""
+EASY = 0.5
+"""With more than this part of a limit left, observations are as frequent as configured."""
+COST = 4
+"""Requests that an observation may take when much has changed."""
 
 
 class Limit(Struct, frozen=True):
@@ -52,6 +56,25 @@ def find_wait(status: int, headers: Mapping[str, str], said: str, now: float) ->
         return limit.resets_at - now
     is_limit = status == 429 or "rate limit" in said.lower()
     return SECONDARY_S if is_limit else None
+
+
+def find_pause(limits: Iterable[Limit], reserve: int, blocked_until: float, now: float) -> float:
+    """Seconds that two observations must be apart; 0 if the configured interval will do.
+
+    `reserve` requests are left to writes: with no more than these, observing waits for the reset.
+    """
+    blocked = max(blocked_until - now, 0.0)
+    return max([blocked, *(_pause(limit, reserve, now) for limit in limits)])
+
+
+def _pause(limit: Limit, reserve: int, now: float) -> float:
+    until_reset = limit.resets_at - now
+    if until_reset <= 0 or limit.left > limit.limit * EASY:
+        return 0.0
+    free = limit.left - min(reserve, int(limit.limit * EASY))
+    if free <= 0:
+        return until_reset
+    return min(until_reset * COST / free, until_reset)
 
 
 def _seconds(after: str, headers: Mapping[str, str], now: float) -> float:

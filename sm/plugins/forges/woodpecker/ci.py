@@ -16,8 +16,7 @@ from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
-from sm.plugins.forges.rest.log import BYTES, clean_log
-from sm.plugins.forges.rest.report import Report
+from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import BadAnswerError
 from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo, Workflow, WorkflowStep

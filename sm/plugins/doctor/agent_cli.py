@@ -1,18 +1,20 @@
-"""Asks an agent CLI for its version."""
+"""Examines an agent CLI without a session: its version, and a person's own settings of it."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.agent.own_settings import list_obstacles
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.process import ANY_CODE, run
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import AgentSettings
-from sm.sessions.launch import split_command
-from sm.setup.finding import Finding, fail, ok
+from sm.sessions.launch import select_environment, split_command
+from sm.setup.finding import Finding, fail, ok, warn
 
 
 def check_version(agent: AgentSettings, profile: Profile) -> Finding:
@@ -32,3 +34,10 @@ def check_version(agent: AgentSettings, profile: Profile) -> Finding:
     if done.code:
         return fail(f"'{path} --version' failed", "run it by hand, and install it anew")
     return ok(f"agent '{path}', {one_line(done.stdout)}")
+
+
+def warn_of_settings(agent: AgentSettings, profile: Profile, folder: Path) -> Iterator[Finding]:
+    """Yield a warning for each setting that keeps messages from an agent in `folder`."""
+    words = split_command(agent.command or profile.command)
+    for found in list_obstacles(profile, words, folder, select_environment(agent)):
+        yield warn(f"{found.setting}: {found.effect}", found.advice)

@@ -1,0 +1,75 @@
+"""What is known of a failed job of CI: its log, the step that failed, and who is to blame. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from sm.base.foreign import NAME_LIMIT, tidy
+from sm.base.redact import redact
+from sm.base.text import strip_ansi
+from sm.plugins.forges.rest.shapes import Job
+
+BYTES = 1024 * 1024
+"""Of a log, its end: what a job says last is next to its failure."""
+STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z ", re.MULTILINE)
+"""What GitHub and Forgejo put before each line."""
+ERROR = "##[error]"
+AFTER = 3
+"""Lines that are shown after the last error: behind it come other steps, which clean up."""
+
+BAD = ("failure", "timed_out", "cancelled", "startup_failure")
+LOST = (
+    "lost communication with the server",
+    "was not acquired by Runner",
+    "runner has received a shutdown signal",
+    "no enabled runners online",
+    "hosted runner encountered an error",
+)
+"""What GitHub notes of a job whose runner is to blame: of that a project has nothing to set."""
+
+
+class Report(Struct, frozen=True):
+    """What one failed part of CI says: the `step` in it that failed, and its whole `log`.
+
+    `outage` says why the part has failed without having tested anything. `read_log` asks for a log,
+    and what it returns takes the place of `log`.
+    """
+
+    log: str = ""
+    step: str = ""
+    outage: str = ""
+    read_log: Callable[[], str] | None = None
+
+
+def clean_log(data: bytes) -> str:
+    """A whole log as people and agents may read it: no colours, no stamps, no secrets."""
+    text = strip_ansi(data.decode("utf-8", "replace").replace("\r\n", "\n"))
+    return redact(STAMP.sub("", text))
+
+
+def trim_log(text: str, lines: int) -> str:
+    """The part of a log that ends with its last error, at most `lines` lines of it."""
+    found = text.splitlines(keepends=True)
+    last = max((at for at, line in enumerate(found) if ERROR in line), default=None)
+    if last is not None:
+        found = found[: last + 1 + AFTER]
+    return "".join(found[-lines:])
+
+
+def name_step(job: Job) -> str:
+    """The step that failed, '' if none has."""
+    failed = [one.name for one in job.steps or () if one.conclusion in BAD]
+    return tidy(failed[0])[:NAME_LIMIT] if failed else ""
+
+
+def find_outage(job: Job, notes: Iterable[str]) -> str:
+    """Why the job has failed before it could test anything, '' if it is not known to have."""
+    for note in notes:
+        if any(words.lower() in note.lower() for words in LOST):
+            return tidy(note)[:NAME_LIMIT]
+    if job.steps is not None and not job.steps and job.conclusion in BAD:
+        return f"{tidy(job.name)[:NAME_LIMIT]} ended before its first step"
+    return ""
