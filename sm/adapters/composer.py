@@ -19,9 +19,9 @@ from sm.adapters.tmux import (
     Tmux,
     TmuxBusyError,
     TmuxError,
+    avoid_alias,
     join_commands,
     join_conditions,
-    unaliased,
 )
 from sm.base.errors import UsageError
 from sm.base.nonce import make_nonce
@@ -81,10 +81,10 @@ def type_once(
         TmuxBusyError: it is not known whether it was typed; asking again is safe.
 
     """
-    buffer = f"sm-{_checked(message_id)}-{make_nonce(4)}"
-    paste = f"{unaliased('paste-buffer')} {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
-    do = [*_pressed(pane, [stash] if stash else []), paste, *_pressed(pane, submit)]
-    return _guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
+    buffer = f"sm-{_check_id(message_id)}-{make_nonce(4)}"
+    paste = f"{avoid_alias('paste-buffer')} {_flags(tmux, chunks)} -r -d -b {buffer} -t {pane.id}"
+    do = [*_write_keys(pane, [stash] if stash else []), paste, *_write_keys(pane, submit)]
+    return _run_guarded(tmux, pane, message_id, do, row, buffer=buffer, data=_data(chunks))
 
 
 def press(
@@ -99,12 +99,12 @@ def press(
         TmuxBusyError: it is not known whether they were pressed.
 
     """
-    return _guarded(tmux, pane, _checked(once) if once else "", _pressed(pane, keys), row)
+    return _run_guarded(tmux, pane, _check_id(once) if once else "", _write_keys(pane, keys), row)
 
 
 def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
     """Whether `type_once` has typed this message into the pane."""
-    show = ("show-options", "-pqv", "-t", pane.id, f"@sm_typed_{_checked(message_id)}")
+    show = ("show-options", "-pqv", "-t", pane.id, f"@sm_typed_{_check_id(message_id)}")
     try:
         return tmux.command(*join_commands(show)).strip() == "1"
     except (NoServerError, MissingPaneError):
@@ -113,7 +113,7 @@ def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
 
 def forget(tmux: Tmux, pane_id: str, *message_ids: str) -> None:
     """Let `type_once` type these again, which the agent has given back."""
-    options = [f"@sm_typed_{_checked(ident)}" for ident in message_ids]
+    options = [f"@sm_typed_{_check_id(ident)}" for ident in message_ids]
     tmux.command(*join_commands(*[("set-option", "-qpu", "-t", pane_id, each) for each in options]))
 
 
@@ -125,7 +125,7 @@ def _safe(literal: str) -> str:
     return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal)
 
 
-def _showing(row: str) -> list[str]:
+def _require_rows(row: str) -> list[str]:
     """Conditions that hold while the rows of a composer are on the screen, each to its end."""
     rows = [line.rstrip(" ") for line in row.split("\n")]
     if len(rows) > ROWS:
@@ -154,11 +154,11 @@ def _data(chunks: Sequence[str]) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _pressed(pane: Pane, keys: Sequence[str]) -> list[str]:
+def _write_keys(pane: Pane, keys: Sequence[str]) -> list[str]:
     for key in keys:
         if not KEY.fullmatch(key):
             raise UsageError(f"'{key}' cannot be a key: use tmux's names, C-s, Enter, Escape")
-    send = f"{unaliased('send-keys')} -t {pane.id}"
+    send = f"{avoid_alias('send-keys')} -t {pane.id}"
     return [
         f"{send} -H {' '.join(f'{BYTES[key]:x}' for key in some)}"
         if plain
@@ -167,7 +167,7 @@ def _pressed(pane: Pane, keys: Sequence[str]) -> list[str]:
     ]
 
 
-def _guarded(
+def _run_guarded(
     tmux: Tmux,
     pane: Pane,
     ident: str,
@@ -189,19 +189,22 @@ def _guarded(
         f"#{{?session_id,#{{==:#{{session_activity}},{pane.keyed_at}}},0}}",
         *([] if pane.command in SHELLS else [NO_SHELL]),
         *([f"#{{==:{typed},}}"] if ident else []),
-        *_showing(row),
+        *_require_rows(row),
     )
     option = f"@sm_typed_{ident} 1"
-    remember = [f"{unaliased('set-option')} -p -t {pane.id} {option}"] if ident else []
+    remember = [f"{avoid_alias('set-option')} -p -t {pane.id} {option}"] if ident else []
     facts = (
         f"sm:{typed}:#{{pane_dead}}:#{{pane_pid}}:#{{pane_in_mode}}:#{{pane_input_off}}"
         ":#{pane_current_command}"
     )
-    refuse = [*([f"{unaliased('delete-buffer')} -b {buffer}"] if buffer else []), _say(pane, facts)]
+    refuse = [
+        *([f"{avoid_alias('delete-buffer')} -b {buffer}"] if buffer else []),
+        _say(pane, facts),
+    ]
     load = [("load-buffer", "-b", buffer, "-")] if buffer else []
     choose = ("if-shell", "-F", "-t", pane.id, guard)
     branches = (
-        " ; ".join([*do, *remember, f"{unaliased('display-message')} -p sm:typed"]),
+        " ; ".join([*do, *remember, f"{avoid_alias('display-message')} -p sm:typed"]),
         " ; ".join(refuse),
     )
     try:
@@ -222,7 +225,7 @@ def _discard(tmux: Tmux, buffer: str) -> None:
 
 
 def _say(pane: Pane, facts: str) -> str:
-    return f"{unaliased('display-message')} -p -t {pane.id} '{facts}'"
+    return f"{avoid_alias('display-message')} -p -t {pane.id} '{facts}'"
 
 
 def _verdict(said: str, pane: Pane) -> Refusal | None:
@@ -246,7 +249,7 @@ def _verdict(said: str, pane: Pane) -> Refusal | None:
     return Refusal.SHELL if fallen else Refusal.CHANGED
 
 
-def _checked(message_id: str) -> str:
+def _check_id(message_id: str) -> str:
     if not MESSAGE_ID.fullmatch(message_id):
         raise UsageError(f"'{message_id}' cannot be a message id: use letters, digits, '_.-'")
     return message_id

@@ -137,7 +137,7 @@ class Git(Struct, frozen=True):
         """Count the commits that `rev` has and `base` lacks."""
         return int(self._out("rev-list", "--count", f"{base}..{rev}"))
 
-    def missing_from(self, tips: Iterable[str], holders: Iterable[str]) -> tuple[str, ...]:
+    def list_missing_from(self, tips: Iterable[str], holders: Iterable[str]) -> tuple[str, ...]:
         """Return commits of `tips` that none of `holders` contains, newest first.
 
         Holders that this repository does not know are skipped.

@@ -156,7 +156,7 @@ def _once(
             raise
         raise RemoteUnreachableError(f"remote '{remote}' of '{folder}': {error.message}") from error
     except CommandError as error:
-        raise _named(error, folder, remote) from error
+        raise _classify(error, folder, remote) from error
 
 
 def _git(
@@ -176,10 +176,10 @@ def _git(
     )
 
 
-def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
+def _classify(error: CommandError, folder: Path, remote: str | None) -> SmError:
     """Return the failure by its name. If the exit code does not tell it, ask git."""
     said = error.result.stderr
-    if known := _locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
+    if known := _find_locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
         return known
     check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
     if check.code:
@@ -193,10 +193,10 @@ def _named(error: CommandError, folder: Path, remote: str | None) -> SmError:
 
 def find_lock(error: CommandError, folder: Path) -> GitLockedError | None:
     """Return the failure as one of a lock file of the repository `folder`, if it is one."""
-    return _locked(error.result.stderr, folder, (LOCK_FILE, LOCK_CONFIG))
+    return _find_locked(error.result.stderr, folder, (LOCK_FILE, LOCK_CONFIG))
 
 
-def _locked(
+def _find_locked(
     said: str, folder: Path, patterns: tuple[re.Pattern[str], ...]
 ) -> GitLockedError | None:
     if not (found := next((match for one in patterns if (match := one.search(said))), None)):

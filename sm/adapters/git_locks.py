@@ -67,7 +67,7 @@ def clear(git_dir: Path, folders: Iterable[Path] = (), *, older_than_s: float = 
 
 def find_locks(git_dir: Path) -> list[Lock]:
     """Return this user's lock files there; starts no git."""
-    return [lock for path in _lock_files(str(git_dir)) if (lock := _seen(path))]
+    return [lock for path in _lock_files(str(git_dir)) if (lock := _read_lock(path))]
 
 
 def select_dead(found: list[Lock], folders: Iterable[Path]) -> list[Lock]:
@@ -77,14 +77,14 @@ def select_dead(found: list[Lock], folders: Iterable[Path]) -> list[Lock]:
     except OSError:
         return []
     places = [os.fsencode(os.path.realpath(folder)) for folder in folders]
-    left = _closed(found, pids)
+    left = _list_closed(found, pids)
     gits = [age for pid in pids if left and (age := _git_age(PROC / pid, places)) is not None]
     return [lock for lock in left if all(lock.age_s > age + SLACK_S for age in gits)]
 
 
 def remove(lock: Lock) -> bool:
     """Remove exactly this lock; False if it is gone, or another git has made it anew."""
-    if _seen(lock.path) != lock:
+    if _read_lock(lock.path) != lock:
         return False
     try:
         os.unlink(lock.path)  # noqa: PTH108 - nothing may come in between
@@ -129,7 +129,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _seen(path: str) -> Lock | None:
+def _read_lock(path: str) -> Lock | None:
     """Return a plain file of this user as a lock; None for a link or another user's file."""
     try:
         found = os.lstat(path)
@@ -149,7 +149,7 @@ def _worktrees(git_dir: Path) -> Iterator[Path]:
             yield Path(os.fsdecode(Path(record.path, "gitdir").read_bytes().strip())).parent
 
 
-def _closed(found: list[Lock], pids: list[str]) -> list[Lock]:
+def _list_closed(found: list[Lock], pids: list[str]) -> list[Lock]:
     """Return the locks that no process has open. A hidden process belongs to another user."""
     names = {os.path.basename(lock.path): lock for lock in found}  # noqa: PTH119 - plain strings
     held = {

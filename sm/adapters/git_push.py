@@ -80,7 +80,7 @@ def push(
     return frozenset(ref for flag, ref, _ in _report(result) if flag not in "=!")
 
 
-def _raced(result: Result) -> str | None:
+def _find_raced(result: Result) -> str | None:
     """Return the ref that another push has just changed, by the remote's words."""
     found = RACED.search(result.stderr)
     return found[1] if found else None
@@ -95,7 +95,7 @@ def _report(result: Result) -> list[tuple[str, str, str]]:
 def _refusal(result: Result, remote: str, updates: Sequence[Update]) -> SmError:
     expected = {update.ref: update.expected for update in updates}
     rejected = [(ref, why) for flag, ref, why in _report(result) if flag == "!"]
-    if ref := next((ref for ref, why in rejected if "(stale info)" in why), _raced(result)):
+    if ref := next((ref for ref, why in rejected if "(stale info)" in why), _find_raced(result)):
         if expected.get(ref) == ABSENT:
             return RefExistsError(f"'{ref}' exists on remote '{remote}' already")
         return RefMovedError(f"'{ref}' on remote '{remote}' has changed meanwhile")

@@ -74,7 +74,7 @@ def parse(raw: bytes, path: Path) -> dict[str, Any]:
     if not raw.strip():
         return {}
     try:
-        found = json.loads(check_json(raw).decode("utf-8-sig"), object_pairs_hook=_once)
+        found = json.loads(check_json(raw).decode("utf-8-sig"), object_pairs_hook=_refuse_doubles)
     except ValueError as error:
         reason = str(error).partition("\n")[0].lower()
         raise UsageError(f"cannot read '{path}' as JSON ({reason}): mend it first") from error
@@ -83,7 +83,7 @@ def parse(raw: bytes, path: Path) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is there twice")

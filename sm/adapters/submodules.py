@@ -156,7 +156,7 @@ def _has_unsaved(module: Path, counterpart: Path) -> bool:
     ours = _list_refs(module, "refs/heads", "refs/stash", head=True)
     known = _list_refs(module, "refs/remotes", "refs/tags")
     kept = _list_refs(counterpart, head=True) if _is_repository(counterpart) else []
-    return bool(Git(module).missing_from(ours, [*known, *kept]))
+    return bool(Git(module).list_missing_from(ours, [*known, *kept]))
 
 
 def _list_refs(git_dir: Path, *patterns: str, head: bool = False) -> list[str]:

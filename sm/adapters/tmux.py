@@ -175,7 +175,7 @@ class Tmux(Struct, frozen=True, dict=True):
         # Of what `if-shell` runs tmux shows nothing. Of `run-shell` it puts a word over the pane as
         # soon as the line fails, and then the pane takes no input.
         line = 'p=#{q:@sm_wake}; [ -p "$p" ] && printf . 1<>"$p"'
-        hook = f"{unaliased('if-shell')} -b -t {pane_id} '{line}' ''"
+        hook = f"{avoid_alias('if-shell')} -b -t {pane_id} '{line}' ''"
         said = self.command(
             *join_commands(
                 ("set-option", "-p", "-t", pane_id, "@sm_wake", str(fifo)),
@@ -206,7 +206,7 @@ class Tmux(Struct, frozen=True, dict=True):
         size = map(max, pane.size, LEAST) if pane.viewers else SIZE
         width, height = map(str, size)
         target = ("-t", pane.id)
-        again = f"{unaliased('set-option')} -w -t {pane.id} window-size latest"
+        again = f"{avoid_alias('set-option')} -w -t {pane.id} window-size latest"
         shown = [("set-hook", *target, hook, again) for hook in CLIENT_HOOKS]
         self.command(
             *join_commands(
@@ -223,7 +223,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def detach_at_end(self, session: str) -> None:
         """Have the clients of the session end with it, whatever was set since its start."""
-        name = checked(session)
+        name = check_session(session)
         self.command(*join_commands(("set-option", "-t", f"={name}:", "detach-on-destroy", "on")))
 
     def capture(self, pane_id: str, history: int = 0) -> str:
@@ -258,21 +258,21 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def kill(self, session: str, pid: int) -> None:
         """End the session if `pid` is one of its programs; a newer session of that name stays."""
-        name = checked(session)
+        name = check_session(session)
         for pane in self._list():
             if (pane.session, pane.pid) == (session, pid):
                 guard = join_conditions(
                     f"#{{==:#{{pane_pid}},{pid}}}", f"#{{==:#{{session_name}},{name}}}"
                 )
                 try:
-                    kill = f"{unaliased('kill-session')} -t ={name}"
+                    kill = f"{avoid_alias('kill-session')} -t ={name}"
                     self.command(*join_commands(("if-shell", "-F", "-t", pane.id, guard, kill)))
                 except (NoServerError, MissingPaneError):
                     return
 
     def attach_argv(self, session: str) -> list[str]:
         """Return the command that shows the session to a person."""
-        return [*self._argv(), unaliased("attach-session"), "-t", f"={checked(session)}"]
+        return [*self._argv(), avoid_alias("attach-session"), "-t", f"={check_session(session)}"]
 
     def drew_at(self, pane_id: str) -> float | None:
         """Return when the pane's window last changed, in whole seconds since 1970.
@@ -372,7 +372,7 @@ def pipe_line(path: Path) -> str:
     return f"exec cat >> {shlex.quote(str(path))}".replace("#", "##").replace("%", "%%")
 
 
-def unaliased(name: str) -> str:
+def avoid_alias(name: str) -> str:
     """Return a name of the tmux command `name` that no `command-alias` of a person stands for.
 
     tmux takes the beginning of a name for the whole, if it is the only one; an alias must be exact.
@@ -384,7 +384,11 @@ def join_commands(*commands: tuple[str, ...]) -> list[str]:
     """Make one argument list of several commands; an argument's last ';' would end its command."""
     argv: list[str] = []
     for name, *arguments in commands:
-        argv += [unaliased(name), *(re.sub(r";$", r"\\;", argument) for argument in arguments), ";"]
+        argv += [
+            avoid_alias(name),
+            *(re.sub(r";$", r"\\;", argument) for argument in arguments),
+            ";",
+        ]
     return argv[:-1]
 
 
@@ -393,7 +397,7 @@ def join_conditions(*conditions: str) -> str:
     return reduce(lambda one, other: f"#{{&&:{one},{other}}}", conditions)
 
 
-def checked(session: str) -> str:
+def check_session(session: str) -> str:
     """The name of a session, if tmux takes no part of it for something else."""
     if not SESSION.fullmatch(session):
         raise UsageError(f"'{session}' cannot be a tmux session: use letters, digits, '_' and '-'")

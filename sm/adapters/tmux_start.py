@@ -16,11 +16,11 @@ from sm.adapters.tmux import (
     Tmux,
     TmuxBusyError,
     TmuxError,
-    checked,
+    avoid_alias,
+    check_session,
     join_commands,
     parse_panes,
     pipe_line,
-    unaliased,
 )
 
 HISTORY_LINES = 20_000
@@ -111,7 +111,7 @@ def start_session(
     _refuse_manual_size(tmux)
     keep = pipe_line(log) if log else ""
     width, height = map(str, size)
-    _end_orphan(tmux, checked(session))
+    _end_orphan(tmux, check_session(session))
     pane_id = reserve(tmux, session, cwd, ("-x", width, "-y", height))
     target = ("-t", pane_id)
     commands = [
@@ -141,7 +141,7 @@ def reserve(tmux: Tmux, session: str, cwd: Path, size: tuple[str, ...]) -> str:
     """Begin the session with a placeholder in it; return the pane's id."""
     facts = "sm:#{pane_id}:#{exit-unattached}"
     target = f"={session}:"
-    own, mark = f"{unaliased('set-option')} -t {target}", f"-p @sm_mark {RESERVED}"
+    own, mark = f"{avoid_alias('set-option')} -t {target}", f"-p @sm_mark {RESERVED}"
     commands = [
         ("start-server",),
         # Only new panes get it, so set it before. We do not change a person's own server.

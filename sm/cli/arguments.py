@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 # An issue or a pull request
 
 
-def _numbered(
+def _find_issue(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[Project, int]:
-    name, number = _named(ctx, param, words)
+    name, number = _split_words(ctx, param, words)
     project = find_project(load_config(ctx), name) if name else _sole_project(ctx, number)
     return project, _issue(number)
 
 
-def _named(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, str]:
+def _split_words(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, str]:
     """The project's name, '' where it goes without saying, and the number."""
     from sm.sessions.address import OF_ISSUE
 
@@ -71,7 +73,7 @@ def _issue(text: str) -> int:
 
 
 numbered_argument: Decorator = click.argument(
-    "numbered", metavar="PROJECT ISSUE|PR", callback=_numbered, nargs=-1
+    "numbered", metavar="PROJECT ISSUE|PR", callback=_find_issue, nargs=-1
 )
 """`numbered: tuple[Project, int]`, an issue or a pull request.
 
@@ -82,7 +84,7 @@ Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project, or within 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     """The arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
 
-    @click.argument("numbered", metavar="PROJECT ISSUE", callback=_numbered, nargs=-1)
+    @click.argument("numbered", metavar="PROJECT ISSUE", callback=_find_issue, nargs=-1)
     @functools.wraps(function)
     def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
         return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
@@ -90,13 +92,15 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _about(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> tuple[str, int]:
-    name, number = _named(ctx, param, words)
+def _parse_about(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, int]:
+    name, number = _split_words(ctx, param, words)
     return name or _sole_project(ctx, number).name, _issue(number)
 
 
 about_argument: Decorator = click.argument(
-    "about", metavar="PROJECT ISSUE", callback=_about, nargs=-1
+    "about", metavar="PROJECT ISSUE", callback=_parse_about, nargs=-1
 )
 """`about: tuple[str, int]`: a project's name, which need not be configured here, and an issue."""
 
@@ -124,13 +128,13 @@ def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
         case ():
             return ""
         case (text,):
-            return _in_full(ctx, text)
+            return _spell_in_full(ctx, text)
         case (project, issue) if ISSUE.fullmatch(issue):
             return f"{project}#{issue}"
     raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
 
 
-def _in_full(ctx: click.Context, text: str) -> str:
+def _spell_in_full(ctx: click.Context, text: str) -> str:
     """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
@@ -187,8 +191,8 @@ def find_place(
 
     """
     if len(words) == 1:
-        if ISSUE.fullmatch(words[0]) and _in_full(ctx, words[0]) != words[0]:
-            return _numbered(ctx, param, words)
+        if ISSUE.fullmatch(words[0]) and _spell_in_full(ctx, words[0]) != words[0]:
+            return _find_issue(ctx, param, words)
         found = _target(ctx, param, words[0])
         assert found is not None
         return found
@@ -203,19 +207,19 @@ place_argument: Decorator = click.argument(
 """`place: AnySession | tuple[Project, int]`: a session, or an issue that may have none."""
 
 
-def _past_place(
+def _find_past_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> AnySession | tuple[Project, int] | str:
     """Return what the words name, or the id of a session that is over, if the journal knows it."""
     try:
         return find_place(ctx, param, words)
     except UsageError:
-        if len(words) == 1 and (name := _past(ctx, words[0])):
+        if len(words) == 1 and (name := _find_past_id(ctx, words[0])):
             return name
         raise
 
 
-def _past(ctx: click.Context, text: str) -> str:
+def _find_past_id(ctx: click.Context, text: str) -> str:
     from sm.sessions.address import resolve_id
     from sm.store import journal
 
@@ -227,25 +231,25 @@ def _past(ctx: click.Context, text: str) -> str:
 past_place_argument: Decorator = click.argument(
     "place",
     metavar="TARGET | PROJECT ISSUE",
-    callback=_past_place,
+    callback=_find_past_place,
     nargs=-1,
     required=True,
 )
 """`place: AnySession | tuple[Project, int] | str`: the same, or the id of a past one."""
 
 
-def _past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:
+def _find_past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:
     from sm.store.paths import name_session
 
     if not words:
         return ""
-    place = _past_place(ctx, param, words)
+    place = _find_past_place(ctx, param, words)
     if isinstance(place, tuple):
         return name_session(place[0].name, place[1])
     return place if isinstance(place, str) else place.name
 
 
 optional_past_name: Decorator = click.argument(
-    "name", metavar="[TARGET | PROJECT ISSUE]", callback=_past_name, nargs=-1
+    "name", metavar="[TARGET | PROJECT ISSUE]", callback=_find_past_name, nargs=-1
 )
 """`name: str`, the id of any session, also of one that is over or is to come; '' for none."""

@@ -81,7 +81,7 @@ def command(
     if cycle and no_cycle:
         raise UsageError("either --cycle or --no-cycle")
     if verb:
-        _set(_own(click_context, target), verb, values)
+        _set(_find_own(click_context, target), verb, values)
     else:
         _show(_looker(click_context, target), as_json=as_json, watch=watch, one=bool(target))
 
@@ -95,7 +95,7 @@ def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 # Setting
 
 
-def _own(click_context: click.Context, target: str) -> AnySession:
+def _find_own(click_context: click.Context, target: str) -> AnySession:
     """The session that may be set."""
     from sm.sessions import address, registry
     from sm.sessions.caller import identify
@@ -118,11 +118,11 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
     # Held while it is read, too: the answer is what was set, not what has come of it since.
     with lock.hold(session.dir.lock, timeout_s=120):
         levels.switch(session, on=verb == "enable", values=values)
-        told = _told(session)
+        told = _tell(session)
     say(told)
 
 
-def _told(session: AnySession) -> str:
+def _tell(session: AnySession) -> str:
     from sm.context.thresholds import Levels
     from sm.views.contexts import read_gauge
 

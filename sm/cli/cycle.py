@@ -46,7 +46,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
     elif as_json:
         print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
     else:
-        say(_begun(session, record))
+        say(_tell_begun(session, record))
 
 
 def _check_caller(session: AnySession, wait: bool) -> None:
@@ -59,7 +59,7 @@ def _check_caller(session: AnySession, wait: bool) -> None:
         raise UsageError("a session cannot wait for its own new context: leave --wait out")
 
 
-def _begun(session: AnySession, record: Rotation) -> str:
+def _tell_begun(session: AnySession, record: Rotation) -> str:
 
     name = session.address
     return (

@@ -85,11 +85,11 @@ def command(
 def _check_files(comments: list[InlineComment], changed: list[str]) -> None:
     for comment in comments:
         if comment.path not in changed:
-            meant = advise(comment.path, changed, f"it changes {_some(changed)}")
+            meant = advise(comment.path, changed, f"it changes {_name_some(changed)}")
             raise UsageError(f"the pull request does not change '{comment.path}': {meant}")
 
 
-def _some(files: list[str]) -> str:
+def _name_some(files: list[str]) -> str:
     more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
     return ", ".join(f"'{name}'" for name in files[:NAMED]) + more or "no file"
 

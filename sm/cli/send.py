@@ -65,12 +65,12 @@ def command(
     if as_json:
         print_json(_as_dict(session, sent))
     else:
-        say(_told(session, sent))
+        say(_tell(session, sent))
     if wait_s is not None and not sent.outcome.is_delivered:
         click_context.exit(TIME_UP)
 
 
-def _told(session: AnySession, sent: Sent) -> str:
+def _tell(session: AnySession, sent: Sent) -> str:
     from sm.base.refusal import Status
 
     name = session.address

@@ -158,18 +158,18 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     yield from (("problem", one_line(problem)) for problem in one.problems)
     yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
     yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
-    yield from _issues("merged", list(map(_merged, one.merged)))
-    yield from _issues("kept", list(map(_kept, one.kept)))
+    yield from _issues("merged", list(map(_tell_merged, one.merged)))
+    yield from _issues("kept", list(map(_tell_kept, one.kept)))
     if hint := one.hint or _next_step(one):
         yield "hint", hint
 
 
-def _merged(merged: MergedPull) -> str:
+def _tell_merged(merged: MergedPull) -> str:
     issue = f"#{merged.issue} " if merged.issue else ""
     return f"{issue}{merged.title}: pull request #{merged.pull}, {format_age(merged.age_s)} ago"
 
 
-def _kept(kept: KeptWorktree) -> str:
+def _tell_kept(kept: KeptWorktree) -> str:
     return f"#{kept.issue} {kept.worktree}: sm worktree list says why"
 
 

@@ -36,7 +36,7 @@ def list_(projects: tuple[Project, ...], as_json: bool) -> None:
                 one.title,
                 one.state,
                 one.path,
-                one.problem or _lost(one.session, one.lost),
+                one.problem or _tell_lost(one.session, one.lost),
             )
             for one in found
         ],
@@ -44,7 +44,7 @@ def list_(projects: tuple[Project, ...], as_json: bool) -> None:
     )
 
 
-def _lost(session: str, lost: tuple[str, ...]) -> str:
+def _tell_lost(session: str, lost: tuple[str, ...]) -> str:
     if session:
         return f"at work: {session}"
     return "; ".join(lost) or "nothing"

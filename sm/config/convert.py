@@ -95,7 +95,7 @@ def convert(entry: FoundSection, shape: type[S]) -> S:
         UsageError: a key is unknown, missing, or of a wrong type.
 
     """
-    data = _known(entry, entry.data, shape, ())
+    data = _check_keys(entry, entry.data, shape, ())
     try:
         return msgspec.convert(data, shape, dec_hook=_decoder(entry.document.path.parent))
     except msgspec.ValidationError as error:
@@ -114,7 +114,7 @@ def _decoder(base: Path) -> Callable[[type, Any], Any]:
 
 def _path(base: Path, value: object) -> Path:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise ValueError(f"Expected a path, got {_shown(value)}")
+        raise ValueError(f"Expected a path, got {_describe(value)}")
     return make_absolute(base, value)
 
 
@@ -125,7 +125,7 @@ def make_absolute(base: Path, text: str) -> Path:
     return follow_links(path) if ".." in path.parts else Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _known(
+def _check_keys(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
@@ -143,7 +143,7 @@ def _known(
             found[key] = value
         elif isinstance(value, dict):
             path = (*at, key)
-            found[key] = _known(entry, value, _kind(entry, value, kinds, path), path)
+            found[key] = _check_keys(entry, value, _kind(entry, value, kinds, path), path)
         elif value is not None:
             found[key] = value
     return found
@@ -168,7 +168,7 @@ def _kind(
     if not isinstance(said, str) or said not in named:
         raise UsageError(
             f"wrong value for {entry.key((*at, key))}: expected {' or '.join(named)}, "
-            f"got {_shown(said)}"
+            f"got {_describe(said)}"
         )
     return named[said]
 
@@ -225,7 +225,7 @@ def _explain(entry: FoundSection, shape: type, message: str) -> str:
         wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
         expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
     hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
-    return f"wrong value for {entry.key(path)}: expected {expected}, got {_shown(value)}{hint}"
+    return f"wrong value for {entry.key(path)}: expected {expected}, got {_describe(value)}{hint}"
 
 
 def _value(data: object, path: KeyPath) -> object:
@@ -241,7 +241,7 @@ def _is_plain(value: object) -> bool:
     return value is not None and not isinstance(value, str | list | dict)
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, dict):
         return "a section of keys or one of its values"
     if isinstance(value, list):

@@ -39,7 +39,7 @@ def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:
     """
     config = load_any(explicit, env, cwd)
     if not config.projects:
-        shown = _shown(config.source, cwd)
+        shown = _shorten_path(config.source, cwd)
         raise NoConfigError(f"no project in '{shown}': run 'sm init' to add one")
     return config
 
@@ -57,7 +57,7 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
     machine = _from_env(_machine(documents, shapes), env, cwd)
     shared: dict[str, Any] = _timeout(env)
     for document in documents:
-        said = _said(document, shapes)
+        said = _select_of_machine(document, shapes)
         shared |= {key: value for key, value in said.items() if key in shapes.shared}
     entries = [entry for item in documents for entry in _entries(item, shapes, shared)]
     projects = [(entry, make_project(entry, shapes.project)) for entry in entries]
@@ -89,7 +89,7 @@ def _read(source: Path, cwd: Path) -> tuple[list[Document], Shapes]:
     documents = [
         read_document(path, shown, allowed.find_check(path, shown))
         for path in _files(source, cwd)
-        for shown in [_shown(path, cwd)]
+        for shown in [_shorten_path(path, cwd)]
     ]
     return documents, choose_shapes(document.data for document in documents)
 
@@ -123,14 +123,14 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
 
     """
     if explicit is not None:
-        return _named(explicit, "--config", cwd)
+        return _find_named(explicit, "--config", cwd)
     if from_env := env.get("SM_CONFIG"):
-        return _named(Path(from_env), "SM_CONFIG", cwd)
+        return _find_named(Path(from_env), "SM_CONFIG", cwd)
     here = [path for path in list_here(cwd) if _may_count(path)]
     if len(here) > 1:
         raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
     if here:
-        return _trusted(here[0])
+        return _check_owner(here[0])
     folder = find_user_folder(env)
     if list_files(folder):
         return folder
@@ -163,14 +163,14 @@ def _may_count(path: Path) -> bool:
         return False
 
 
-def _named(path: Path, by: str, cwd: Path) -> Path:
+def _find_named(path: Path, by: str, cwd: Path) -> Path:
     full = make_absolute(cwd, str(path))
     if not full.exists():
         raise UsageError(f"cannot read '{path}', named by {by}: there is no such file")
     return full
 
 
-def _trusted(path: Path) -> Path:
+def _check_owner(path: Path) -> Path:
     """Refuse a file of another user that merely lies in the working directory.
 
     A configuration names commands, and they would run as this user.
@@ -184,10 +184,10 @@ def _files(source: Path, cwd: Path) -> list[Path]:
     if not source.is_dir():
         return [source]
     if source.stem == "sm" and source.suffix in SUFFIXES:
-        raise UsageError(f"cannot read '{_shown(source, cwd)}': it is a directory")
+        raise UsageError(f"cannot read '{_shorten_path(source, cwd)}': it is a directory")
     if files := list_files(source):
         return files
-    raise UsageError(f"no *.yaml or *.toml in the directory '{_shown(source, cwd)}'")
+    raise UsageError(f"no *.yaml or *.toml in the directory '{_shorten_path(source, cwd)}'")
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -203,7 +203,7 @@ def list_files(folder: Path) -> list[Path]:
     return [folder / name for name in wanted]
 
 
-def _shown(path: Path, cwd: Path) -> str:
+def _shorten_path(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
 
 
@@ -212,13 +212,13 @@ def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iter
 
     `shared` are the machine's values that a project may override.
     """
-    machine = _said(document, shapes)
+    machine = _select_of_machine(document, shapes)
     top = {key: value for key, value in document.data.items() if key not in machine}
     if "projects" not in top:
         if top:
-            yield FoundSection(document, (), top, _merged(shared, top))
+            yield FoundSection(document, (), top, _merge(shared, top))
         return
-    top = _merged(shared, top)
+    top = _merge(shared, top)
     listed = top.pop("projects")
     if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
         raise UsageError(
@@ -226,7 +226,7 @@ def _entries(document: Document, shapes: Shapes, shared: dict[str, Any]) -> Iter
             "expected a list of projects"
         )
     for index, own in enumerate(listed):
-        yield FoundSection(document, ("projects", index), own, _merged(top, own))
+        yield FoundSection(document, ("projects", index), own, _merge(top, own))
 
 
 def _timeout(env: Mapping[str, str]) -> dict[str, Any]:
@@ -240,19 +240,19 @@ def _timeout(env: Mapping[str, str]) -> dict[str, Any]:
         raise UsageError(f"wrong value for CLAUDE_TIMEOUT in the environment: {error}") from error
 
 
-def _merged(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _merge(defaults: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """Return `defaults` with everything of `own` put over it, key by key in sections, too."""
     both = dict(defaults)
     for key, value in own.items():
         under = defaults.get(key)
         if isinstance(value, dict) and isinstance(under, dict):
-            both[key] = _merged(under, value)
+            both[key] = _merge(under, value)
         elif not (value is None and isinstance(under, dict)):
             both[key] = value
     return both
 
 
-def _said(document: Document, shapes: Shapes) -> dict[str, Any]:
+def _select_of_machine(document: Document, shapes: Shapes) -> dict[str, Any]:
     """Return a file's settings of the machine, without shared ones if it holds one project."""
     of_machine = shapes.machine_keys
     is_project = "projects" not in document.data and not document.data.keys() <= {*of_machine}
@@ -265,20 +265,20 @@ def _machine(documents: list[Document], shapes: Shapes) -> MachineSettings:
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}
     for document in documents:
-        said = _said(document, shapes)
+        said = _select_of_machine(document, shapes)
         machine = check_machine(FoundSection(document, (), said, said), shapes.machine)
         for key in said:
             if key != "profiles":
-                _only(found, (key,), getattr(machine, key), document)
+                _add_once(found, (key,), getattr(machine, key), document)
         for name, fields in machine.profiles.items():
-            _only(profiles, ("profiles", name), fields, document)
+            _add_once(profiles, ("profiles", name), fields, document)
     values = {key: value for key, (value, _) in found.items()}
     return shapes.machine(
         **values, profiles={name: fields for name, (fields, _) in profiles.items()}
     )
 
 
-def _only(
+def _add_once(
     found: dict[str, tuple[Any, Document]], path: KeyPath, value: object, document: Document
 ) -> None:
     """Add a key of the machine to `found`. Refuse it if another file gives it another value."""

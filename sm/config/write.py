@@ -52,13 +52,13 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
     for key, value in values.items():
         if isinstance(value, str):
             comment = f"  # {COMMENTS[key]}" if key in COMMENTS else ""
-            yield f"{key}{sign}{_quoted(value)}{comment}"
+            yield f"{key}{sign}{_quote(value)}{comment}"
     # Before the first section: behind it, in TOML, the key would belong to the section.
     yield f"# max_sessions{sign}2"
     for key, value in values.items():
         if isinstance(value, dict):
             yield from ("", f"# {COMMENTS[key]}", f"[{key}]" if is_toml else f"{key}:")
-            yield from (f"{indent}{name}{sign}{_quoted(item)}" for name, item in value.items())
+            yield from (f"{indent}{name}{sign}{_quote(item)}" for name, item in value.items())
     head = "[review]" if is_toml else "review:"
     yield from (
         "",
@@ -67,6 +67,6 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
     )
 
 
-def _quoted(value: str | list[str]) -> str:
+def _quote(value: str | list[str]) -> str:
     """Quote a string, or a list of strings, in the way that JSON, YAML and TOML share."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -70,7 +70,9 @@ def start(session: AnySession) -> Rotation:
     check(session)
     record = begin_cycle(session, Cause.COMMAND, _percent(session))
     if record is None:
-        raise SmError(_under_way(session) or f"'{session.address}' has just begun a rotation")
+        raise SmError(
+            _explain_under_way(session) or f"'{session.address}' has just begun a rotation"
+        )
     monitors.ensure(session)  # whether or not dev-poll runs
     registry.poke(session.dir)
     return record
@@ -88,11 +90,11 @@ def check(session: Session) -> None:
     name = session.address
     if not agent.is_alive(session.dir):
         raise SmError(f"the agent of '{name}' does not run at the moment: see 'sm trace'")
-    if problem := _under_way(session):
+    if problem := _explain_under_way(session):
         raise SmError(problem)
 
 
-def _under_way(session: Session) -> str:
+def _explain_under_way(session: Session) -> str:
     name = session.address
     found = progress.find_replacement(session.dir)
     if found is None:

@@ -168,7 +168,7 @@ def find_written(
     be wrong. Links, special files, and what is empty or cannot be read are no documents.
     """
     with contextlib.suppress(OSError, StateError):
-        for one in sorted(_new_ones(folder, before), reverse=True):
+        for one in sorted(_list_new(folder, before), reverse=True):
             if text := _read(folder / one.name).strip():
                 return Document(
                     path=str(folder / one.name),
@@ -180,7 +180,7 @@ def find_written(
     return None
 
 
-def _new_ones(folder: Path, before: Collection[str]) -> Iterator[_Found]:
+def _list_new(folder: Path, before: Collection[str]) -> Iterator[_Found]:
     known = frozenset(before)
     return (one for one in _documents(folder) if one.stamp not in known)
 

@@ -98,7 +98,7 @@ def _note(session: Session, record: Rotation, error: str = "") -> None:
         record, time.time(), project=session.project_name, session=session.name, error=error
     )
     if _is_new(session, entry):
-        journal.record(session.root.journal, _told(entry, error))
+        journal.record(session.root.journal, _make_event(entry, error))
 
 
 def _is_new(session: Session, entry: health_log.Health) -> bool:
@@ -111,7 +111,7 @@ def _is_new(session: Session, entry: health_log.Health) -> bool:
         return True
 
 
-def _told(entry: health_log.Health, error: str) -> events.Rotation:
+def _make_event(entry: health_log.Health, error: str) -> events.Rotation:
     details, cause = entry.details, entry.details.cause
     told = events.Rotation(
         session=entry.session,

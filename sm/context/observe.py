@@ -55,7 +55,7 @@ def observe(session: Session, record: Rotation) -> Standing:
         document=_document(session, record),
         readable=not record.document or rotation_files.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
-        lost=_lost(session, record),
+        lost=_find_lost(session, record),
         task=_find_task(session, record, state, written=readable),
         proves=readable,
         others=_has_others(session, record, state, accepted.values()),
@@ -85,7 +85,7 @@ def _is_relaunched(record: Rotation, state: AgentState, session: Session) -> boo
     return anew and not state.context
 
 
-def _lost(session: Session, record: Rotation) -> frozenset[Key]:
+def _find_lost(session: Session, record: Rotation) -> frozenset[Key]:
     directory, lost = session.dir, set[Key]()
     for key in record.list_keys():
         with contextlib.suppress(StateError):  # the deliverer says what is wrong

@@ -141,7 +141,7 @@ def _current(session: Session) -> Rotation | None:
         _give_up_damaged(session, error)
         return None
     if wish is not None:
-        record = _taken_up(session, record, wish)
+        record = _take_up(session, record, wish)
     if record is None:
         rotation_files.release(directory)
     else:
@@ -149,7 +149,7 @@ def _current(session: Session) -> Rotation | None:
     return record
 
 
-def _taken_up(
+def _take_up(
     session: Session, record: Rotation | None, wish: rotation_files.Handoff
 ) -> Rotation | None:
     """The record with the wish in it: it begins one, or gives one its document.

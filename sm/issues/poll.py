@@ -76,7 +76,7 @@ def _keep_alive(
             yield from _keep_session(seen, session, panes, dry_run=dry_run)
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
-    for issue in _lost(project, seen, sessions):
+    for issue in _find_lost(project, seen, sessions):
         what = "take up again" if is_workable(project.settings, issue) else "let go of"
         yield from _start(project, issue, what, dry_run)
 
@@ -107,7 +107,7 @@ def _rebuild(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str
                 monitors.ensure(put_on_record(project, issue))
 
 
-def _lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
+def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
     """Issues that we hold the claim of, but know nothing about any more."""
     known = {session.issue for session in sessions}
     return [

@@ -69,7 +69,7 @@ def is_protected(session: Session) -> bool:
     """
     directory = session.dir
     typed = read_last_typed(directory)
-    message = _delivered(session, typed.id) if typed else None
+    message = _find_delivered(session, typed.id) if typed else None
     if message is None or not (message.mode is Mode.URGENT or message.opens):
         return False
     accepted_at = queue.find_accepted_at(directory, message.id) or 0.0
@@ -81,7 +81,7 @@ def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Scre
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
     directory, before = session.dir, screen.draft
     typed = read_last_typed(directory)
-    earlier = _interrupted(directory)
+    earlier = _read_interrupted(directory)
     if typed:
         noted = Interrupted(typed.id, by.id, time.time(), typed.at)
         write_json(directory.interrupted, noted, durable=True)
@@ -196,12 +196,12 @@ def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
 def settle_interrupted(session: Session) -> bool:
     """Let a message wait again whose turn was taken back; False while that is not known."""
     directory = session.dir
-    found = _interrupted(directory)
+    found = _read_interrupted(directory)
     if found is None:
         return True
     if queue.find_place(directory, found.by) in (Place.WAITING, Place.HANDED):
         return True  # nothing has been said since
-    message = _delivered(session, found.id)
+    message = _find_delivered(session, found.id)
     if message and (queue.find_accepted_at(directory, found.id) or 0.0) > found.at:
         message = None  # it was put back, and the agent has got it since
     since = found.typed_at or (message.created_at if message else 0.0)
@@ -215,17 +215,17 @@ def settle_interrupted(session: Session) -> bool:
     return True
 
 
-def _interrupted(directory: SessionDir) -> Interrupted | None:
+def _read_interrupted(directory: SessionDir) -> Interrupted | None:
     lost = "a message that the agent took back with its turn is not sent again"
     return read_irreplaceable(directory.interrupted, Interrupted, lost)
 
 
-def _delivered(session: Session, ident: str) -> Message | None:
+def _find_delivered(session: Session, ident: str) -> Message | None:
     return queue.find(session.dir, Place.DONE, ident)
 
 
 def _put_back(session: Session, ident: str) -> None:
-    known, message = agents.load(session.dir), _delivered(session, ident)
+    known, message = agents.load(session.dir), _find_delivered(session, ident)
     if known and message:
         forget(session.tmux, known.pane_id, *list_keys(ident))
         queue.forget_receipt(session.dir, ident)

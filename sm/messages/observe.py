@@ -105,7 +105,7 @@ def look(session: Session, pane_id: str) -> Sight:
             session.tmux.give_room(pane)
         told = agent_state.read(session.dir)  # a screen may lag behind the hooks
         if not _lags(session, screen, told):
-            return Sight(pane, _as_told(session, pane, screen, told), told)
+            return Sight(pane, _add_told(session, pane, screen, told), told)
         time.sleep(LOOK_S)
 
 
@@ -130,7 +130,7 @@ def _may_be_stopped(session: Session, told: AgentState, begun_at: float) -> bool
     return not is_kept or conversation.is_interrupted(session, told, begun_at)
 
 
-def _as_told(session: Session, pane: Pane, screen: Screen, told: AgentState) -> Screen:
+def _add_told(session: Session, pane: Pane, screen: Screen, told: AgentState) -> Screen:
     """The screen, as busy where that does not show and the hooks say so.
 
     Codex in mid-text looks idle, and a text would interrupt its answer.

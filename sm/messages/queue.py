@@ -223,17 +223,17 @@ def read_each(directory: SessionDir, place: Place) -> Iterator[Message]:
     A damaged one is set aside, and said so on standard error, once.
     """
     for name in sorted(_names(directory, place), key=_rank):
-        if message := _intact(directory, directory.queue / place / name):
+        if message := _read_intact(directory, directory.queue / place / name):
             yield message
 
 
 def find(directory: SessionDir, place: Place, ident: str) -> Message | None:
     """The message of this id, if it is in `place`; no other is read."""
-    found = (_intact(directory, path) for path in _of(directory, place, ident))
+    found = (_read_intact(directory, path) for path in _of(directory, place, ident))
     return next((message for message in found if message), None)
 
 
-def _intact(directory: SessionDir, path: Path) -> Message | None:
+def _read_intact(directory: SessionDir, path: Path) -> Message | None:
     try:
         return read(path)
     except DamagedError:

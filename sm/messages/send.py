@@ -66,9 +66,9 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     crash_point("send:noted")
     outcome = delivery.deliver(session, message)
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
-        journal.record(session.root.journal, _sent(session, caller, message, outcome))
+        journal.record(session.root.journal, _make_event(session, caller, message, outcome))
     registry.poke(session.dir)
-    outcome = _awaited(session, message, outcome, letter.wait_s)
+    outcome = _await_outcome(session, message, outcome, letter.wait_s)
     if outcome.status is Status.REFUSED:
         subscriptions.remove(session.dir, message.id)
         raise SmError(f"'{session.address}' does not get the message: {outcome.sentence}")
@@ -107,7 +107,7 @@ def check_text(text: str) -> str:
     return text
 
 
-def _sent(
+def _make_event(
     session: AnySession, caller: Caller, message: Message, outcome: Outcome
 ) -> events.MessageSent:
     return events.MessageSent(
@@ -119,7 +119,7 @@ def _sent(
     )
 
 
-def _awaited(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
+def _await_outcome(session: Session, message: Message, outcome: Outcome, wait_s: float) -> Outcome:
     deadline = Deadline(wait_s)
     while outcome.is_open and not deadline.is_over:
         time.sleep(LOOK_S)

@@ -65,7 +65,7 @@ def _tend(session: AdHocSession) -> None:
         with contextlib.suppress(StateError):
             tend_messages(session)  # a turn may just have ended
         _tend_context(session)  # or its context may have been compacted
-        how = _how(session)
+        how = _explain_end(session)
         if how != LOST:
             # sm doctor names processes that cannot be ended.
             with contextlib.suppress(agent_process.AgentError):
@@ -114,7 +114,7 @@ def _is_adopted(session: Session) -> bool:
     return not lost_client and agent_process.adopt(session.tmux, session) is not None
 
 
-def _how(session: Session) -> str:
+def _explain_end(session: Session) -> str:
     directory = session.dir
     if agent.read_process(directory) is None:
         return CUT_SHORT

@@ -59,10 +59,10 @@ def look(session: AnySession) -> Standing:
     """What the session is at, from its files and its process alone."""
     directory = session.dir
     if ended_at := _written_at(directory.over):
-        return _recorded(ended_at, "ended", directory.over)
+        return _make_standing(ended_at, "ended", directory.over)
     process = agent.read_process(directory)
     if process is None:
-        return _recorded(session.record.created_at, "cut short", directory.identity)
+        return _make_standing(session.record.created_at, "cut short", directory.identity)
     said, runs = agent_state.read(directory), Proof(Evidence.PROCESS, what=str(process.pid))
     if not proc.is_running(process):
         return Standing("dead", said.since if said.state is State.DEAD else 0.0, runs)
@@ -77,7 +77,7 @@ def look(session: AnySession) -> Standing:
     return Standing(said.state, said.since, Proof(Evidence.HOOK, called_at))
 
 
-def _recorded(since: float, state: str, file: Path) -> Standing:
+def _make_standing(since: float, state: str, file: Path) -> Standing:
     return Standing(state, since, Proof(Evidence.RECORD, since, file.name))
 
 

@@ -41,7 +41,7 @@ def find(root: Root, text: str) -> AnySession:
             repair(root, meant.dir)
             return meant
         if found:
-            raise UsageError(f"'{text}' could be {_listed(alive or found)}: use the whole id")
+            raise UsageError(f"'{text}' could be {_list_some(alive or found)}: use the whole id")
     raise UsageError(f"no session '{text}': {_advice(text, known)}")
 
 
@@ -75,7 +75,7 @@ def check_living(session: Session) -> None:
     )
 
 
-def _listed(sessions: list[AnySession]) -> str:
+def _list_some(sessions: list[AnySession]) -> str:
     return ", ".join(f"'{session.name}' ({session.address})" for session in sessions[:5])
 
 

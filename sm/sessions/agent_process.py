@@ -188,7 +188,7 @@ def _end(members: set[Process]) -> None:
             return
     if _end_by(signal.SIGKILL, members, KILL_S):
         return
-    pids = ", ".join(sorted(str(process.pid) for process in _left(members)))
+    pids = ", ".join(sorted(str(process.pid) for process in _find_left(members)))
     raise AgentError(f"processes of the agent cannot be ended: {pids}")
 
 
@@ -196,7 +196,7 @@ def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> b
     told: set[Process] = set()
 
     def gone() -> bool:
-        left = _left(members)
+        left = _find_left(members)
         proc.send(left - told, number)  # each process once, with those that have started meanwhile
         told.update(left)
         return not left
@@ -204,7 +204,7 @@ def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> b
     return wait_until(gone, within_s, LOOK_S)
 
 
-def _left(members: set[Process]) -> set[Process]:
+def _find_left(members: set[Process]) -> set[Process]:
     """Return those that still run. `members` grows by what they have started since, without us."""
     members |= proc.find_family(members)
     return {p for p in members if p.pid != os.getpid() and proc.is_running(p)}

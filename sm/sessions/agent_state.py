@@ -52,7 +52,7 @@ def read(directory: SessionDir) -> AgentState:
     active_at = _mtime(directory)
     for _ in range(TRIES):
         if found := _parse(_line(directory.state), active_at):
-            return _overruled(directory, found) if found.state in OVERRULED else found
+            return _add_shown(directory, found) if found.state in OVERRULED else found
         time.sleep(AGAIN_S)
     return AgentState(active_at=active_at)
 
@@ -73,13 +73,13 @@ def overrule(directory: SessionDir, told: AgentState, shown: State) -> None:
     write_atomic(directory.shown, f"{told.state} {told.since:.6f} {shown} {time.time():.6f}\n")
 
 
-def _overruled(directory: SessionDir, told: AgentState) -> AgentState:
+def _add_shown(directory: SessionDir, told: AgentState) -> AgentState:
     """Return what the screen has shown since, if that was noted for this very state."""
     words = (_line(directory.shown) or "").split()
     if len(words) != 4 or words[:2] != [told.state, f"{told.since:.6f}"]:
         return told
     try:
-        return structs.replace(told, state=State(words[2]), since=_past(words[3]), shown=True)
+        return structs.replace(told, state=State(words[2]), since=_read_past(words[3]), shown=True)
     except ValueError:
         return told
 
@@ -100,12 +100,12 @@ def _parse(line: str | None, active_at: float) -> AgentState | None:
         return None
     try:
         state, since, context, prompt = line.split()
-        return AgentState(State(state), _past(since), _id(context), _id(prompt), active_at)
+        return AgentState(State(state), _read_past(since), _id(context), _id(prompt), active_at)
     except ValueError:
         return AgentState(active_at=active_at)
 
 
-def _past(word: str) -> float:
+def _read_past(word: str) -> float:
     """Return a time of the past; 0 for one in the future, which a clock set back leaves behind.
 
     It must not return the present. A state that always just begins would never be seen to end, and

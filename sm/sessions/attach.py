@@ -48,7 +48,7 @@ def prepare_attachment(
     """
     name = name_session(project.name, issue)
     if (pane := project.tmux.pane(name)) is None:
-        raise SmError(_missing(project, name, issue))
+        raise SmError(_explain_missing(project, name, issue))
     return _way(project.tmux, pane, env, read_only=read_only)
 
 
@@ -89,7 +89,7 @@ def _is_shown_in(tmux: Tmux, pane: Pane, env: Mapping[str, str]) -> bool:
     return tmux.find_session(env.get("TMUX_PANE", "")) == pane.session
 
 
-def _missing(project: Project, name: str, issue: int) -> str:
+def _explain_missing(project: Project, name: str, issue: int) -> str:
     known = project.name
     if project.root.session(name).identity.exists():
         return (

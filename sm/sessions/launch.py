@@ -92,7 +92,7 @@ def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, st
     profile = launch.profile
     command = split_command(launch.settings.command or profile.command)
     if launch.resume:
-        command += _filled(profile.resume, context=launch.resume)
+        command += _fill(profile.resume, context=launch.resume)
     if profile.settings:
         hooks = find_shell_root() / "lib" / "hooks"
         # These settings override the person's own, whose status line would be lost.
@@ -100,13 +100,13 @@ def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, st
         write_settings(directory, hooks, status_line=theirs)
         # In a client's command line, a hook's command is a quoted line for the shell.
         folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
-        command += _filled(profile.settings, file=str(directory.settings), hooks=folder)
+        command += _fill(profile.settings, file=str(directory.settings), hooks=folder)
     if launch.protocol and profile.system_prompt:
         write_atomic(directory.system_prompt, launch.protocol + "\n")
         file, text = str(directory.system_prompt), launch.protocol
-        command += _filled(profile.system_prompt, file=file, text=text)
+        command += _fill(profile.system_prompt, file=file, text=text)
     prompt = _prompt(directory, launch)
-    return command + (_filled(profile.prompt, prompt=prompt) if prompt else [])
+    return command + (_fill(profile.prompt, prompt=prompt) if prompt else [])
 
 
 def split_command(line: str) -> list[str]:
@@ -127,7 +127,7 @@ def split_command(line: str) -> list[str]:
     return command
 
 
-def _filled(template: Iterable[str], **values: str) -> list[str]:
+def _fill(template: Iterable[str], **values: str) -> list[str]:
     """Return the arguments of `template` with these values; other text in braces stays as it is."""
 
     def fill(argument: str) -> str:

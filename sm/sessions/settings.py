@@ -53,13 +53,13 @@ def combine(
     }
     cycle = {"enabled": own.cycle, "percentage": own.cycle_percentage}
     return Settings(
-        monitor=structs.replace(base.context_monitor, **_given(monitor)),
-        cycle=structs.replace(base.handoff_cycle, **_given(cycle)),
+        monitor=structs.replace(base.context_monitor, **_leave_out_unset(monitor)),
+        cycle=structs.replace(base.handoff_cycle, **_leave_out_unset(cycle)),
         notify_command=machine.notify_command,
     )
 
 
-def _given(values: Mapping[str, object]) -> dict[str, object]:
+def _leave_out_unset(values: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in values.items() if value is not None}
 
 

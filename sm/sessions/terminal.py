@@ -38,10 +38,10 @@ def read_tail(path: Path, lines: int) -> str:
             data = os.read(fd, READ_BYTES)
     except (FileNotFoundError, StateError):
         return ""
-    return "\n".join([line for line in _shown(data) if line][-lines:])
+    return "\n".join([line for line in _draw(data) if line][-lines:])
 
 
-def _shown(data: bytes) -> list[str]:
+def _draw(data: bytes) -> list[str]:
     """Return the lines as drawn; if that takes too long, without control sequences."""
     from sm.adapters.emulator import show
 

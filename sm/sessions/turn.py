@@ -87,7 +87,7 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
         context=state.context,
         active_at=min(state.active_at, time.time()),  # the clock may have been set back
         ended_at=ended_at,
-        asks=_shown(asks, QUESTION_LIMIT),
+        asks=_shorten(asks, QUESTION_LIMIT),
         starting_at=state.since if state.state is State.STARTING else None,
         dialog_at=state.since if state.state is State.DIALOG else None,
         failure=failure,
@@ -102,13 +102,13 @@ def read_question(directory: SessionDir, screen: str = "") -> str:
     payload = _load(directory.dialog) or NOTHING
     asked = json.dumps(payload.tool_input, indent=2, ensure_ascii=False)
     told = f"{payload.tool_name}\n{asked}" if payload.tool_name else screen or payload.message
-    return _shown(told, QUESTION_LIMIT)
+    return _shorten(told, QUESTION_LIMIT)
 
 
 def read_notice(directory: SessionDir) -> str:
     """Return the agent CLI's own message about its last failure, in one line for a person."""
     payload = _load(directory.failure) or NOTHING
-    return " ".join(_shown(payload.last_assistant_message, NOTICE_LIMIT).split())
+    return " ".join(_shorten(payload.last_assistant_message, NOTICE_LIMIT).split())
 
 
 def format_until(failure: Failure) -> str:
@@ -118,7 +118,7 @@ def format_until(failure: Failure) -> str:
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)
 
 
-def _shown(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     clean = normalise(redact(text))
     return clean if len(clean) <= limit else clean[:limit] + " …"
 

@@ -93,7 +93,7 @@ class Setup(Struct, frozen=True):
             "remote": self.hub.remote,
             "primary_branch": self.primary,
             **self._own_prefix,
-            "forge": _said(self.forge),
+            "forge": _list_own_keys(self.forge),
             "agent": {"command": self.command, **passed},
             **self._new_worktrees,
             "ci": {"command": "" if self.ci == NO_CI else self.ci},
@@ -126,7 +126,7 @@ class Setup(Struct, frozen=True):
         return check_values(self.values, self.output)
 
 
-def _said(forge: ForgeSettings) -> dict[str, str | list[str]]:
+def _list_own_keys(forge: ForgeSettings) -> dict[str, str | list[str]]:
     """The keys of the forge that are not as they are by themselves."""
     defaults = {field.encode_name: field.default for field in structs.fields(forge)}
     values = to_builtins(forge, enc_hook=str)

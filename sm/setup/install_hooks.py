@@ -48,7 +48,7 @@ def install(path: Path) -> str:
 
     """
     file = settings_file.read(path)
-    wanted = _installed(file)
+    wanted = _add_hooks(file)
     if wanted == file.settings:
         return f"already installed in '{file.path}'"
     settings_file.write(file, wanted)
@@ -56,7 +56,7 @@ def install(path: Path) -> str:
     return f"installed {len(HOOKS)} hooks and the status line in '{file.path}'{backup}"
 
 
-def _installed(file: SettingsFile) -> dict[str, object]:
+def _add_hooks(file: SettingsFile) -> dict[str, object]:
     try:
         return personal_hooks.add_hooks(file.settings, find_hooks_dir())
     except UsageError as error:
@@ -96,7 +96,7 @@ def look(path: Path) -> HooksView:
 
     """
     file = settings_file.read(path)
-    wanted = _installed(file)
+    wanted = _add_hooks(file)
     line, theirs = (
         wanted["statusLine"],
         personal_hooks.unwrap_status_line(file.settings.get("statusLine")),

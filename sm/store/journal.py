@@ -99,11 +99,11 @@ def parse_events(lines: Iterable[bytes], session: str = "") -> Iterator[Event]:
     named = msgspec.json.encode(session) if session else b""
     for line in lines:
         # Most lines of a long journal are of other sessions: these need no decoding.
-        if named in line and (event := _decoded(line)) and session in ("", event.session):
+        if named in line and (event := _decode(line)) and session in ("", event.session):
             yield event
 
 
-def _decoded(line: bytes) -> Event | None:
+def _decode(line: bytes) -> Event | None:
     try:
         event = _decoder().decode(line)
     except UNREADABLE:
@@ -128,15 +128,15 @@ def read_since(path: Path, position: int) -> tuple[list[Event], int]:
     """
     with _reading(path) as lines:
         if position <= lines.seek(0, 2):
-            return _behind(lines, position)
+            return _read_behind(lines, position)
     with _reading(name_previous(path)) as lines:
-        earlier, _ = _behind(lines, position)
+        earlier, _ = _read_behind(lines, position)
     with _reading(path) as lines:
-        events, end = _behind(lines, 0)
+        events, end = _read_behind(lines, 0)
     return earlier + events, end
 
 
-def _behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
+def _read_behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
     """The whole lines behind `position` that are events, and where the last line ends."""
     start = max(position, lines.seek(0, 2) - LOOK_BACK)
     lines.seek(start)

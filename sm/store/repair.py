@@ -91,11 +91,11 @@ def _alone(folder: Path) -> Iterator[None]:
 def _put_right(path: Path, kind: EntryKind, what: str) -> str:
     """Mend what is wrong; return what was done, '' if it is not possible now."""
     with contextlib.suppress(OSError, StateError):
-        return f"'{path}' {what}: {_mended(path, kind, path.lstat())}"
+        return f"'{path}' {what}: {_mend(path, kind, path.lstat())}"
     return ""
 
 
-def _mended(path: Path, kind: EntryKind, found: os.stat_result) -> str:
+def _mend(path: Path, kind: EntryKind, found: os.stat_result) -> str:
     """Make `path` usable, or make room for it; return what was done."""
     if not IS[kind](found.st_mode) or found.st_uid != os.geteuid():
         aside = set_aside(path)

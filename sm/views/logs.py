@@ -117,7 +117,7 @@ def read_shown_lines(path: Path, count: int, *, end: int) -> str:
     if count < 1:
         return ""
     data = _read(path, max(0, end - DRAWN_BYTES), end)
-    lines = _shown(data, count)
+    lines = _draw(data, count)
     if lines is None:
         return read_last_lines(path, count, end=end)
     return "".join(f"{line}\n" for line in lines[-count:])
@@ -136,7 +136,7 @@ def read_screen_lines(session: AnySession, count: int) -> str:
     return "\n".join([line for line in lines if line][-count:])
 
 
-def _shown(data: bytes, count: int) -> list[str] | None:
+def _draw(data: bytes, count: int) -> list[str] | None:
     """The lines that were shown, at least `count` if there are so many; None: it takes too long.
 
     A full-screen program is watched over the end of the log alone, and over more of it only while

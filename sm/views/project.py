@@ -97,22 +97,22 @@ def read_overview(project: Project, now: float) -> Overview:
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
-    waits = tuple(_waiting(project, sessions, known))
+    waits = tuple(_list_waiting(project, sessions, known))
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
         sessions=tuple(make_rows(project, now, sessions, known)),
         waiting=waits,
-        merged=tuple(_merged(project, known, now)),
+        merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
-        unlisted=_unlisted(project, sessions, known),
+        unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
         hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
     )
 
 
-def _merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPull]:
+def _list_merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPull]:
     recent = (
         pull
         for pull in known.pulls
@@ -123,7 +123,7 @@ def _merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPul
         yield MergedPull(issue, pull.number, pull.title, max(0.0, now - pull.closed_at))
 
 
-def _waiting(
+def _list_waiting(
     project: Project, sessions: list[IssueSession], known: Snapshot
 ) -> Iterator[WaitingIssue]:
     for issue in _idle(sessions, known):
@@ -131,7 +131,9 @@ def _waiting(
             yield WaitingIssue(issue.number, issue.title, _why(project, known, issue))
 
 
-def _unlisted(project: Project, sessions: list[IssueSession], known: Snapshot) -> tuple[int, ...]:
+def _list_unlisted(
+    project: Project, sessions: list[IssueSession], known: Snapshot
+) -> tuple[int, ...]:
     return tuple(one.number for one in _idle(sessions, known) if not _is_listed(project, one))
 
 

@@ -247,7 +247,7 @@ def test_files_of_a_conflict_are_named(repository: Repository, clone: Git) -> No
 def test_missing_commits_are_those_of_no_known_holder(clone: Git) -> None:
     git(clone.repo, "commit", "--allow-empty", "-m", "mine")
     head = clone.rev_parse("HEAD") or ""
-    assert clone.missing_from([head], ["1" * 40, clone.rev_parse("HEAD~") or ""]) == (head,)
+    assert clone.list_missing_from([head], ["1" * 40, clone.rev_parse("HEAD~") or ""]) == (head,)
 
 
 def test_worktrees_are_listed_with_their_branches(clone: Git, tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_the_age_of_a_replacement_runs_on_when_its_turn_ends(root: Root) -> None
     earlier = structs.replace(wish, at=wish.at - 7)
     write_json(session.dir.handoff, earlier)
     assert read_gauge(session).since_s >= 7
-    rotate._taken_up(session.provide(tmux=Tmux(None), profile=CLAUDE), None, earlier)
+    rotate._take_up(session.provide(tmux=Tmux(None), profile=CLAUDE), None, earlier)
     assert rotation_files.read_wish(session.dir) is None
     assert read_gauge(session).since_s >= 7
 

@@ -49,13 +49,13 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
     assert decision.row is not None, "only a decision with a row has steps"
     restarts = any(step.verb is Verb.RECOVER for step in decision.row.steps)
     work = read_git_state(session) if restarts else GitState()  # no other text tells of it
-    needed = _needed(decision.row.steps)
+    needed = _list_sources(decision.row.steps)
     material = structs.replace(gather(session, seen, work, needed), row=decision.row.name)
     if seen.facts.red and Source.LOG in needed and not restarts:
         _refuse_outage(session.project, material, seen.facts)
     last = agent.load(session.dir)
     generation = last.generation + 1 if last else 1
-    steps = tuple(_planned(step, material, seen, generation) for step in decision.row.steps)
+    steps = tuple(_plan_step(step, material, seen, generation) for step in decision.row.steps)
     row = decision.row
     write = row.about(seen.facts)
     plan = Plan(decision.key, row.name, write, time.time(), steps, row.counts, row.provisional)
@@ -70,7 +70,7 @@ def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
         raise OutageError(facts.run, reason)
 
 
-def _needed(steps: Iterable[Step]) -> frozenset[Source]:
+def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
     """What the texts of these steps quote of the forge."""
     found = {source for step in steps for source in SOURCES.get(step.text, ())}
     if any(step.verb is Verb.WRITE_CI_RESULT for step in steps):
@@ -78,7 +78,7 @@ def _needed(steps: Iterable[Step]) -> frozenset[Source]:
     return frozenset(found)
 
 
-def _planned(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
+def _plan_step(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
     if step.verb in FOR_PEOPLE:
         told, shortly = write_notice(step.text, material), write_short_notice(step.text, material)
         return PlannedStep(step.verb, step.text, told, shortly=shortly)
@@ -123,7 +123,7 @@ def gather(
     project = session.project
     settings, facts = project.settings, seen.facts
     channels = people.open_channels(session)
-    issue = issue_of(session) if Source.ISSUE in needed else _known(session)
+    issue = issue_of(session) if Source.ISSUE in needed else _read_known(session)
     said = _read_comments(session) if _has_comments(seen, needed) else ()
     return Material(
         project=settings.name,
@@ -225,7 +225,7 @@ def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
     return tuple(one for one in found if is_trusted_comment(one, trust))
 
 
-def _known(session: IssueSession) -> Issue:
+def _read_known(session: IssueSession) -> Issue:
     """The issue, also if its text is lost: then only what is on record."""
     return make_issue(session, read_taken(session.dir))
 

@@ -86,7 +86,7 @@ def _give(session: IssueSession, asked: ForgeRequest, given: ForgeAnswer) -> Non
 
 
 def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
-    project, trust = session.project, _seen(session).trust(session.project.settings)
+    project, trust = session.project, _read_last_look(session).trust(session.project.settings)
     found = project.forge.issues.read(asked.number)
     if asked.number == session.issue:
         known = taken.issue_of(session)
@@ -96,30 +96,30 @@ def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
         taken.check_source(project, asked.number, source)
         title, body = source.title, source.body
     said = project.forge.issues.read_comments(asked.number) if found.comments else ()
-    comments = tuple(_spoken(said, trust))
+    comments = tuple(_keep_trusted_comments(said, trust))
     return structs.replace(found, title=title, body=body, comments=comments)
 
 
 def _show_pull(session: IssueSession, asked: ForgeRequest) -> PullRequest:
-    trust = _seen(session).trust(session.project.settings)
+    trust = _read_last_look(session).trust(session.project.settings)
     found = session.project.forge.pulls.read(asked.number)
     _check_readable(session, found, trust)
     forge, number = session.project.forge, asked.number
     said = forge.pulls.read_comments(number) if found.comments else ()
     return structs.replace(
         found,
-        comments=tuple(_spoken(said, trust)),
-        reviews=reviews.keep_known(session.dir, _judged(found.reviews, trust)),
+        comments=tuple(_keep_trusted_comments(said, trust)),
+        reviews=reviews.keep_known(session.dir, _keep_trusted_reviews(found.reviews, trust)),
     )
 
 
-def _judged(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
+def _keep_trusted_reviews(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
     """The reviews of trusted people, without what others have edited there."""
     return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
 def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
-    project, seen = session.project, _seen(session)
+    project, seen = session.project, _read_last_look(session)
     _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
     options = asked.text.split()
     if not {*options} <= DIFF_OPTIONS:  # git has some that write files
@@ -129,7 +129,7 @@ def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
 
 def _check(session: IssueSession, asked: ForgeRequest) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
-    project, seen = session.project, _seen(session)
+    project, seen = session.project, _read_last_look(session)
     pull = _find_pull(seen, asked.number)
     _check_readable(session, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
@@ -137,7 +137,7 @@ def _check(session: IssueSession, asked: ForgeRequest) -> Check:
     return pull.check
 
 
-def _seen(session: IssueSession) -> Snapshot:
+def _read_last_look(session: IssueSession) -> Snapshot:
     return last_snapshot(session.project.directory) or Snapshot(0.0)
 
 
@@ -163,7 +163,7 @@ def _check_readable(session: IssueSession, pull: PullRequest, trust: Trust) -> N
         )
 
 
-def _spoken(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
+def _keep_trusted_comments(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
     """The comments of trusted people, and ours."""
     return (one for one in comments if one.marker or taken.is_trusted_comment(one, trust))
 

@@ -42,10 +42,10 @@ def read_problem(directory: SessionDir) -> Problem | None:
     try:
         return decode_json(data, Problem, directory.problem)
     except StateError:
-        return _told(data.decode("utf-8", "replace").strip())
+        return _parse_sentence(data.decode("utf-8", "replace").strip())
 
 
-def _told(sentence: str) -> Problem:
+def _parse_sentence(sentence: str) -> Problem:
     """The problem of a file that an older version wrote: a sentence alone."""
     text, _, end = sentence.partition(": ")
     refusal = find_refusal(end)

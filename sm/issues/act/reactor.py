@@ -114,7 +114,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             again_at = _tend(session)
             for _ in _passes(session, directory):
                 pass
-        _sooner(directory, again_at)
+        _call_sooner(directory, again_at)
 
 
 def _tend(session: IssueSession) -> float:
@@ -136,10 +136,10 @@ def _tend(session: IssueSession) -> float:
         lambda: answer_requests(session),
         lambda: tend_messages(session),
     )
-    return min(_tended(session, tend) for tend in seen_to)
+    return min(_see_to(session, tend) for tend in seen_to)
 
 
-def _tended(session: IssueSession, tend: Callable[[], float | None]) -> float:
+def _see_to(session: IssueSession, tend: Callable[[], float | None]) -> float:
     try:
         again_at = tend()
     except SmError as error:
@@ -157,7 +157,7 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             _rest(directory, started, again_at)
             return
         try:
-            plan = _pending(session) or _decide(session, newer_than, started)
+            plan = _find_pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
         except SmError as error:
@@ -178,7 +178,7 @@ def _unlock(session: IssueSession, error: SmError) -> bool:
     return bool(locks.clear(session.project, session.name))
 
 
-def _pending(session: IssueSession) -> Plan | None:
+def _find_pending(session: IssueSession) -> Plan | None:
     """The plan under way, unless it, or trying its next step again, has lost its sense."""
     plan = plans.read_pending(session.dir)
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
@@ -341,7 +341,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
             plans.drop(directory)
             return True
         crash_point(f"{verb}:after")
-        project.record(_done(session, receipt))
+        project.record(_make_event(session, receipt))
         if receipt.detail and receipt.trouble:
             project.record(events.Problem(session=session.name, text=receipt.trouble))
         if verb is Verb.FORGET:
@@ -354,7 +354,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     return True
 
 
-def _done(session: IssueSession, receipt: Receipt) -> events.StepDone:
+def _make_event(session: IssueSession, receipt: Receipt) -> events.StepDone:
     return events.StepDone(
         session=session.name,
         verb=str(receipt.verb),
@@ -407,7 +407,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         return plan.receipt(number, trouble=error.message)
 
 
-def _sooner(directory: SessionDir, at: float) -> None:
+def _call_sooner(directory: SessionDir, at: float) -> None:
     """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
     line = (read_guarded(directory.next, 40) or b"").decode("ascii", "replace").strip()
     if at < math.inf and (read_seconds(line) or 0.0) > at:

@@ -43,14 +43,14 @@ def brief_issue(issue: Issue, labels: Collection[str]) -> Issue:
         title=cut(issue.title),
         author=cut(issue.author),
         labels=tuple(label for label in issue.labels if label in labels),
-        body=_needed(issue) if is_open else "",
+        body=_write_dependencies(issue) if is_open else "",
         comments=tuple(map(_brief_comment, issue.comments[-COMMENTS_LIMIT:])) if is_open else (),
         assignees=tuple(map(cut, issue.assignees[:ASSIGNEES_LIMIT])) if is_open else (),
         text_hash=(issue.text_hash or hash_text(issue.title, issue.body)) if is_open else "",
     )
 
 
-def _needed(issue: Issue) -> str:
+def _write_dependencies(issue: Issue) -> str:
     needed = dict.fromkeys(issue.dependencies())
     if len(needed) > DEPENDENCIES_LIMIT:
         raise StateError(

@@ -101,7 +101,7 @@ def _observe(session: IssueSession, newer_than: float) -> Observation:
     told = _signs(session, screen_state.correct(session).told)
     shown = _screen(session) if told and _shows_more(told) else None
     if told and shown:
-        told = _corrected(told, shown)
+        told = _correct(told, shown)
     written = _read_phase(session, _read_corrected)
     seen = snapshot(session.project, newer_than=max(newer_than, written.at))
     found = _gather(session, told, written, seen)
@@ -118,11 +118,11 @@ def recall(session: IssueSession, seen: Snapshot) -> Observation:
     """
     told = _signs(session, agent_state.read(session.dir))
     if told and told.starting_at is not None:
-        told = _asked_before(session, told)
+        told = _add_dialog(session, told)
     return _gather(session, told, _read_phase(session, _read_as_it_is), seen)
 
 
-def _asked_before(session: IssueSession, told: Signs) -> Signs:
+def _add_dialog(session: IssueSession, told: Signs) -> Signs:
     """With the dialog of an agent that is starting, of which no hook tells, once it was told of."""
     found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
     asked = fold(plan.read_receipts(session.dir)).escalations
@@ -174,7 +174,7 @@ def _shows_more(told: Signs) -> bool:
     return told.dialog_at is not None or told.starting_at is not None
 
 
-def _corrected(told: Signs, shown: Screen) -> Signs:
+def _correct(told: Signs, shown: Screen) -> Signs:
     """What the screen knows better: no hook tells of a dialog before the first one is called."""
     if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
         return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))

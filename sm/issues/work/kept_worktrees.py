@@ -89,24 +89,26 @@ def list_all(project: Project) -> list[Listed]:
     sessions = registry.list_for(project)
     seen = last_snapshot(project.directory) or Snapshot(0.0)
     working = [
-        _listed(project, seen, session.issue, str(session.worktree), session.name)
+        _make_listed(project, seen, session.issue, str(session.worktree), session.name)
         for session in sessions
         if session.worktree.exists()
     ]
     left = [
-        _examined(project, seen, _listed(project, seen, issue, path))
+        _examine(project, seen, _make_listed(project, seen, issue, path))
         for issue, path in list_kept(project, sessions).items()
     ]
     return sorted([*working, *left], key=lambda one: one.issue)
 
 
-def _listed(project: Project, seen: Snapshot, issue: int, path: str, session: str = "") -> Listed:
+def _make_listed(
+    project: Project, seen: Snapshot, issue: int, path: str, session: str = ""
+) -> Listed:
     state = IssueState.OPEN if is_open(seen, issue) else IssueState.CLOSED
     known = seen.issue(issue)
     return Listed(project.name, issue, state, known.title if known else "", path, session)
 
 
-def _examined(project: Project, seen: Snapshot, listed: Listed) -> Listed:
+def _examine(project: Project, seen: Snapshot, listed: Listed) -> Listed:
     try:
         found = worktree.examine(project.git, project.settings, listed.issue)
         lost = tuple(_losses(project, seen, listed.issue, found))
@@ -153,7 +155,7 @@ def drop(project: Project, issue: int, *, force: bool = False) -> list[str]:
 def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
     seen = last_snapshot(project.directory) or Snapshot(0.0)
     found = worktree.examine(project.git, project.settings, issue)
-    lost = [] if found.obstacle else _lost(project, seen, issue, found, force=force)
+    lost = [] if found.obstacle else _find_lost(project, seen, issue, found, force=force)
     if lost and not force:
         raise WorkWouldBeLostError(
             f"'{found.path}' is kept: {'; '.join(lost)}. Push what you need of it, or let it be "
@@ -165,7 +167,7 @@ def _drop(project: Project, issue: int, name: str, *, force: bool) -> list[str]:
     return lost
 
 
-def _lost(
+def _find_lost(
     project: Project, seen: Snapshot, issue: int, found: worktree.Examined, *, force: bool
 ) -> list[str]:
     lost: list[str] = []

@@ -64,13 +64,13 @@ def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Ite
         done = bool(issue) and issue not in at_work and not is_open(seen, issue)
         return done and not claim.is_held(issue, seen.refs)
 
-    for issue in filter(is_over, _with_pull(project, seen)):
+    for issue in filter(is_over, _list_with_pull(project, seen)):
         try:
             if pull := close_pull(project, issue, project.settings.branch(issue)):
                 yield f"closed the pull request {pull} of #{issue}, which is closed"
         except SmError as error:
             yield f"cannot close the pull request of #{issue}: {error.message}"
-    for issue in filter(is_over, _with_empty_branch(project, seen)):
+    for issue in filter(is_over, _list_with_empty_branch(project, seen)):
         branch = project.settings.branch(issue)
         try:
             if not delete_branch(project, branch):
@@ -82,14 +82,14 @@ def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Ite
             yield f"cannot delete the branch '{branch}': {error.message}"
 
 
-def _with_pull(project: Project, seen: Snapshot) -> Iterator[int]:
+def _list_with_pull(project: Project, seen: Snapshot) -> Iterator[int]:
     """The issues that have an open pull request which sm itself has opened."""
     for pull in seen.pulls:
         if pull.state is PullState.OPEN and pull.author == BOT:
             yield kept_worktrees.parse_issue(project.settings, pull.branch)
 
 
-def _with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
+def _list_with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
     """The closed issues that have a branch without work; of one that was not fetched yet as well.
 
     A branch that keeps work costs one look into the clone, at each tick.

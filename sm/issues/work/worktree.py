@@ -236,12 +236,12 @@ def list_losses(
         GitLockedError: a git that runs or was killed holds a lock.
 
     """
-    if dirty := _uncommitted(git, found.entry):
-        yield f"it has uncommitted work: {_some(dirty)}"
+    if dirty := _list_uncommitted(git, found.entry):
+        yield f"it has uncommitted work: {_name_some(dirty)}"
     if unsaved := _unsaved_submodules(git, found.entry):
-        yield f"a submodule has commits that are nowhere else: {_some(unsaved)}"
-    if lost := _unpushed(git, project, project.branch(issue), found.heads, merged_head):
-        shas = _some(sha[:12] for sha in lost)
+        yield f"a submodule has commits that are nowhere else: {_name_some(unsaved)}"
+    if lost := _list_unpushed(git, project, project.branch(issue), found.heads, merged_head):
+        shas = _name_some(sha[:12] for sha in lost)
         yield f"it has commits that are on no branch of '{project.remote}': {shas}"
 
 
@@ -312,7 +312,7 @@ def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
     return ""
 
 
-def _uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
+def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
     if entry is None or not _has_files(entry.path):
         return ()
     tree = git.at(entry.path)
@@ -327,7 +327,7 @@ def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...
     return tuple(submodules.list_unsaved(git.at(entry.path).git_dir(), git.common_dir()))
 
 
-def _unpushed(
+def _list_unpushed(
     git: Git, project: ProjectSettings, branch: str, heads: list[str], merged_head: str
 ) -> tuple[str, ...]:
     """Which commits would be lost, judged by what the remote has at this moment."""
@@ -337,10 +337,10 @@ def _unpushed(
     for name in {branch, project.primary_branch}:
         if f"refs/heads/{name}" in pushed:
             git.fetch_branch(project.remote, name)
-    return git.missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
+    return git.list_missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
 
 
-def _some(names: Iterable[str]) -> str:
+def _name_some(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - NAMED} more" if len(every) > NAMED else ""
     return ", ".join(f"'{name}'" for name in every[:NAMED]) + more

@@ -50,7 +50,7 @@ def command(
         raise UsageError("'--profile' and '--full' belong to '--probe': add it")
     if probe and ci:
         raise UsageError("'--ci' is about projects, '--probe' about agents: give one of them")
-    found = _probed(ctx, profile, full) if probe else _examined(ctx, ci=ci)
+    found = _probe(ctx, profile, full) if probe else _examine(ctx, ci=ci)
     findings: list[Finding] = []
     for finding in found:
         findings.append(finding)
@@ -62,7 +62,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _examined(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
+def _examine(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
     from sm.plugins.doctor.examine import examine
     from sm.store.paths import Root
 
@@ -74,7 +74,7 @@ def _examined(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
         return examine(error, ctx.ensure_object(Invocation).configured_root, socket)
 
 
-def _probed(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
+def _probe(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
     """A configuration is needed only where there is one: an agent can be tried before it."""
     from sm.config.load import NoConfigError
     from sm.plugins.doctor.probe import list_targets, probe

@@ -91,7 +91,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
 
 def delete_session(call: Call[None]) -> KillAnswer:
     """End a session as a person would."""
-    return _ended(views.find_exactly(call.root, call.ident))
+    return _end_and_tell(views.find_exactly(call.root, call.ident))
 
 
 def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
@@ -139,10 +139,10 @@ def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     session = views.find_exactly(call.root, call.ident)
     caller = _caller(call.root, call.body.requester_session_id)
     caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
-    return _ended(session)
+    return _end_and_tell(session)
 
 
-def _ended(session: AnySession) -> KillAnswer:
+def _end_and_tell(session: AnySession) -> KillAnswer:
     notes = _end(session)
     over = not session.dir.identity.exists()
     return KillAnswer("killed" if over else "pending", session.name, notes)

@@ -57,7 +57,7 @@ class Conflicts(Struct):
     _known: dict[str, bool] | None = None
     _kept: int = 0
 
-    def between(self, base: str, head: str) -> bool:
+    def would_conflict(self, base: str, head: str) -> bool:
         """Whether merging `head` into `base` would conflict; False where one of them is gone."""
         if not base or not head:
             return False
@@ -73,7 +73,9 @@ class Conflicts(Struct):
         unknown = [head for head in dict.fromkeys(heads) if f"{base} {head}" not in known]
         for first in range(0, len(unknown), AT_ONCE):
             some = unknown[first : first + AT_ONCE]
-            for head, conflicts in zip(some, self.repository.conflicting(base, some), strict=False):
+            for head, conflicts in zip(
+                some, self.repository.find_conflicting(base, some), strict=False
+            ):
                 known[f"{base} {head}"] = conflicts
 
     def keep(self) -> None:

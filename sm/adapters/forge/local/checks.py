@@ -142,7 +142,7 @@ class Checks(Struct, frozen=True):
         verdict = folder.verdict()
         return verdict if verdict is not None and verdict.is_of(self.command or "") else None
 
-    def stalled(self) -> list[str]:
+    def list_stalled(self) -> list[str]:
         """The commits whose runner has died without a result."""
         with _usable(self.path):
             try:

@@ -126,7 +126,7 @@ class ForgeFolder:
         """What `read` makes of every number, and what is wrong with the files that are no good."""
         good: list[T] = []
         problems = [
-            f"'{self.path / kind}/{_shown(name)}' is not named like '0007.md': rename it"
+            f"'{self.path / kind}/{_show_name(name)}' is not named like '0007.md': rename it"
             for name in self._names(kind)
             if name.endswith(".md") and not name.startswith(".") and not FILE_NAME.fullmatch(name)
         ]
@@ -225,6 +225,6 @@ class ForgeFolder:
         return NotFoundError(f"there is no {NOUN[kind]} {number} in '{self.path}'")
 
 
-def _shown(name: str) -> str:
+def _show_name(name: str) -> str:
     """A file's name in a message; bytes that are no text become U+FFFD."""
     return shorten(os.fsencode(name).decode("utf-8", "replace"))

@@ -108,7 +108,11 @@ class LocalForge(Struct, frozen=True):
 
         What people do with an editor counts, and so does a CI runner that has died.
         """
-        state = (self.folder.fingerprint(), self.repository.fingerprint(), self.checks.stalled())
+        state = (
+            self.folder.fingerprint(),
+            self.repository.fingerprint(),
+            self.checks.list_stalled(),
+        )
         return hashlib.sha256(repr(state).encode()).hexdigest()[:20]
 
     def signs(self) -> tuple[Path, ...]:

@@ -190,14 +190,14 @@ def _check_dependencies(fields: Fields, issue: Issue) -> None:
 def complete(document: Document, head: str = "") -> Document:
     """`document` with all that a person need not write: dates, and what a review is of."""
     sections = tuple(
-        _settled_review(section, head) if isinstance(section, Review) else section
+        _settle_review(section, head) if isinstance(section, Review) else section
         for section in document.sections
     )
     front = {"created": show_time(document.at)} | document.front
     return structs.replace(document, front=front, sections=sections, unsettled=False)
 
 
-def _settled_review(review: Review, head: str) -> Review:
+def _settle_review(review: Review, head: str) -> Review:
     return structs.replace(review, id=review.id or make_id(), head=review.head or head)
 
 
@@ -219,7 +219,7 @@ def make_front(title: str, author: str) -> dict[str, object]:
 def _title(title: str) -> str:
     if not tidy(title):
         raise UsageError("the title is empty: say in a few words what it is about")
-    return _named("the title", title, TITLE_LIMIT)
+    return _check_text("the title", title, TITLE_LIMIT)
 
 
 def tidy_name(author: str) -> str:
@@ -229,10 +229,10 @@ def tidy_name(author: str) -> str:
         UsageError: it is too long.
 
     """
-    return _named("a name", foreign.tidy_name(author)) or "unknown"
+    return _check_text("a name", foreign.tidy_name(author)) or "unknown"
 
 
-def _named(what: str, text: str, limit: int = NAME_LIMIT) -> str:
+def _check_text(what: str, text: str, limit: int = NAME_LIMIT) -> str:
     try:
         return check_length(what, tidy(text), limit)
     except ValueError as error:
@@ -240,7 +240,7 @@ def _named(what: str, text: str, limit: int = NAME_LIMIT) -> str:
 
 
 def _label(label: str) -> str:
-    name = _named("a label", label)
+    name = _check_text("a label", label)
     if not name or "," in name:
         raise UsageError(f"'{shorten(label)}' cannot be a label: use a word or two without a comma")
     return name

@@ -66,14 +66,14 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
         if pull.state is PullState.MERGED:
             return pull
         pulls.checks.ensure(pull.head)
-        refuse(pull, wish.head, _asked_of(pull, rules))
+        refuse(pull, wish.head, _make_rules(pull, rules))
         return _merge(pulls, pull, wish.author, wish.message or _message(pull))
 
     passing = (BaseMovedError, GitLockedError)
     return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
 
 
-def _asked_of(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
+def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
     """The rules for this pull request: which of its reviewers count."""
     writers = find_writers(review.author for review in pull.reviews)
     trust = Trust(rules.trusted, writers)

@@ -181,7 +181,7 @@ class Pulls(Struct, frozen=True):
         """
         if self.read(number).state is PullState.MERGED:  # a merge by a push counts as well
             raise PullClosedError(f"pull request {number} is merged: nothing to close")
-        self.folder.update("pulls", number, _closed)
+        self.folder.update("pulls", number, _close_document)
         return self.read(number)
 
     def _open_for(self, branch: str) -> int | None:
@@ -216,13 +216,13 @@ class Pulls(Struct, frozen=True):
         fields = Fields(self.folder.name("pulls", number), document)
         fields.check_keys(KEYS)
         fields.check_number(number)
-        if self._caught_up(number, document, branches) is not document:
+        if self._catch_up(number, document, branches) is not document:
             document = self.folder.update(
-                "pulls", number, lambda found: self._caught_up(number, found, branches)
+                "pulls", number, lambda found: self._catch_up(number, found, branches)
             )
         return self._value(number, document, branches, logged=logged)
 
-    def _caught_up(self, number: int, document: Document, branches: Branches) -> Document:
+    def _catch_up(self, number: int, document: Document, branches: Branches) -> Document:
         """`document` with what has happened to its branches; itself where nothing has."""
         fields = Fields(self.folder.name("pulls", number), document)
         base, head = fields.text("base"), fields.commit("head")
@@ -237,7 +237,7 @@ class Pulls(Struct, frozen=True):
             head = now
             document = document.with_front(head=head)
         if branches.contains(base, head):
-            merged = self.repository.merged_by(head, branches.heads[base])
+            merged = self.repository.find_merge(head, branches.heads[base])
             document = document.end(PullState.MERGED, merged=merged)
         return document
 
@@ -260,7 +260,7 @@ class Pulls(Struct, frozen=True):
             base=base,
             head=head,
             body=document.body,
-            conflicts=state is PullState.OPEN and self.conflicts.between(whole, head),
+            conflicts=state is PullState.OPEN and self.conflicts.would_conflict(whole, head),
             merged_as=fields.commit("merged"),
             closed_at=0.0 if state is PullState.OPEN else fields.time("closed"),
             reviews=document.reviews,
@@ -272,7 +272,7 @@ class Pulls(Struct, frozen=True):
         )
 
 
-def _closed(document: Document) -> Document:
+def _close_document(document: Document) -> Document:
     over = document.front.get("state") == PullState.CLOSED
     return document if over else document.end(PullState.CLOSED)
 

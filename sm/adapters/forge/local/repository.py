@@ -112,7 +112,7 @@ class BareRepository(Struct, frozen=True):
         tree, *files = result.stdout.split("\0")
         return MergeTry(tree, tuple(dict.fromkeys(filter(None, files))) if result.code else ())
 
-    def conflicting(self, base: str, heads: Sequence[str]) -> list[bool]:
+    def find_conflicting(self, base: str, heads: Sequence[str]) -> list[bool]:
         """Whether merging each of `heads` into `base` would conflict, from one git.
 
         There are fewer answers than heads where git cannot try one of them, or is too old.
@@ -156,7 +156,7 @@ class BareRepository(Struct, frozen=True):
                 raise BaseMovedError(f"'{base}' or '{branch}' has moved: merge again") from error
             raise
 
-    def merged_by(self, head: str, base: str) -> str:
+    def find_merge(self, head: str, base: str) -> str:
         """The commit that brought `head` into `base`: a merge of it, else `head` itself."""
         args = ("rev-list", "--merges", "--parents", "--ancestry-path", f"{head}..{base}")
         for line in reversed(self.git(*args).lines):

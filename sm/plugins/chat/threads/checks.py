@@ -23,10 +23,10 @@ def check_handoff_id(given: object) -> str:
         UsageError: it cannot be one.
 
     """
-    text = _given(given, "id").strip()
+    text = _check_given(given, "id").strip()
     if not text or len(text) > ID_LIMIT or not text.isprintable():
         raise UsageError(
-            f"{_quoted(given)} is not the id of a handoff: an id is short and on one line, as "
+            f"{_quote(given)} is not the id of a handoff: an id is short and on one line, as "
             "create_handoff returned it; ask the person to paste it"
         )
     return text
@@ -43,7 +43,7 @@ def check_client(given: object) -> Client:
         return Client(given)  # type: ignore[arg-type]  # whatever else it is has no such value
     except ValueError as error:
         raise UsageError(
-            f"unknown client {_quoted(given)}: 'code' stands for a coding client such as Claude "
+            f"unknown client {_quote(given)}: 'code' stands for a coding client such as Claude "
             "Code, 'chat' for every other one"
         ) from error
 
@@ -59,7 +59,7 @@ def check_entry_type(given: object) -> EntryType:
         return EntryType(given)  # type: ignore[arg-type]  # whatever else it is has no such value
     except ValueError as error:
         raise UsageError(
-            f"unknown type {_quoted(given)}: use one of {', '.join(EntryType)}"
+            f"unknown type {_quote(given)}: use one of {', '.join(EntryType)}"
         ) from error
 
 
@@ -105,11 +105,11 @@ def check_issue(given: object) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 1 << 53:
-        raise UsageError(f"{_quoted(given)} is not the number of an issue: give a whole number")
+        raise UsageError(f"{_quote(given)} is not the number of an issue: give a whole number")
     return given
 
 
-def _given(value: object, what: str) -> str:
+def _check_given(value: object, what: str) -> str:
     if value is None:
         raise UsageError(f"'{what}' is missing: give it")
     if not isinstance(value, str):
@@ -118,7 +118,7 @@ def _given(value: object, what: str) -> str:
 
 
 def _text(value: object, what: str, limit: int, instead: str) -> str:
-    given = _given(value, what)
+    given = _check_given(value, what)
     if not given.strip():
         raise UsageError(f"'{what}' is empty: say what the other client is to read")
     try:
@@ -130,5 +130,5 @@ def _text(value: object, what: str, limit: int, instead: str) -> str:
     return given
 
 
-def _quoted(given: object) -> str:
+def _quote(given: object) -> str:
     return f"'{given!s:.60}'"
