@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.tmux import Tmux
 from sm.base.errors import StateError
 from sm.issues.look import phase_file
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.shell import bash, lines, strict
+from tests.viewer import Viewer, attached
 
 GROUP = grp.getgrgid(os.getegid())
 USER = pwd.getpwuid(os.geteuid()).pw_name
@@ -352,6 +354,68 @@ def test_agent_idle_without_a_phase_is_killed_before_the_callback(loop: Loop) ->
     )
     assert loop.end() == "idle_prompt 0"
     assert lines(loop.calls) == ["PHASE:failed", "dead"]
+
+
+def test_the_silent_session_of_a_person_who_could_type_is_left_alone_until_they_go(
+    loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.session()
+    asked = note_calls(tmp_path, monkeypatch)
+    viewer = attach(loop)
+    loop.start(idle_timeout="0.1")
+    wait_for(lambda: lines(asked).count("list-client") > 2, "looks after the timeout")
+    assert loop.alive
+    viewer.close()
+    assert loop.end() == "idle_timeout 0"
+
+
+def test_who_only_looks_keeps_no_session(loop: Loop) -> None:
+    loop.session()
+    viewer = attach(loop, "-r")
+    loop.start(idle_timeout="0.1")
+    assert loop.end() == "idle_timeout 0"
+    viewer.close()
+
+
+def test_the_silent_session_that_a_person_has_typed_in_outlives_their_going(
+    loop: Loop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop.session()
+    viewer = attach(loop)
+    asked = note_calls(tmp_path, monkeypatch)
+
+    def has_typed() -> bool:
+        """Keys of the first second count as the terminal's own answers."""
+        viewer.type("x")
+        form = "#{session_activity} #{session_last_attached}"
+        active, came = Tmux(loop.socket).command("display-message", "-p", form).split()
+        return int(active) > int(came) + 1
+
+    wait_for(has_typed, "a key that counts")
+    viewer.close()
+    loop.start(idle_timeout="0.1")
+    wait_for(lambda: lines(asked).count("display-messag") > 2, "looks after the timeout")
+    assert loop.alive
+    loop.write("PHASE:done\n")
+    assert loop.end() == "done 0"
+
+
+def attach(loop: Loop, *options: str) -> Viewer:
+    """Have a person look at the session."""
+    viewer = Viewer(["tmux", "-L", loop.socket, "attach", *options, "-t", f"={SESSION}"])
+    wait_for(lambda: attached(Tmux(loop.socket), viewer, SESSION), "the person")
+    return viewer
+
+
+def note_calls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have each command that tmux is given noted in a file, a line each; returns it."""
+    asked, real = folder / "asked", shutil.which("tmux")
+    shim = folder / "shim" / "tmux"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho "$3" >>{asked}\nexec {real} "$@"\n')
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    return asked
 
 
 def test_what_the_agent_has_not_written_is_no_sign_of_idleness(loop: Loop) -> None:

@@ -121,8 +121,16 @@ def test_each_state_has_its_word(project: Project) -> None:
     assert (found[2].ci, found[2].waits_for) == ("pending", "CI of pull request #21")
     assert (found[3].ci, found[3].waits_for) == ("passed", "a review of pull request #22")
     assert found[4].waits_for == "an answer: sm reply harb 4 TEXT"
+    assert found[11].waits_for == "the agent to finish: it is merged, and PHASE:done is not written"
     assert found[10].fixes == 1
     assert all(row.phase in STYLES for row in found.values())
+
+
+def test_a_merged_session_without_an_agent_waits_for_nothing(project: Project) -> None:
+    put_session(project, 1, alive=False)
+    put_snapshot(project, an_issue(1), a_pull(2, "fix/1", state=PullState.MERGED))
+    [row] = read_overview(project, time.time()).sessions
+    assert (row.phase, row.waits_for) == (ShownState.MERGED, "")
 
 
 def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> None:
