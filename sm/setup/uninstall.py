@@ -79,15 +79,27 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
 def _list_worktrees(project: Project) -> Iterator[Part]:
     try:
         found = kept_worktrees.list_all(project)
+        branches = _find_branches(project, {one.issue for one in found})
     except SmError as error:
         yield Part(f"worktrees of {project.name}", kept=error.message)
         return
+    if branches:
+        what = f"branches of {project.settings.repo}: {', '.join(branches)}"
+        yield Part(what, kept="the clone and its branches are yours")
     for one in found:
         what, issue = f"worktree: {one.path}", one.issue
         if kept := one.problem or "; ".join(one.lost):
             yield Part(what, kept=kept)
         else:
             yield Part(what, remove=lambda issue=issue: kept_worktrees.drop(project, issue))  # type: ignore[misc]
+
+
+def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
+    """The clone's own branches that were made for issues. A branch in a worktree goes with that."""
+    name = f"refs/heads/{project.settings.branch_prefix}/"
+    found = call(project.settings.repo, "for-each-ref", "--format=%(refname:lstrip=2)", name).lines
+    issues = {branch: kept_worktrees.parse_issue(project.settings, branch) for branch in found}
+    return [branch for branch, issue in issues.items() if issue and issue not in in_worktrees]
 
 
 def _list_hub(project: Project) -> Iterator[Part]:

@@ -94,6 +94,17 @@ def test_what_is_nowhere_else_is_kept_and_named(
     assert git(clone, "remote") == "origin"
 
 
+def test_branches_of_issues_that_stay_in_the_clone_are_named(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for branch in ("fix/8", "fix/9", "fix/typo"):
+        git(clone, "branch", branch)
+    tree = clone.parent / "reef-worktrees" / "reef-7"
+    git(clone, "worktree", "add", "-q", "-b", "fix/7", str(tree))
+    assert run(["uninstall", "--dry-run"]) == 0
+    assert f"kept: branches of {clone}: fix/8, fix/9: " in capsys.readouterr().out
+
+
 def test_open_issues_are_kept(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["issue", "add", "Not done"]) == 0
     assert run(["uninstall", "--yes"]) == 0
