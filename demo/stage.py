@@ -23,8 +23,8 @@ import cast
 import yaml
 from agents import SCRIPTED, Agent
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.sessions.project import Project
 
@@ -200,14 +200,14 @@ class Stage:
         """Everything that runs for this demo, except for this program."""
         marks = (f"HOME={self.home}".encode(), f"SM_STATE_ROOT={self.state}".encode())
         return [
-            process for process in proc.find_with_variable(*marks) if process.pid != os.getpid()
+            process for process in procfs.find_with_variable(*marks) if process.pid != os.getpid()
         ]
 
     def clear(self) -> None:
         """End all that still runs, whatever it is at: nothing outside the directory is theirs."""
         deadline = time.monotonic() + GONE_S
         while left := self.processes():
-            proc.send(left, signal.SIGKILL)
+            procfs.send(left, signal.SIGKILL)
             if self._poll:
                 self._poll.poll()
             if time.monotonic() > deadline:

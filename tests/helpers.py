@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import yaml
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.model import (
     Check,
     CheckState,
@@ -215,7 +215,7 @@ def put_session(
     phase_file.create(root, settings.name, issue)
     if phase:
         root.phase(settings.name, issue).write_text(phase)
-    agent = proc.find(os.getpid())
+    agent = procfs.find(os.getpid())
     if alive and agent:
         session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
         session.dir.agent_pid.chmod(0o600)

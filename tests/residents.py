@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
@@ -35,7 +35,7 @@ def settle(
         )
     )
     registry.create(root, session)
-    agent = proc.find(os.getpid())
+    agent = procfs.find(os.getpid())
     assert agent
     session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
     session.dir.agent_pid.chmod(0o600)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
-from sm.adapters.trying import try_again
+from sm.adapters.retrying import try_again
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
 

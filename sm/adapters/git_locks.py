@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sm.adapters import proc
-from sm.adapters.proc import PROC
+from sm.adapters import procfs
+from sm.adapters.procfs import PROC
 from sm.store.lock import try_hold_folder
 
 OLD_S = 60.0
@@ -73,7 +73,7 @@ def find_locks(git_dir: Path) -> list[Lock]:
 def select_dead(found: list[Lock], folders: Iterable[Path]) -> list[Lock]:
     """Return the locks that no process can be holding; none if that cannot be known."""
     try:
-        pids = proc.list_pids()
+        pids = procfs.list_pids()
     except OSError:
         return []
     places = [os.fsencode(os.path.realpath(folder)) for folder in folders]
@@ -97,7 +97,7 @@ def is_git_at_work(folder: Path) -> bool:
     """Say whether a git of any user runs in `folder` or names it; True if unknown."""
     place = [os.fsencode(os.path.realpath(folder))]
     try:
-        return any(_works_in(PROC / pid, place, unknown=True) for pid in proc.list_pids())
+        return any(_works_in(PROC / pid, place, unknown=True) for pid in procfs.list_pids())
     except OSError:
         return True
 
@@ -177,8 +177,8 @@ def _git_age(process: Path, places: list[bytes]) -> float | None:
     """
     if not _works_in(process, places, unknown=False):
         return None
-    found = proc.find(int(process.name))
-    return proc.measure_age(found) if found else None
+    found = procfs.find(int(process.name))
+    return procfs.measure_age(found) if found else None
 
 
 def _works_in(process: Path, places: list[bytes], *, unknown: bool) -> bool:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.base.clock import Deadline
 from sm.store.files import read_json, write_json
 
@@ -44,7 +44,7 @@ def running(
         start_new_session=True,
         bufsize=0,
     ) as process:
-        leader = proc.find(process.pid) or proc.Process(process.pid, 0)
+        leader = procfs.find(process.pid) or procfs.Process(process.pid, 0)
         try:
             write_json(record, (leader.pid, leader.started, _boot()))
             _let_go(process)
@@ -61,20 +61,20 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _end(process: subprocess.Popen[bytes], leader: proc.Process) -> None:
+def _end(process: subprocess.Popen[bytes], leader: procfs.Process) -> None:
     """End the command and all that it has started, politely while there is time."""
     if process.poll() is None:
-        proc.send(proc.find_family([leader]), signal.SIGTERM)
+        procfs.send(procfs.find_family([leader]), signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE_S)
     _kill(leader)
     process.wait()
 
 
-def _kill(leader: proc.Process) -> None:
+def _kill(leader: procfs.Process) -> None:
     """Kill what there is of the command's session; twice, for what was born meanwhile."""
     for _ in range(2):
-        proc.send(proc.find_family([leader]), signal.SIGKILL)
+        procfs.send(procfs.find_family([leader]), signal.SIGKILL)
 
 
 def copy_output(
@@ -112,7 +112,7 @@ def end_leftovers(record: Path) -> None:
     if found is not None:
         pid, started, boot = found
         if boot == _boot():  # else its numbers belong to others now
-            _kill(proc.Process(pid, started))
+            _kill(procfs.Process(pid, started))
         record.unlink(missing_ok=True)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import run, spawn
-from sm.adapters.surroundings import select_lasting_environment
 from sm.base.errors import SmError
 from sm.channels.channel import Channel, Word
 from sm.sessions import plan as plans

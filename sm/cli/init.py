@@ -19,10 +19,10 @@ from sm.config.forges import AnyForgeSettings, LocalSettings
 from sm.config.load import find, find_user_folder, load
 from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import describe, list_hidden
-from sm.setup import discover, elsewhere, init, provisions
-from sm.setup.elsewhere import KINDS, Wish
+from sm.setup import discover, init, provisions, remote_forge
 from sm.setup.init import Setup
 from sm.setup.problems import list_agent_problems, list_first_questions
+from sm.setup.remote_forge import KINDS, Wish
 from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command
@@ -111,8 +111,8 @@ def command(
             else init.locate_hub(clone) / "forge"
         )
     else:
-        hub, url = elsewhere.choose_remote(clone, remotes, given["remote"])
-        forge = elsewhere.choose_forge(_wish(kind, token_file, given), url)
+        hub, url = remote_forge.choose_remote(clone, remotes, given["remote"])
+        forge = remote_forge.choose_forge(_wish(kind, token_file, given), url)
     name = _answer("project name", "name", given, init.name_project(clone), yes)
     found = init.choose_primary_branch(clone, hub)
     primary = _answer("primary branch", "primary_branch", given, found, yes)

@@ -21,7 +21,7 @@ from sm.messages.observe import look
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode, Place
 from sm.sessions import agent, agent_state, monitors, window
-from sm.sessions.hands import Deed
+from sm.sessions.presence_rule import Deed
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.events import RotationStep

@@ -42,8 +42,8 @@ from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, hook_events, window
-from sm.sessions.hands import Deed
 from sm.sessions.hook_events import Compaction
+from sm.sessions.presence_rule import Deed
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from sm.base.refusal import Refusal
 from sm.messages import alerts
-from sm.sessions.hands import LEFT_S, Deed
+from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.damage import read_rebuildable

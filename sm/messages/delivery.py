@@ -18,11 +18,11 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, Tmu
 from sm.base.errors import StateError
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
-from sm.messages import going_on, hold, observe, offers, queue
+from sm.messages import hold, observe, offers, prompt_outcome, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
-from sm.messages.going_on import Fate
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
+from sm.messages.prompt_outcome import Fate
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import (
     RECEIPT_S,
@@ -221,11 +221,11 @@ def _confirm(session: Session, sight: Sight, message: Message, wait_s: float) ->
 
 def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
     """Put a message away that the agent has confirmed, unless it does not go on with it."""
-    fate = going_on.find_fate(session, sight.pane, message)
+    fate = prompt_outcome.find_fate(session, sight.pane, message)
     if fate is not Fate.TAKEN:
-        going_on.note_idle(session)
+        prompt_outcome.note_idle(session)
     if fate is Fate.REFUSED:
-        going_on.give_up(session, sight.pane, message)
+        prompt_outcome.give_up(session, sight.pane, message)
         return Refusal.BLOCKED
     crash_point("submit:accepted")
     queue.settle(session.dir, message)

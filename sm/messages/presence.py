@@ -1,4 +1,4 @@
-"""Looks whether people are at a session's terminal, and asks the one rule of `sm.sessions.hands`.
+"""Looks whether people are at a session's terminal, and asks `sm.sessions.presence_rule`.
 
 Every path that would end, clear, restart, interrupt or remind a session asks here first, at the
 moment at which it would act. No other pass pays for it.
@@ -19,7 +19,7 @@ from sm.messages.observe import look
 from sm.messages.queue import Place
 from sm.messages.typing import read_last_typed
 from sm.sessions import agent
-from sm.sessions.hands import NOBODY, Deed, Hands, find_hindrance
+from sm.sessions.presence_rule import NOBODY, Deed, Hands, find_hindrance
 from sm.sessions.session import Session
 
 

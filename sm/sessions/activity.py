@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession
@@ -64,7 +64,7 @@ def look(session: AnySession) -> Standing:
     if process is None:
         return _make_standing(session.record.created_at, "cut short", directory.identity)
     said, runs = agent_state.read(directory), Proof(Evidence.PROCESS, what=str(process.pid))
-    if not proc.is_running(process):
+    if not procfs.is_running(process):
         return Standing("dead", said.since if said.state is State.DEAD else 0.0, runs)
     silent = said.state is State.STARTING and not said.active_at
     if said.state is State.UNKNOWN or (silent and time.time() > said.since + START_S):

@@ -6,8 +6,8 @@ import re
 
 from msgspec import Struct
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.adapters.tmux import Pane
 from sm.base.foreign import read_number
 from sm.store.damage import read_rebuildable
@@ -42,7 +42,7 @@ def load(directory: SessionDir) -> Agent | None:
 def is_alive(directory: SessionDir) -> bool:
     """Say whether the agent that the launcher has recorded still runs; does not ask tmux."""
     process = read_process(directory)
-    return process is not None and proc.is_running(process)
+    return process is not None and procfs.is_running(process)
 
 
 def has_client(directory: SessionDir) -> bool:
@@ -50,7 +50,7 @@ def has_client(directory: SessionDir) -> bool:
     wrapper, client = read_process(directory), _client(directory)
     if wrapper is None or client in (None, wrapper.pid):
         return False
-    return any(process.pid == client for process in proc.find_family([wrapper]))
+    return any(process.pid == client for process in procfs.find_family([wrapper]))
 
 
 def has_lost_client(directory: SessionDir) -> bool:

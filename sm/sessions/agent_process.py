@@ -7,8 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import RESERVED, SessionExistsError, start_session
 from sm.base.clock import wait_until
@@ -91,7 +91,7 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
     pane = tmux.pane(session.name)
     if pane is None or not pane.mark.startswith(_mark(directory)):
         return None
-    process, known = proc.find(pane.pid), read_process(directory)
+    process, known = procfs.find(pane.pid), read_process(directory)
     if process is None or pane.dead or _is_a_later_one(process, known):
         return None
     if known != process:
@@ -156,10 +156,10 @@ def stop(tmux: Tmux, session: Session) -> None:
     leaders = {process} if (process := read_process(session.dir)) else set()
     pane = tmux.pane(session.name)
     ours = pane is not None and pane.mark.startswith(_mark(session.dir))
-    if pane and ours and (program := proc.find(pane.pid)):
+    if pane and ours and (program := procfs.find(pane.pid)):
         leaders.add(program)
     leaders |= strays.find_strays(session.dir)
-    family = proc.find_family(leaders)  # now, while parents still lead to their children
+    family = procfs.find_family(leaders)  # now, while parents still lead to their children
     if pane and ours:
         tmux.kill(session.name, pane.pid)
     _end(leaders | family)
@@ -174,9 +174,9 @@ def end_strays(session: Session) -> None:
 
     """
     process = read_process(session.dir)
-    spared = proc.find_family([process]) if process and proc.is_running(process) else set()
+    spared = procfs.find_family([process]) if process and procfs.is_running(process) else set()
     if found := strays.find_strays(session.dir) - spared:
-        names = ", ".join(sorted(f"{proc.read_name(one)} ({one.pid})" for one in found))
+        names = ", ".join(sorted(f"{procfs.read_name(one)} ({one.pid})" for one in found))
         ended = events.StraysEnded(session=session.name, processes=names)
         journal.record(session.root.journal, ended)
         _end(found)
@@ -197,7 +197,8 @@ def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> b
 
     def gone() -> bool:
         left = _find_left(members)
-        proc.send(left - told, number)  # each process once, with those that have started meanwhile
+        # Each process once, with those that have started meanwhile.
+        procfs.send(left - told, number)
         told.update(left)
         return not left
 
@@ -206,8 +207,8 @@ def _end_by(number: signal.Signals, members: set[Process], within_s: float) -> b
 
 def _find_left(members: set[Process]) -> set[Process]:
     """Return those that still run. `members` grows by what they have started since, without us."""
-    members |= proc.find_family(members)
-    return {p for p in members if p.pid != os.getpid() and proc.is_running(p)}
+    members |= procfs.find_family(members)
+    return {p for p in members if p.pid != os.getpid() and procfs.is_running(p)}
 
 
 def _mark(directory: SessionDir, generation: int | str = "") -> str:
@@ -253,7 +254,7 @@ def _await_launcher(directory: SessionDir, pane: Pane, log: Path) -> Process:
         return reason.strip() if reason.endswith(b"\n") else None
 
     def settled() -> bool:
-        return outcome() is not None or proc.find(pane.pid) is None
+        return outcome() is not None or procfs.find(pane.pid) is None
 
     wait_until(settled, START_S, LOOK_S)
     found = outcome()

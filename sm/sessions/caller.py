@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.base.errors import SmError, UsageError
 from sm.sessions import agent, registry
 from sm.sessions.session import AnySession
@@ -158,12 +158,12 @@ def _owner(root: Root, pid: int) -> str:
         for number in (ancestor.pid, ancestor.session):
             leader = leaders.get(number)
             # The kernel reuses the number of a process session only after its last member is gone.
-            if leader and proc.find(number) in (leader, None):
+            if leader and procfs.find(number) in (leader, None):
                 return agents[leader]
     return ""
 
 
 def _ancestors(pid: int) -> Iterator[Process]:
-    while pid > 1 and (process := proc.find(pid)):
+    while pid > 1 and (process := procfs.find(pid)):
         yield process
         pid = process.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
-from sm.adapters.surroundings import select_lasting_environment
 from sm.sessions.session import Session
 from sm.shell_root import find_shell_root
 from sm.store import events, journal, lock

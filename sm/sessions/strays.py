@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.store.paths import Root, SessionDir
 
 VARIABLE = "SM_SESSION_DIR"
@@ -19,11 +19,11 @@ VARIABLE = "SM_SESSION_DIR"
 
 def find_strays(directory: SessionDir) -> set[Process]:
     """Return all processes of the session's agents, the current agent included."""
-    return {one for one, place in proc.find_by_variable(VARIABLE) if place == str(directory.path)}
+    return {one for one, place in procfs.find_by_variable(VARIABLE) if place == str(directory.path)}
 
 
 def find_all_strays(root: Root) -> Iterator[tuple[SessionDir, Process]]:
     """Yield all processes of any session's agents, with the session, which may be gone."""
-    for process, place in proc.find_by_variable(VARIABLE):
+    for process, place in procfs.find_by_variable(VARIABLE):
         if Path(place).parent == root.sessions:
             yield root.session(Path(place).name), process

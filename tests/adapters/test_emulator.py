@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.emulator import Emulator, show
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
@@ -51,7 +51,7 @@ def test_a_terminal_ends_with_the_process_that_was_killed(when: str, folder: Pat
     done = subprocess.run([sys.executable, "-Ic", DIES, when], env=own, check=False)
     assert done.returncode == -9
     mark = f"TMPDIR={folder}".encode()
-    wait_for(lambda: not proc.find_with_variable(mark), "the end of tmux")
+    wait_for(lambda: not procfs.find_with_variable(mark), "the end of tmux")
     wait_for(lambda: not list(folder.iterdir()), "the end of its folder")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.errors import AtWorkError, ChecksNotPassedError, NotFoundError
 from sm.adapters.forge.local.check_folder import LOG_LIMIT
 from sm.adapters.forge.local.checks import MAX_STARTS
@@ -51,7 +51,7 @@ def pid_in(path: Path) -> int:
 
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: proc.find(pid) is None, "the end of the runner")
+    wait_for(lambda: procfs.find(pid) is None, "the end of the runner")
 
 
 def test_without_a_command_there_is_no_check(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_killed_runner_is_replaced_and_leaves_nothing(tmp_path: Path, root: Root
     assert forge.checks.read(head).state is CheckState.PENDING
     (tmp_path / "second").touch()
     assert hub.checked(head) == "success"
-    assert proc.find(sleeper) is None
+    assert procfs.find(sleeper) is None
     assert left_behind(hub, root) == []
 
 
@@ -173,7 +173,7 @@ def test_checkout_of_a_killed_runner_is_removed_by_the_next_of_any_commit(
     hub.open().checks.ensure(head)
     kill(pid_in(tmp_path / "runner"))
     assert hub.checked(hub.push("fix/1", "ok")) == "success"
-    assert proc.find(pid_in(tmp_path / "command")) is None
+    assert procfs.find(pid_in(tmp_path / "command")) is None
     assert left_behind(hub, root) == []
 
 
@@ -188,7 +188,7 @@ def test_runner_that_keeps_dying_says_nothing_of_the_commit(tmp_path: Path, root
     assert f"died {MAX_STARTS} times" in check.log
     commands = (tmp_path / "commands").read_text().split()
     assert len(commands) == MAX_STARTS
-    wait_for(lambda: not [pid for pid in commands if proc.find(int(pid))], "their end")
+    wait_for(lambda: not [pid for pid in commands if procfs.find(int(pid))], "their end")
 
 
 def test_runner_that_cannot_read_the_configuration_tells_it_in_the_log(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_overdue_command_is_ended_with_all_that_it_started(
     assert (check.state, check.overdue, check.step) == ("pending", True, "no result within 0.5 s")
     assert hub.open().checks.ensure(head).overdue, "and it is not run again by itself"
     assert log_of(hub, head) == "begun\nsm: stopped after 0.5 s, the project's CI timeout\n"
-    assert proc.find(pid_in(tmp_path / "sleeper")) is None
+    assert procfs.find(pid_in(tmp_path / "sleeper")) is None
 
 
 def test_child_left_in_the_background_holds_nothing_up(tmp_path: Path, root: Root) -> None:
@@ -223,7 +223,7 @@ def test_child_left_in_the_background_holds_nothing_up(tmp_path: Path, root: Roo
     head = hub.push("fix/1")
     assert hub.checked(head) == "success"
     assert log_of(hub, head) == "over\n"
-    assert proc.find(pid_in(tmp_path / "sleeper")) is None
+    assert procfs.find(pid_in(tmp_path / "sleeper")) is None
 
 
 def test_huge_log_is_kept_to_its_end(tmp_path: Path) -> None:

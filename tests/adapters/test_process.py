@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.process import (
     CommandError,
     CommandTimeoutError,
@@ -57,7 +57,7 @@ def test_overdue_program_is_killed_with_its_children(run: Runner, tmp_path: Path
     pid = tmp_path / "pid"
     with pytest.raises(CommandTimeoutError, match=r"was stopped after 0\.5 s"):
         run("sh", "-c", 'sleep 30 & echo $! >"$1"; wait', "sh", str(pid), timeout_s=0.5)
-    wait_for(lambda: proc.find(int(pid.read_text())) is None, "the child's end")
+    wait_for(lambda: procfs.find(int(pid.read_text())) is None, "the child's end")
 
 
 @both

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.issues import make_front
 from sm.adapters.forge.model import PullState
-from sm.adapters.proc import Process
+from sm.adapters.procfs import Process
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.work import claim
 from sm.sessions.project import Project
@@ -78,7 +78,7 @@ def _agent(crowd: Crowd) -> Process:
     """A process that stands in for every agent. Never this one: agents are killed now and then."""
     process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
     crowd.held.callback(process.communicate)  # closes its input, at which it ends
-    found = proc.find(process.pid)
+    found = procfs.find(process.pid)
     assert found is not None
     return found
 

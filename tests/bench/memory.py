@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.tmux import Tmux
 from sm.sessions import agent, registry
 from sm.store.paths import Root
@@ -109,7 +109,7 @@ def _ours(company: Company) -> set[int]:
     agents = {
         found for one in registry.list_all(company.root) if (found := agent.read_process(one.dir))
     }
-    agents_pids = {process.pid for process in proc.find_family(agents)}
+    agents_pids = {process.pid for process in procfs.find_family(agents)}
     told = f"SM_STATE_ROOT={company.root.path}".encode()
     return {pid for pid in _pids() if told in _environment(pid)} - agents_pids
 
@@ -137,7 +137,7 @@ def _pipes(company: Company) -> list[int]:
     tmux = Tmux(os.environ["SM_TMUX_SOCKET"])
     server = int(tmux.command("display-message", "-p", "#{pid}"))
     panes = {pane.pid for pane in tmux.panes().values()}
-    found = {pid for pid in _pids() if (one := proc.find(pid)) and one.parent == server}
+    found = {pid for pid in _pids() if (one := procfs.find(pid)) and one.parent == server}
     return sorted(found - panes)
 
 

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from sm.__main__ import run
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.cli.root import cli, list_verbs
 from sm.store import lock
 from sm.store.paths import Root
@@ -149,7 +149,7 @@ def world(
         lock.hold(made.other.dir.monitor_lock),
         subprocess.Popen(["tail", "-f", os.devnull], start_new_session=True) as agent,
     ):
-        known = proc.find(agent.pid)
+        known = procfs.find(agent.pid)
         assert known
         for session in (made.session, made.other):
             session.dir.agent_pid.write_text(f"{known.pid} {known.started}\n")

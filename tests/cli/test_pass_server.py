@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import sm
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.cli import pass_server
 from sm.cli.pass_server import ELSEWHERE, describe_limits
 from sm.store.paths import Root
@@ -285,7 +285,7 @@ def test_server_that_is_killed_leaves_passes_to_the_next(house: House) -> None:
     assert not ann.hear()
     second = house.start()  # the pass that goes on holds neither its lock nor its FIFOs
     assert bob.take()["parent"] == second.pid
-    assert proc.find(begun["pid"])
+    assert procfs.find(begun["pid"])
     ann.release()
     assert ann.take()["parent"] == second.pid
 
@@ -308,7 +308,7 @@ def test_monitor_that_is_killed_at_any_moment_takes_nobody_with_it(house: House)
     cid.answer.close()
     assert bob.take()["parent"] == server.pid
     cid.release()
-    wait_for(lambda: proc.find(begun["pid"]) is None, "the end of the pass")
+    wait_for(lambda: procfs.find(begun["pid"]) is None, "the end of the pass")
     assert bob.take()["parent"] == server.pid
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
@@ -80,7 +80,7 @@ class Watched:
             )
         )
         registry.create(self.root, session)
-        agent = proc.find(os.getpid())
+        agent = procfs.find(os.getpid())
         assert agent
         session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
         session.dir.agent_pid.chmod(0o600)

@@ -10,7 +10,7 @@ from sm.base.refusal import Refusal
 from sm.context import monitor, withheld
 from sm.context.thresholds import Decision, Due, Flags
 from sm.sessions import registry
-from sm.sessions.hands import Deed
+from sm.sessions.presence_rule import Deed
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.store.paths import Root

@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.model import ReviewState
 from sm.issues.look.reviews import read_taken as read_reviews
 from sm.issues.look.taken import read_taken
@@ -304,7 +304,7 @@ def test_state_directory_is_removed_while_the_agent_works(stage_of: MakeStage) -
     lose_state(stage)
     carry_on(stage, issue)
     assert stage.merged(issue)
-    wait_for(lambda: proc.find(pid) is None, "the end of the first agent")
+    wait_for(lambda: procfs.find(pid) is None, "the end of the first agent")
     assert_nothing_left(stage, issue)
 
 
@@ -346,7 +346,7 @@ def test_agent_of_an_issue_that_is_settled_while_its_state_is_lost_is_ended(
     lose_state(stage)
     forge.issues.close(issue) if settled == "closed" else forge.issues.add_label(issue, "blocked")
     stage.poll()
-    wait_for(lambda: proc.find(pid) is None, "the agent's end")
+    wait_for(lambda: procfs.find(pid) is None, "the agent's end")
     assert not stage.sessions()
     assert set(forge.issues.read(issue).labels) == (
         set() if settled == "closed" else {"backlog", "blocked"}

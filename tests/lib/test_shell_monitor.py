@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
 from tests.helpers import HANG_S, remove_tree, wait_for
@@ -115,7 +115,7 @@ class Monitor:
         """Kill the server, and wait for its end."""
         (server,) = lines(self.dir.path.parents[2] / "server")
         os.kill(int(server), signal.SIGKILL)
-        wait_for(lambda: proc.find(int(server)) is None, "the end of the server")
+        wait_for(lambda: procfs.find(int(server)) is None, "the end of the server")
 
     def _open_wake(self) -> int:
         try:
@@ -499,7 +499,7 @@ def test_last_monitor_that_is_killed_leaves_no_server(monitor: Monitor) -> None:
     (server,) = lines(monitor.dir.path.parents[2] / "server")
     process.kill()
     process.wait()
-    wait_for(lambda: proc.find(int(server)) is None, "the server's end")
+    wait_for(lambda: procfs.find(int(server)) is None, "the server's end")
 
 
 def test_lock_survives_no_reactor(monitor: Monitor) -> None:

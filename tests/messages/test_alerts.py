@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.channels.command import start
 from sm.config.load import load
 from sm.messages import alerts
@@ -136,7 +136,7 @@ def test_a_command_that_hangs_is_ended_with_what_it_has_started(
     await_commands()
     assert time.monotonic() - begun < HANG_S
     assert "was stopped after 0.5 s" in events(ann, "problem")[0]
-    wait_for(lambda: proc.find(int(pid.read_text())) is None, "the end of what it has started")
+    wait_for(lambda: procfs.find(int(pid.read_text())) is None, "the end of what it has started")
 
 
 def test_an_issue_has_a_receipt_that_is_a_remark(root: Root, tmp_path: Path) -> None:

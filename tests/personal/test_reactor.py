@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.follow_up import plan_next_try
@@ -103,10 +103,10 @@ def test_an_agent_that_outlives_its_terminal_is_not_taken_for_a_living_session(
     assert list(keep_watched(company.root)) == []
     told = "[sm] kid has lost its terminal, and runs on without one"
     assert company.hears("ann", "[sm] kid has") == told
-    assert proc.is_running(known.process)
+    assert procfs.is_running(known.process)
     assert "has lost its terminal" in company.sm("send", "kid", "Hello?", code=1).stderr
     company.sm("kill", "kid")
-    assert not proc.is_running(known.process)
+    assert not procfs.is_running(known.process)
 
 
 def test_the_sender_hears_of_a_turn_that_an_error_has_ended(company: Company) -> None:
@@ -155,10 +155,10 @@ def test_a_session_whose_client_is_gone_is_dead_although_the_script_around_it_ru
     assert client != known.pid
     os.kill(client, signal.SIGKILL)
     assert company.hears("ann", "[sm] kid has") == "[sm] kid has died"
-    assert proc.is_running(known.process)
+    assert procfs.is_running(known.process)
     assert "'kid' has died" in company.sm("send", "kid", "Hello?", code=1).stderr
     company.sm("kill", "kid")
-    assert not proc.is_running(known.process)
+    assert not procfs.is_running(known.process)
 
 
 def test_an_urgent_message_that_has_to_wait_is_tried_again_soon(company: Company) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.model import Comment
 from tests.helpers import a_pull, an_issue
 from tests.shell import BIN
@@ -99,7 +99,7 @@ def test_issues_are_merged_once_among_kills_and_a_reboot() -> None:
     place = re.search(r"in '(/tmp/sm-soak-\w+)'", done.stdout)
     assert place
     assert not Path(place[1]).exists()
-    assert not proc.find_with_variable(f"HOME={place[1]}/disk/home".encode())
+    assert not procfs.find_with_variable(f"HOME={place[1]}/disk/home".encode())
 
 
 def test_an_unknown_option_is_named() -> None:

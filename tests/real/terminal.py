@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.tmux import Pane, Tmux, join_commands
 from sm.adapters.tmux_start import start_session
 from tests.helpers import wait_for
@@ -102,15 +102,15 @@ class Terminal:
 
     def end(self) -> None:
         """End the client, by its pid, and all it started."""
-        if not self.pane or not (leader := proc.find(self.pane.pid)):
+        if not self.pane or not (leader := procfs.find(self.pane.pid)):
             return
-        family = proc.find_family([leader])
+        family = procfs.find_family([leader])
         for signal_ in (signal.SIGTERM, signal.SIGKILL):
             for process in family:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal_)
             with contextlib.suppress(AssertionError):
-                wait_for(lambda: not any(map(proc.is_running, family)), "the client's end", 2.0)
+                wait_for(lambda: not any(map(procfs.is_running, family)), "the client's end", 2.0)
                 return
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
@@ -180,9 +180,9 @@ def test_a_tool_of_a_client_that_was_killed_does_not_go_on(managed: Managed, api
     api.say(Reply("", (Tool.bash("bash x.sh"),)))
     managed.send("Begin.")
     wait_for((place / "tool").exists, "the tool")
-    tool = proc.find(int((place / "tool").read_text()))
+    tool = procfs.find(int((place / "tool").read_text()))
     assert tool
     os.kill(managed.agent.pid, signal.SIGKILL)
     wait_for(managed.session.dir.over.exists, "its end to be noted")
-    assert not proc.is_running(tool)
+    assert not procfs.is_running(tool)
     assert not (place / "survived").exists()

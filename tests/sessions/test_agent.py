@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.proc import Process
+from sm.adapters.procfs import Process
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.errors import UsageError
@@ -278,7 +278,7 @@ def test_a_later_process_with_the_number_of_a_dead_agent_is_not_adopted(
     leader = agent.pid if is_on_record else 1
     later = Process(agent.pid, agent.started + 500, parent=1, session=leader)
     with monkeypatch.context() as given_away:
-        given_away.setattr(proc, "find", lambda pid: later if pid == agent.pid else None)
+        given_away.setattr(procfs, "find", lambda pid: later if pid == agent.pid else None)
         assert agent_process.adopt(tmux, session) is None
         assert not agent_process.is_reachable(tmux, session)
     assert agent_process.adopt(tmux, session) == agent
@@ -297,7 +297,7 @@ def test_a_pane_that_stays_after_its_program_has_nothing_to_adopt(
 
     wait_for(is_dead, "the end of its pane")
     session.dir.agent_pid.unlink()
-    monkeypatch.setattr(proc, "find", lambda pid: Process(pid, 1, parent=1, session=pid))
+    monkeypatch.setattr(procfs, "find", lambda pid: Process(pid, 1, parent=1, session=pid))
     assert agent_process.adopt(tmux, session) is None
 
 
@@ -333,10 +333,10 @@ def test_a_stop_leaves_no_process_even_of_the_stubborn(
     assert stranger
     agent = agent_process.launch(tmux, session, launch_of(project, ""), generation=1)
     wait_for((session.worktree / "started").exists, "its children")
-    wait_for(lambda: len(proc.find_family([agent.process])) >= 5, "its children")
-    family = proc.find_family([agent.process])
+    wait_for(lambda: len(procfs.find_family([agent.process])) >= 5, "its children")
+    family = procfs.find_family([agent.process])
     agent_process.stop(tmux, session)
-    assert not [process for process in family if proc.is_running(process)]
+    assert not [process for process in family if procfs.is_running(process)]
     assert tmux.panes() == {"stranger": stranger}
     children = Path(f"/proc/{server_pid(tmux)}/task/{server_pid(tmux)}/children")
     wait_for(
@@ -365,9 +365,9 @@ def test_what_an_agent_left_running_when_it_crashed_is_stopped(
     wait_for((session.worktree / "started").exists, "its child")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
-    assert proc.find_family([agent.process])
+    assert procfs.find_family([agent.process])
     agent_process.stop(tmux, session)
-    assert proc.find_family([agent.process]) == set()
+    assert procfs.find_family([agent.process]) == set()
 
 
 def leave_running(tmux: Tmux, session: IssueSession, tmp_path: Path) -> Process:
@@ -378,10 +378,10 @@ def leave_running(tmux: Tmux, session: IssueSession, tmp_path: Path) -> Process:
     wait_for((session.worktree / "tool").exists, "its tool")
     os.kill(agent.pid, signal.SIGKILL)
     wait_for(lambda: not agents.is_alive(session.dir), "its end")
-    tool = proc.find(int((session.worktree / "tool").read_text()))
+    tool = procfs.find(int((session.worktree / "tool").read_text()))
     assert tool
     wait_for(lambda: tmux.pane(session.name) is None, "the terminal's end")
-    assert tool not in proc.find_family([agent.process])
+    assert tool not in procfs.find_family([agent.process])
     return tool
 
 
@@ -391,7 +391,7 @@ def test_a_tool_that_outlives_its_killed_agent_is_ended_before_the_next_one_begi
     tool = leave_running(tmux, session, tmp_path)
     project = make_project(tmp_path, argv(tmp_path, log))
     agent_process.relaunch(tmux, session, launch_of(project, ""), generation=2)
-    assert not proc.is_running(tool)
+    assert not procfs.is_running(tool)
     assert not (session.worktree / "survived").exists()
     ready(log)
     assert agents.is_alive(session.dir)
@@ -413,13 +413,13 @@ def test_a_pid_that_was_given_to_another_is_left_alone(
     root: Root, tmux: Tmux, session: IssueSession
 ) -> None:
     other = subprocess.Popen(["sleep", "205"], start_new_session=True)
-    found = proc.find(other.pid)
+    found = procfs.find(other.pid)
     assert found
     session.dir.agent_pid.write_text(f"{other.pid} {found.started - 5}\n")
     session.dir.agent_pid.chmod(0o600)
     assert agents.read_process(session.dir) == Process(other.pid, found.started - 5)
     assert not agents.is_alive(session.dir)
     agent_process.stop(tmux, session)
-    assert proc.is_running(found)
+    assert procfs.is_running(found)
     other.kill()
     other.wait()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.sessions import registry
 from sm.sessions.caller import Caller, CallerError, identify
 from sm.sessions.record import AdHocRecord
@@ -39,7 +39,7 @@ def begin(root: Root, tmp_path: Path) -> Begin:
             )
         )
         registry.create(root, session)
-        process = proc.find(pid)
+        process = procfs.find(pid)
         assert process
         session.dir.agent_pid.write_text(f"{pid} {process.started}\n")
         return session
@@ -57,9 +57,9 @@ def agent() -> Iterator[subprocess.Popen[str]]:
         text=True,
         start_new_session=True,
     ) as process:
-        leader = proc.find(process.pid)
+        leader = procfs.find(process.pid)
         yield process
-        proc.send(proc.find_family({leader}) if leader else (), signal.SIGKILL)
+        procfs.send(procfs.find_family({leader}) if leader else (), signal.SIGKILL)
 
 
 def run_in(agent: subprocess.Popen[str], line: str) -> int:
@@ -89,7 +89,7 @@ def test_a_process_whose_parents_have_ended_is_the_session_s(
 ) -> None:
     session = begin("s-1", agent.pid)
     pid = run_in(agent, "(sleep 60 & echo $!)")
-    wait_for(lambda: (found := proc.find(pid)) and found.parent != agent.pid, "its parent's end")
+    wait_for(lambda: (found := procfs.find(pid)) and found.parent != agent.pid, "its parent's end")
     assert identify(root, {}, pid).session == session
 
 

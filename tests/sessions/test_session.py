@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.sessions import agent
 from sm.sessions.agent import Agent
 from sm.sessions.session import AdHocSession
@@ -48,7 +48,7 @@ def test_a_session_has_not_ended_while_its_first_agent_comes(
     session = AdHocSession(structs.replace(known.record, created_at=time.time()))
     line = session.dir.agent_pid.read_text()
     session.dir.agent_pid.unlink()
-    me = proc.find(os.getpid())
+    me = procfs.find(os.getpid())
     assert me
 
     def come() -> None:

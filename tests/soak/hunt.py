@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from tests.soak import victims
 from tests.soak.faults import Fault, Kind
 from tests.soak.room import Room
@@ -72,7 +72,7 @@ class Hunt:
             return ""
         victim = found[int(fault.pick * len(found))]
         told = f"killed the {fault.kind} {victim.process.pid} {of_what(fault.kind, victim)}"
-        proc.send([victim.process], signal.SIGKILL)
+        procfs.send([victim.process], signal.SIGKILL)
         self.killed.add(victim.process.pid)
         return told.rstrip()
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import yaml
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.local import forge
-from sm.adapters.proc import Process
+from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.sessions.project import Project
 from tests.disks import fill, mount_small, unmount
@@ -180,7 +180,9 @@ class Room:
     def processes(self) -> list[Process]:
         """Everything that runs here, except for this program."""
         mark = f"HOME={self.home}".encode()
-        return [process for process in proc.find_with_variable(mark) if process.pid != os.getpid()]
+        return [
+            process for process in procfs.find_with_variable(mark) if process.pid != os.getpid()
+        ]
 
     def reboot(self, number: int) -> None:
         """Everything is killed at once, and the state is gone, as after a start of the machine."""
@@ -197,7 +199,7 @@ class Room:
 
         def all_gone() -> bool:
             left = self.processes()
-            proc.send(left, signal.SIGKILL)
+            procfs.send(left, signal.SIGKILL)
             return not left
 
         wait_for(all_gone, "the end of all processes", GONE_S)

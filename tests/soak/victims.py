@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from sm.adapters import proc
-from sm.adapters.proc import Process
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from tests.soak.faults import Kind
 from tests.soak.room import AGENT
 
@@ -24,7 +24,7 @@ class Victim:
     def variable(self, name: str) -> str:
         """A variable of its environment; '' where it has none, or is gone."""
         try:
-            entries = (proc.PROC / str(self.process.pid) / "environ").read_bytes().split(b"\0")
+            entries = (procfs.PROC / str(self.process.pid) / "environ").read_bytes().split(b"\0")
         except OSError:
             return ""
         head = f"{name}=".encode()
@@ -79,7 +79,7 @@ def describe(process: Process) -> str:
 
 
 def _words(process: Process) -> Words:
-    place = proc.PROC / str(process.pid)
+    place = procfs.PROC / str(process.pid)
     try:
         name, line = (place / "comm").read_bytes().strip(), (place / "cmdline").read_bytes()
     except OSError:

@@ -44,9 +44,9 @@ from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
-from sm.sessions.hands import LEFT_S, Deed
 from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
+from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock

@@ -9,9 +9,9 @@ from sm.issues.act.refusals import REFUSALS
 from sm.issues.rules.matrix import CLOSE, FINISH, LET_GO
 from sm.issues.rules.rows import Step
 from sm.messages.presence import find_obstacle
-from sm.sessions.hands import Deed
 from sm.sessions.history import Verb
 from sm.sessions.plan import PlannedStep
+from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
 

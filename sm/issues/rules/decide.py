@@ -11,7 +11,7 @@ from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
-from sm.sessions.hands import NOBODY, Deed, find_next_look
+from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
 BY_HAND = "recover-by-hand:"

@@ -10,8 +10,8 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.sessions.failure import Failure
-from sm.sessions.hands import Deed, Hands, find_hindrance
 from sm.sessions.history import KILLED, Escalation, History
+from sm.sessions.presence_rule import Deed, Hands, find_hindrance
 from sm.sessions.signs import SILENT, Signs
 
 

@@ -19,8 +19,8 @@ from sm.issues.rules.rows import (
     key_per_question,
 )
 from sm.sessions.failure import PATIENCE
-from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
+from sm.sessions.presence_rule import Deed
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from sm.base.phase import Phase
 from sm.issues.rules.facts import Facts, Life, Limits
-from sm.sessions.hands import Deed
 from sm.sessions.history import Count, Verb
+from sm.sessions.presence_rule import Deed
 
 
 class Stage(StrEnum):

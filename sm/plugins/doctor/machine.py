@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
@@ -194,10 +194,10 @@ def check_left_running(here: Installation) -> Iterator[Finding]:
     """Look for processes that ended agents have left running."""
     for directory, process in strays.find_all_strays(here.root):
         known = agent.read_process(directory)
-        if known is None or not proc.is_running(known):
+        if known is None or not procfs.is_running(known):
             yield warn(
-                f"process {process.pid} ({proc.read_name(process)}) was left running by the agent "
-                f"of '{directory.path.name}', which has ended",
+                f"process {process.pid} ({procfs.read_name(process)}) was left running by the "
+                f"agent of '{directory.path.name}', which has ended",
                 f"the session's next start or end ends it, else: kill {process.pid}",
             )
 

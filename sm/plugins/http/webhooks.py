@@ -22,7 +22,7 @@ from sm.issues.look.webhooks import note_webhook
 from sm.plugins.http.actions import Call
 from sm.plugins.http.bodies import decode
 from sm.plugins.http.errors import HttpError
-from sm.plugins.http.looks import Looks
+from sm.plugins.http.forge_looks import Looks
 from sm.plugins.http.shapes import WebhookAnswer
 from sm.sessions.project import Project
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.forge.model import IssueState
 from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
@@ -17,9 +17,9 @@ from sm.issues.act.settled import let_go
 from sm.messages.presence import find_obstacle
 from sm.sessions import monitors
 from sm.sessions import plan as plans
-from sm.sessions.hands import Deed
 from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan, PlannedStep
+from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage, started
@@ -72,11 +72,11 @@ def test_a_settled_issue_is_let_go_of_when_the_person_has_gone(stage: Stage) -> 
     put_draft(session)
     with pytest.raises(NotNowError, match="its end waits"):
         let_go(session, forge.issues.read(1))
-    assert proc.find(pid)
+    assert procfs.find(pid)
     assert "refs/sm/claims/1" in git(stage.repository.bare, "for-each-ref")
     take_draft(session)
     let_go(session, forge.issues.read(1))
-    wait_for(lambda: proc.find(pid) is None, "the agent's end")
+    wait_for(lambda: procfs.find(pid) is None, "the agent's end")
     assert forge.issues.read(1).state is IssueState.CLOSED
     assert "refs/sm/claims" not in git(stage.repository.bare, "for-each-ref")
 
@@ -89,9 +89,9 @@ def test_the_end_that_was_planned_before_a_person_came_waits_for_them(stage: Sta
     problem = read_problem(session.dir)
     assert problem
     assert problem.refusal is Refusal.DRAFT
-    assert proc.find(pid)
+    assert procfs.find(pid)
     take_draft(session)
-    wait_for(lambda: stage.sm("react", "harb", "1") and not proc.find(pid), "the agent's end")
+    wait_for(lambda: stage.sm("react", "harb", "1") and not procfs.find(pid), "the agent's end")
 
 
 def test_the_end_that_a_person_asked_for_does_not_wait(stage: Stage) -> None:
@@ -100,4 +100,4 @@ def test_the_end_that_a_person_asked_for_does_not_wait(stage: Stage) -> None:
     plans.add_receipt(session.dir, Receipt(time.time(), KILLED, "kill"))
     put_draft(session)
     stage.sm("react", "harb", "1")
-    assert not proc.find(pid)
+    assert not procfs.find(pid)

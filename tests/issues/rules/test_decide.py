@@ -17,8 +17,8 @@ from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
-from sm.sessions.hands import TYPED_S, Deed, Hands
 from sm.sessions.history import KILLED, Answer, Escalation, History, Verb
+from sm.sessions.presence_rule import TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
 from tests.matrix import matrix_table

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc, submodules
+from sm.adapters import procfs, submodules
 from sm.adapters.submodules import SubmoduleError
 from sm.config.load import load
 from sm.config.schema import NewWorktree
@@ -127,7 +127,7 @@ def test_setup_that_hangs_is_stopped_with_all_that_it_has_started(session: Issue
     with pytest.raises(SetupError, match=r"was stopped after 0.5 s"):
         make_ready(session)
     child = int((Path(session.worktree) / ".git-pid").read_text())
-    wait_for(lambda: proc.find(child) is None, "the end of what it had started")
+    wait_for(lambda: procfs.find(child) is None, "the end of what it had started")
 
 
 def test_setup_that_a_kill_has_left_running_is_ended_before_the_next(
@@ -145,9 +145,9 @@ def test_setup_that_a_kill_has_left_running_is_ended_before_the_next(
     os.kill(child, 9)
     os.waitpid(child, 0)
     left = int(pid_file.read_text())
-    assert proc.find(left)
+    assert procfs.find(left)
     assert make_ready(with_needs(session, setup="true")) == ""
-    wait_for(lambda: proc.find(left) is None, "the end of the first one")
+    wait_for(lambda: procfs.find(left) is None, "the end of the first one")
 
 
 # Submodules

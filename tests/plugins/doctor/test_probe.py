@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sm.__main__ import run
-from sm.adapters import proc
+from sm.adapters import procfs
 from sm.adapters.agent.profiles import find
 from sm.adapters.tmux import Tmux
 from sm.config.schema import AgentSettings
@@ -103,7 +103,7 @@ def test_nothing_of_a_probe_is_left(root: Root, tmp_path: Path, tmux: Tmux) -> N
     tried(root, editor(tmp_path), leave=[])  # it has to be ended
     for line in (tmp_path / "log").read_text().splitlines():
         pid, cwd, socket = line.split(" ")
-        wait_for(lambda pid=pid: proc.find(int(pid)) is None, "its end")  # type: ignore[misc]
+        wait_for(lambda pid=pid: procfs.find(int(pid)) is None, "its end")  # type: ignore[misc]
         assert cwd == str(root.probe)
         assert "sm-probe-" in socket
         assert not Path(socket).exists()
@@ -126,7 +126,7 @@ def test_a_probe_that_is_stopped_leaves_nothing_either(
     pid, _, socket = wait_for(lambda: log.read_text() if log.exists() else "", "its start").split()
     process.send_signal(number)
     assert process.wait(HANG_S) == 128 + number
-    assert proc.find(int(pid)) is None
+    assert procfs.find(int(pid)) is None
     assert not Path(socket).exists()
     assert not list(tmp_path.glob("sm-probe-*"))
 

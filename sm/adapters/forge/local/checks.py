@@ -15,13 +15,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.environment import select_lasting_environment
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.forge.local.check_folder import CheckFolder, Verdict, fingerprint
 from sm.adapters.forge.local.fields import COMMIT
 from sm.adapters.forge.model import NO_CHECK, Check, CheckState
 from sm.adapters.process import spawn
 from sm.adapters.shell_command import end_leftovers
-from sm.adapters.surroundings import select_lasting_environment
 from sm.base.clock import Deadline
 from sm.base.errors import StateError, UsageError
 from sm.store.files import append_line, discard, open_guarded, read_guarded, write_json

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from msgspec import Struct
+from sm_noticeboard.notices import pin
+from sm_noticeboard.settings import Noticeboard
 
 from sm.channels.channel import Channel, Word
 from sm.config.shapes import read_section
 from sm.sessions.session import IssueSession, Session
 from sm.store import journal
 from sm.store.events import FromPlugin
-from sm_noticeboard.notices import pin
-from sm_noticeboard.settings import Noticeboard
 
 
 class Board(Channel, Struct, frozen=True):

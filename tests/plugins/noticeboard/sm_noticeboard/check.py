@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sm_noticeboard.notices import list_notices
+from sm_noticeboard.settings import Noticeboard
+
 from sm.config.shapes import read_section
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
-from sm_noticeboard.notices import list_notices
-from sm_noticeboard.settings import Noticeboard
 
 
 def check_board(project: Project) -> Iterator[Finding]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from sm_noticeboard.settings import Noticeboard
+
 from sm.config.shapes import read_section
 from sm.sessions.machine import Machine
 from sm.setup.uninstall import Part
-from sm_noticeboard.settings import Noticeboard
 
 
 def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:

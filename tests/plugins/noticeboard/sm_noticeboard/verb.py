@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import click
+from sm_noticeboard.notices import list_notices
+from sm_noticeboard.settings import Noticeboard
 
 from sm.base.output import say_text
 from sm.cli.options import load_config
 from sm.config.shapes import read_section
-from sm_noticeboard.notices import list_notices
-from sm_noticeboard.settings import Noticeboard
 
 
 @click.command("notices")

@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.forge.errors import UnreachableError
 from sm.base.errors import SmError
-from sm.plugins.http.looks import APART_S, Looks
+from sm.plugins.http.forge_looks import APART_S, Looks
 from tests.helpers import HANG_S, wait_for
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from sm.base.refusal import Refusal
-from sm.sessions.hands import (
+from sm.sessions.presence_rule import (
     LOOK_S,
     NOBODY,
     TYPED_S,

@@ -13,8 +13,8 @@ from sm.__main__ import run
 from sm.base.errors import UsageError
 from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.config.load import load
-from sm.setup.elsewhere import GH, Wish, choose_forge
 from sm.setup.problems import list_project_problems
+from sm.setup.remote_forge import GH, Wish, choose_forge
 from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.hub import make_hub
 

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters import proc
+from sm.adapters import procfs
 from tests.helpers import wait_for
 
 
 def test_a_process_is_told_from_a_later_one_with_its_pid() -> None:
-    mine = proc.find(os.getpid())
+    mine = procfs.find(os.getpid())
     assert mine is not None
-    assert proc.is_running(mine)
-    assert not proc.is_running(structs.replace(mine, started=mine.started - 1))
-    assert proc.is_running(structs.replace(mine, started=0))
+    assert procfs.is_running(mine)
+    assert not procfs.is_running(structs.replace(mine, started=mine.started - 1))
+    assert procfs.is_running(structs.replace(mine, started=0))
 
 
 def test_a_process_is_the_same_under_another_parent() -> None:
-    mine = proc.find(os.getpid())
+    mine = procfs.find(os.getpid())
     assert mine
     adopted = structs.replace(mine, parent=1, session=1)
     assert adopted == mine
@@ -42,7 +42,7 @@ def test_names_with_blanks_and_parentheses_are_read_past() -> None:
     with child:
         assert child.stdout
         child.stdout.readline()
-        found = proc.find(child.pid)
+        found = procfs.find(child.pid)
         assert found
         assert found.parent == os.getpid()
         child.kill()
@@ -50,12 +50,12 @@ def test_names_with_blanks_and_parentheses_are_read_past() -> None:
 
 def test_a_zombie_does_not_run() -> None:
     child = subprocess.Popen(["sleep", "100"])
-    found = proc.find(child.pid)
+    found = procfs.find(child.pid)
     assert found
     child.kill()
-    wait_for(lambda: not proc.is_running(found), "its end")
+    wait_for(lambda: not procfs.is_running(found), "its end")
     child.wait()
-    assert proc.find(child.pid) is None
+    assert procfs.find(child.pid) is None
 
 
 @pytest.fixture
@@ -71,16 +71,16 @@ def test_family_is_found_with_its_strays_and_nobody_else(
     # A child in a session of its own, and one whose parent has gone.
     script = "setsid sleep 31 & (sleep 32 &); sleep 33; true"
     with subprocess.Popen(["bash", "-c", script], start_new_session=True) as leader:
-        found = proc.find(leader.pid)
+        found = procfs.find(leader.pid)
         assert found
-        wait_for(lambda: len(proc.find_family([found])) == 4, "the whole family")
-        family = proc.find_family([found])
+        wait_for(lambda: len(procfs.find_family([found])) == 4, "the whole family")
+        family = procfs.find_family([found])
         assert stranger.pid not in {process.pid for process in family}
-        assert proc.find_family([structs.replace(found, started=1)]) == set()
-        proc.send([structs.replace(process, started=1) for process in family], signal.SIGKILL)
-        assert all(proc.is_running(process) for process in family)
-        proc.send(family, signal.SIGKILL)
-        wait_for(lambda: not any(proc.is_running(process) for process in family), "its end")
+        assert procfs.find_family([structs.replace(found, started=1)]) == set()
+        procfs.send([structs.replace(process, started=1) for process in family], signal.SIGKILL)
+        assert all(procfs.is_running(process) for process in family)
+        procfs.send(family, signal.SIGKILL)
+        wait_for(lambda: not any(procfs.is_running(process) for process in family), "its end")
     assert stranger.poll() is None
 
 
@@ -89,24 +89,24 @@ def test_a_shell_whose_family_is_ended_begins_no_further_command(tmp_path: Path)
     argv = ["sh", "-c", f"sleep 100; touch '{tmp_path}/went-on'"]
     for _ in range(20):
         with subprocess.Popen(argv, start_new_session=True) as shell:
-            proc.send(sorted(couple(shell.pid), key=lambda one: -one.pid), signal.SIGTERM)
+            procfs.send(sorted(couple(shell.pid), key=lambda one: -one.pid), signal.SIGTERM)
     assert not (tmp_path / "went-on").exists()
 
 
-def couple(pid: int) -> set[proc.Process]:
+def couple(pid: int) -> set[procfs.Process]:
     """The shell of that number with its command, once it has begun that."""
-    leader = proc.find(pid)
+    leader = procfs.find(pid)
     assert leader
-    wait_for(lambda: len(proc.find_family([leader])) == 2, "its command")
-    return proc.find_family([leader])
+    wait_for(lambda: len(procfs.find_family([leader])) == 2, "its command")
+    return procfs.find_family([leader])
 
 
 def test_processes_are_found_by_a_variable_of_the_environment_they_began_with() -> None:
     env = {"ROOM": "/here", "OTHER": "x"}
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, env=env) as here:
-        found = proc.find_with_variable(b"ROOM=/here", b"ROOM=/there")
+        found = procfs.find_with_variable(b"ROOM=/here", b"ROOM=/there")
         assert [process.pid for process in found] == [here.pid]
-        assert proc.find_with_variable(b"ROOM=/her", b"OOM=/here") == []
-        valued = [(one.pid, value) for one, value in proc.find_by_variable("ROOM")]
+        assert procfs.find_with_variable(b"ROOM=/her", b"OOM=/here") == []
+        valued = [(one.pid, value) for one, value in procfs.find_by_variable("ROOM")]
         assert valued == [(here.pid, "/here")]
-        assert list(proc.find_by_variable("OOM")) == []
+        assert list(procfs.find_by_variable("OOM")) == []
