@@ -48,6 +48,7 @@ BENCHMARKS = {
     "receipt": "receipt",
     "delivery": "messages",
     "throughput": "throughput",
+    "issues": "issues",
     "rotation": "rotation",
     "memory": "memory",
     "bridge": "bridge",
