@@ -39,6 +39,7 @@ def run(argv: list[str]) -> int:
     """Run the command line `argv`; returns its exit code, after telling of an error on stderr."""
     plugin.use(find_plugins)
     invocation = Invocation()
+    invocation.again = run
     try:
         return _invoke(argv, invocation)
     except SmError as error:

@@ -152,7 +152,7 @@ def ask(
     except FileNotFoundError as error:
         raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
     except OSError as error:
-        raise _explain_unstarted(argv, error) from error
+        raise explain_unstarted(argv, error) from error
     with process:
         try:
             stdout, stderr = _communicate(process, stdin or b"", timeout_s)
@@ -221,11 +221,12 @@ def spawn(
                 start_new_session=True,
             )
     except OSError as error:
-        raise _explain_unstarted(argv, error) from error
+        raise explain_unstarted(argv, error) from error
     _spawned.append(process)
 
 
-def _explain_unstarted(argv: tuple[str, ...], error: OSError) -> SmError:
+def explain_unstarted(argv: tuple[str, ...], error: OSError) -> SmError:
+    """Say why no process could be made of it."""
     reason = os.strerror(error.errno or 0).lower()
     return SmError(f"cannot start '{_short(argv)}': {reason}")
 

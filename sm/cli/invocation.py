@@ -44,6 +44,8 @@ class Invocation:
     def __init__(self) -> None:
         self.explicit: Path | None = None
         self.config: Config | None = None
+        self.again: Callable[[list[str]], int] | None = None
+        """Runs another command line, in a fork of ours."""
         self.tells_left_out = True
         """A program that begins anew at each tick has told it already."""
 

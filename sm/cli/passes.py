@@ -53,6 +53,7 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
         UsageError: `words` are more, or no monitor has started this process.
 
     """
+    from sm.adapters import own_start
     from sm.cli import pass_server
     from sm.store.root_check import check_root
 
@@ -62,6 +63,8 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
         if pass_server.serve_lines():
             react(invocation, words)
     elif fork := pass_server.serve(check_root(invocation.root)):
+        if invocation.again:
+            own_start.fork_by(invocation.again)
         try:
             react(invocation, [fork.session])
         finally:

@@ -1,7 +1,11 @@
-"""Who may be killed: the processes of a room, told apart by what they run."""
+"""Who may be killed: the processes of a room, told apart by what they run.
+
+A CI runner may be a fork of something else: the lock of its check, which it has open, tells.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from tests.soak.faults import Kind
 from tests.soak.room import AGENT
 
 Words = tuple[str, ...]
+OF_SM = ("-Im", "sm")
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Victim:
 
 
 def _runs_sm(verb: str) -> Callable[[Words], bool]:
-    return lambda words: words[2:4] == ("-Im", "sm") and verb in words[4:]
+    return lambda words: words[2:4] == OF_SM and verb in words[4:]
 
 
 def _is_poll(words: Words) -> bool:
@@ -84,4 +89,16 @@ def _words(process: Process) -> Words:
         name, line = (place / "comm").read_bytes().strip(), (place / "cmdline").read_bytes()
     except OSError:
         return ()
-    return tuple(os.fsdecode(word) for word in (name, *line.split(b"\0")[:-1]))
+    words = tuple(os.fsdecode(word) for word in (name, *line.split(b"\0")[:-1]))
+    commit = _find_checked(process) if words[2:4] == OF_SM else ""
+    return (*words[:4], "ci-run", commit) if commit else words
+
+
+def _find_checked(process: Process) -> str:
+    """The commit that a CI runner is at. Whoever starts one has that lock as well, for a moment."""
+    with contextlib.suppress(OSError):
+        if os.getsid(process.pid) == process.pid:
+            opened = [fd.readlink() for fd in (procfs.PROC / str(process.pid) / "fd").iterdir()]
+            found = [one for one in opened if one.match("checks/*/lock")]
+            return found[0].parent.name if found else ""
+    return ""

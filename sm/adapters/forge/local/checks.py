@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters import own_start
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.forge.errors import AtWorkError, NotFoundError
 from sm.adapters.forge.local.check_folder import CheckFolder, Verdict, fingerprint
 from sm.adapters.forge.local.fields import COMMIT
 from sm.adapters.forge.model import NO_CHECK, Check, CheckState
-from sm.adapters.process import spawn
 from sm.adapters.shell_command import end_leftovers
 from sm.base.clock import Deadline
 from sm.base.errors import StateError, UsageError
@@ -178,9 +177,8 @@ class Checks(Struct, frozen=True):
     def _start(self, folder: CheckFolder, head: str, lock: int) -> None:
         append_line(folder.starts, f"{time.time():.3f}".encode())
         config = ["--config", str(self.config)] if self.config else []
-        argv = [sys.executable, "-Im", "sm", *config]
-        argv += ["ci-run", "--locked", "--project", self.project, head]
-        spawn(*argv, log=folder.log, pass_fds=(lock,), env=select_lasting_environment())
+        words = [*config, "ci-run", "--locked", "--project", self.project, head]
+        own_start.start(*words, log=folder.log, kept=(lock,), env=select_lasting_environment())
 
     def _excerpt(self, folder: CheckFolder) -> str:
         try:

@@ -19,7 +19,7 @@ from sm.adapters.forge.local.killed import count_oom_kills, killer
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
-from sm.adapters.process import run
+from sm.adapters.process import ask
 from sm.adapters.shell_command import copy_output, end_leftovers, running
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
@@ -187,5 +187,5 @@ def _sweep(job: Job, checks: Checks, head: str) -> None:
 def _remove(place: Path) -> None:
     """Remove a checkout, also one that has write-protected folders, as some caches do."""
     if place.exists():
-        run("chmod", "-R", "u+rwX", str(place), accept=tuple(range(256)))
+        ask("chmod", "-R", "u+rwX", str(place), accept=tuple(range(256)))
         shutil.rmtree(place, ignore_errors=True)
