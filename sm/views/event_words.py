@@ -91,8 +91,14 @@ def _behind(words: str, more: str) -> str:
 def _decided(event: events.Decided) -> str:
     if not (words := ROWS.get(event.row)):
         return f"decided: {describe(event)}"
+    if event.row in WITH_REASON:
+        return _behind(words, event.reason)
     limit = word_limit(event.row, event.limits)
     return f"{words} ({limit})" if limit else words
+
+
+WITH_REASON = ("escalate", "failed")
+"""The rows that answer to what the agent has just said; later ones do not say it again."""
 
 
 def _phase(event: events.Decided) -> str:

@@ -109,6 +109,7 @@ def test_question_of_the_agent_is_answered_from_the_command_line(stage_of: MakeS
     stage.sm("reply", "harb", str(issue), "blue, $(please)")
     heard = wait_for(lambda: [t for t in stage.told() if "answered" in t], "the answer")
     assert "blue, $(please)" in heard[0]
+    assert "asks for a person: which colour?" in stage.sm("trace", "harb", str(issue)).stdout
 
 
 def test_failed_issue_is_blocked_until_a_person_takes_the_label_off(stage_of: MakeStage) -> None:

@@ -97,6 +97,22 @@ def test_the_story_is_told_in_order_with_times(
     assert "\x1b" not in out
 
 
+def test_a_question_is_told_with_its_words_once(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phase, reason = "PHASE:escalate", "which colour?"
+    write(
+        project.root,
+        (1, kinds.Decided(row="escalate", phase=phase, reason=reason)),
+        (2, kinds.Decided(row="reply", phase=phase, reason=reason)),
+        (3, kinds.StepDone(verb="remove files")),
+    )
+    assert run(["trace", "harb", "7"]) == 0
+    out = capsys.readouterr().out
+    assert f"the agent asks for a person: {reason}\n" in out
+    assert out.count(reason) == 1
+
+
 def test_json_has_times_and_words(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     write(project.root, *JOURNEY)
     assert run(["trace", "harb", "7", "--json"]) == 0

@@ -14,7 +14,9 @@ from sm.adapters.forge.spender import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import read_seconds
+from sm.base.redact import redact
 from sm.base.refusal import Refusal
+from sm.base.text import one_line
 from sm.channels import people
 from sm.context.monitor import tend_context
 from sm.issues.act import retry
@@ -68,6 +70,9 @@ PATIENT = (Refusal.BUSY, Refusal.HOLD)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
 
 MESSAGE_RETRY_S = 15.0
+
+REASON_LIMIT = 300
+"""Characters of what an agent gives as its reason that the journal has."""
 
 STUCK_S = 600.0
 """So long a message may wait to be typed before a person is told; a busy agent takes its time, and
@@ -271,7 +276,13 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
     crash_point("plan:after-save")
     limits = decision.row.list_limits(seen.facts.limits) if decision.row else {}
     session.project.record(
-        events.Decided(session=session.name, row=plan.row, phase=seen.write.text, limits=limits)
+        events.Decided(
+            session=session.name,
+            row=plan.row,
+            phase=seen.write.text,
+            reason=one_line(redact(seen.write.reason), REASON_LIMIT),
+            limits=limits,
+        )
     )
     return plan
 
