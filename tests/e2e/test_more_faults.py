@@ -169,7 +169,9 @@ def test_killed_ci_runner_is_replaced_and_its_result_told_once(stage_of: MakeSta
         stage.write_phase(issue, "PHASE:awaiting_ci")
         pids = Path(f"{gate}.pids")
         wait_for(lambda: pids.exists() and pids.read_text().endswith("\n"), "CI to run")
-        kill(int(pids.read_text()))
+        runner = int(pids.read_text())
+        assert b"react-server" in Path(f"/proc/{runner}/cmdline").read_bytes(), "no fork of a pass"
+        kill(runner)
         wait_for(lambda: len(pids.read_text().split()) == 2, "CI to run again")
     heard(stage, "[sm] CI passed")
     assert len(stage.told()) == 2
