@@ -40,6 +40,7 @@ CHOSEN = {
     ),
     # Issues
     "tests/issues/look/test_observe.py": "the phase of a running agent is observed",
+    "tests/issues/act/test_hands.py": "nothing ends a session under a person's hands",
     "tests/issues/test_start.py": "an issue is taken up",
     "tests/e2e/test_journeys.py::test_issue_becomes_a_merged_branch": "the whole way",
     "tests/e2e/test_journeys.py::test_failing_ci_is_handed_to_the_agent_with_its_log": "CI",
