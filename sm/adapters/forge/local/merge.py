@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
+from sm.adapters.forge.local.checks import Checks
 from sm.adapters.forge.local.document import Document
+from sm.adapters.forge.local.folder import ForgeFolder
+from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.merge_rules import refuse
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.adapters.forge.trust import Trust
@@ -17,9 +20,6 @@ from sm.adapters.git_call import GitLockedError
 from sm.adapters.retrying import try_again
 from sm.base.foreign import tidy
 from sm.store.failpoint import crash_point
-
-if TYPE_CHECKING:
-    from sm.adapters.forge.local.pulls import Pulls
 
 ATTEMPTS = 20
 PAUSE_S = 0.2
@@ -48,6 +48,25 @@ class Wish(Struct, frozen=True):
     author: str
     head: str = ""
     message: str = ""
+
+
+class Pulls(Protocol):
+    """The pull requests, as far as a merge is about them."""
+
+    @property
+    def repository(self) -> BareRepository:
+        """The repository with the branches."""
+
+    @property
+    def checks(self) -> Checks:
+        """What CI says of each commit."""
+
+    @property
+    def folder(self) -> ForgeFolder:
+        """Where the documents are."""
+
+    def read(self, number: int) -> PullRequest:
+        """A pull request as it is now."""
 
 
 def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
