@@ -114,8 +114,8 @@ a hundred times as fast. What `keep` matches stays, so that a reader sees what w
 
 
 @functools.cache
-def _compiled() -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
-    """Made when there is something to redact: it takes longer than all else that is imported."""
+def compile_patterns() -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
+    """Compile the shapes when there is something to redact: it takes longer than any import."""
     return tuple((words, re.compile(shape)) for _, words, shape in PATTERNS)
 
 
@@ -148,7 +148,7 @@ def _once(text: str, literal: re.Pattern[str] | None) -> str:
     if literal is not None:
         text = literal.sub(MARK, text)
     small = text.lower()
-    for words, pattern in _compiled():
+    for words, pattern in compile_patterns():
         if any(word in small for word in words):
             text = pattern.sub(_replacement, text)
     return text

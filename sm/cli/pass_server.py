@@ -34,9 +34,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from sm.base import at_hand, plugin
+from sm.base import at_hand, plugin, redact
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, UsageError
+from sm.config.schema import MachineSettings, ProjectSettings
 from sm.store.files import open_guarded
 from sm.store.paths import Root
 
@@ -344,9 +345,13 @@ def serve_lines() -> bool:
 
 
 def preload() -> None:
-    """Import what passes import."""
+    """Import what passes import, and make what each fork would make anew at its first use."""
     for module in PRELOADED:
         import_module(module)
+    redact.compile_patterns()
+    for settings in (MachineSettings, ProjectSettings):
+        with contextlib.suppress(msgspec.ValidationError):  # msgspec has seen the types by then
+            msgspec.convert({}, settings)
     _freeze()
 
 

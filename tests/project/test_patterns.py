@@ -37,7 +37,7 @@ def of_composers() -> Patterns:
 
 
 def of_redacting() -> Patterns:
-    yield from (pattern for _, pattern in redact._compiled())
+    yield from (pattern for _, pattern in redact.compile_patterns())
     if literal := redact._literal(["secret one", "secrets"]):
         yield literal
 
@@ -67,7 +67,7 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/tmux.py", "_error"): of_tmux,
     ("plugins/doctor/assumptions.py", "_trusts"): of_trust,
     ("plugins/doctor/project.py", "check_strangers"): of_names,
-    ("base/redact.py", "_compiled"): of_redacting,
+    ("base/redact.py", "compile_patterns"): of_redacting,
     ("base/redact.py", "_literal"): of_redacting,
     ("context/usage.py", "find_percent"): of_profiles,
     ("adapters/agent/wording.py", "make_hook_answer"): of_hook_escapes,
