@@ -129,6 +129,7 @@ def _extend(
 
 
 def _join(kinds: tuple[type[Section], ...]) -> Any:
+    # mypy takes a union of classes for neither a class nor a value.
     return functools.reduce(lambda some, one: some | one, kinds)  # type: ignore[arg-type,return-value]
 
 
