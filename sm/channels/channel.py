@@ -31,6 +31,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from sm.adapters.forge.model import Comment
+from sm.base.need import NeedKind
 
 
 class Word(Struct, frozen=True):
@@ -38,13 +39,17 @@ class Word(Struct, frozen=True):
 
     A process may die between telling and noting it, and the next one tells again with the same
     `id`: by it a channel finds that it has told this. `people` are those that are asked, by their
-    names on the forge.
+    names on the forge. `need` says what a person is needed for, None: for nothing. `command`
+    answers it as it stands there, and `links` are where it can be read.
     """
 
     id: str
     text: str
     shortly: str = ""
     people: tuple[str, ...] = ()
+    need: NeedKind | None = None
+    command: str = ""
+    links: tuple[str, ...] = ()
 
 
 class Asked(Struct, frozen=True):
