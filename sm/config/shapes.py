@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.config.forges import ForgeSettings
+from sm.config.forges import AnyForgeSettings, ForgeSettings
 from sm.config.schema import SHARED, Config, MachineSettings, ProjectSettings
 from sm.config.section import Section
 from sm.config.variants import list_variants, name_kind
@@ -27,10 +27,10 @@ KIND = "kind"
 
 
 def _list_keys(shape: type[Section]) -> tuple[str, ...]:
-    return tuple(field.encode_name for field in structs.fields(shape))
+    return shape.__struct_encode_fields__  # `structs.fields` resolves every type, at each start
 
 
-class Shapes(NamedTuple):
+class Shapes(Struct, frozen=True):
     """The structs, and the keys of the sections for which a project takes the machine's values."""
 
     machine: type[MachineSettings] = MachineSettings
@@ -48,9 +48,7 @@ OURS = Shapes()
 MACHINE_KEYS = _list_keys(MachineSettings)
 KEYS = frozenset({PROJECTS, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
 """Those that can stand at the top of a file."""
-_FORGES = next(
-    list_variants(field.type) for field in structs.fields(ProjectSettings) if field.name == FORGE
-)
+_FORGES = list_variants(AnyForgeSettings)
 OUR_FORGES = frozenset(map(name_kind, _FORGES))
 
 

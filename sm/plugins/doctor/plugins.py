@@ -28,8 +28,9 @@ TAKEN: Mapping[Kind, Collection[str]] = {
 def check_plugins() -> Iterator[Finding]:
     """Name each plugin that is installed beside `sm`, and what cannot be used of any."""
     failures = [*plugin.list_failures(), *_list_clashes(), *_try_others()]
-    for name, why in failures:
-        yield warn(f"plugin '{name}' cannot be used as it is: {why}", ADVICE)
+    for failure in failures:
+        told = f"plugin '{failure.plugin}' cannot be used as it is: {failure.why}"
+        yield warn(told, ADVICE)
     broken = {failure.plugin for failure in failures}
     for name, parts in _list_others().items():
         if name not in broken:
