@@ -21,7 +21,7 @@ ENTRIES = frozenset(
     {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.lock"}
     | {"sessions", "projects", "probe", "logs"}
 )
-OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "ci"})
+OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "polled", "ci"})
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
 
 
