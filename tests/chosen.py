@@ -70,7 +70,7 @@ CHOSEN = {
         "an agent hands off to itself"
     ),
     # Beside the core
-    "tests/cli/test_pass_server.py::test_a_pass_that_is_killed_ends_alone": "the server of passes",
+    "tests/passes/test_server.py::test_a_pass_that_is_killed_ends_alone": "the server of passes",
     "tests/lib/test_shell_phase.py": "the loop for scripts of one's own",
     "tests/lib/test_hooks.py": "hooks and monitor meet",
     "tests/views/test_session.py::test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was": (  # noqa: E501
