@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -91,7 +92,7 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
         if kept := one.problem or "; ".join(one.lost):
             yield Part(what, kept=kept)
         else:
-            yield Part(what, remove=lambda issue=issue: kept_worktrees.drop(project, issue))  # type: ignore[misc]
+            yield Part(what, remove=partial(kept_worktrees.drop, project, issue))
 
 
 def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
