@@ -22,7 +22,7 @@ from sm.store.failpoint import crash_point
 
 STUCK_S = 600.0
 """A service that has not come to an end by then is left alone, with the whole process."""
-UNKNOWN = "its last tries were cut short"
+UNKNOWN = "two tries were cut short, so it may have arrived"
 
 
 class Due(NamedTuple):

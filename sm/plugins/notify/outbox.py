@@ -156,14 +156,27 @@ class Outbox(Struct, frozen=True):
 
     def recall(self) -> Memory:
         """Return what is remembered; nothing if that was lost."""
+        if self.path in _unwritten:
+            return _unwritten[self.path]
         with contextlib.suppress(StateError):
-            return read_json(self.path / "memory.json", Memory) or Memory()
+            return read_json(self._memory, Memory) or Memory()
         return Memory()
 
     def remember(self, memory: Memory) -> None:
-        """Write it down. On a full disk it is lost with this process, and that harms little."""
-        with contextlib.suppress(StateError):
-            write_json(self.path / "memory.json", memory)
+        """Write it down. On a full disk this process alone has it, and it ends with it."""
+        try:
+            write_json(self._memory, memory)
+            _unwritten.pop(self.path, None)
+        except StateError:
+            _unwritten[self.path] = memory
+
+    @property
+    def _memory(self) -> Path:
+        return self.path / "memory.json"
+
+
+_unwritten: dict[Path, Memory] = {}
+"""What could not be written down; else a service that fails would be asked without a pause."""
 
 
 class Post(Struct, frozen=True):

@@ -24,9 +24,8 @@ def is_quiet(hours: str, at: float) -> bool:
 def find_end(hours: str, at: float) -> float:
     """Return when quiet hours end that hold at that moment; `at` if none do.
 
-    On the day on which the clock goes back, a time can come twice: the first after `at` is meant,
-    and whoever waits for it looks again whether it is quiet. A time that the clock skips is as far
-    behind midnight as on other days.
+    When the clock goes back, a time can come twice: the next one is meant, and whoever waits for it
+    looks again whether it is quiet. A time that the clock skips comes an hour later.
     """
     if not is_quiet(hours, at):
         return at
@@ -37,4 +36,4 @@ def find_end(hours: str, at: float) -> float:
         for day in (0, 1)
         for fold in (0, 1)
     ]
-    return min(end for end in ends if end > at)
+    return next(end for end in ends if end > at)

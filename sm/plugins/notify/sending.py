@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from sm.base.errors import SmError
@@ -19,8 +16,8 @@ if TYPE_CHECKING:
 ANSWER_S = 90.0
 """How long a service's answer is waited for, unless its address says otherwise (`rto`). One that
 takes a minute has the message all the same, and would get it twice from somebody less patient."""
-WAITED = "timed out"
-"""In what apprise says of a service that was too slow; by then it may have the message."""
+TOO_SLOW = "timed out"
+"""In what apprise says of a service that took longer; by then it may have the message."""
 REASON_LIMIT = 300
 HOW_TO_GET = "pipx inject sm-orchestrator apprise, or in a clone .venv/bin/pip install apprise"
 PARTS = re.compile(r"[/:@?&=#,]+")
@@ -35,30 +32,10 @@ class AddressError(SmError):
 
 
 class Outcome(NamedTuple):
-    """What became of a message: delivered, or why not. `unsure`: it may have arrived."""
+    """Why a message was not delivered, '' if it was. `unsure`: it may have arrived all the same."""
 
     reason: str = ""
     unsure: bool = False
-
-
-class Said(logging.Handler):
-    """What apprise says in this thread: why something did not work, and how."""
-
-    def __init__(self) -> None:
-        """Nothing is said yet."""
-        super().__init__()
-        self._thread = threading.get_ident()
-        self.reason = self.detail = ""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep the last warning, and the last of all."""
-        if record.thread != self._thread:
-            return
-        said = record.getMessage()
-        if record.levelno >= logging.WARNING:
-            self.reason = said
-        if "Exception" in said:
-            self.detail = said
 
 
 def send(address: str, title: str, text: str) -> Outcome:
@@ -69,13 +46,15 @@ def send(address: str, title: str, text: str) -> Outcome:
         AddressError: the address is of no service.
 
     """
-    with _listening() as said:
-        services = _open(address, said)
-        delivered = services.notify(title=title, body=text, body_format="text")
-    if delivered:
+    result = _open(address).notify(
+        title=title, body=text, body_format="text", log_level=logging.DEBUG
+    )
+    if result:
         return Outcome()
-    reason = said.reason or "the service did not take it"
-    return Outcome(_show(reason, address), WAITED in said.detail)
+    said = [entry for entry in result.logs() if entry.level in ("WARNING", "ERROR")]
+    reason = said[-1].message if said else "the service did not take it"
+    unsure = any("Exception" in one.message and TOO_SLOW in one.message for one in result.logs())
+    return Outcome(_show(reason, address), unsure)
 
 
 def name_service(address: str) -> str:
@@ -85,38 +64,33 @@ def name_service(address: str) -> str:
         MissingLibraryError, AddressError: as `send`.
 
     """
-    with _listening() as said:
-        return str(_open(address, said)[0].service_name)
+    return str(_open(address)[0].service_name)
 
 
-def _open(address: str, said: Said) -> apprise.Apprise:
+def _open(address: str) -> apprise.Apprise:
     try:
         import apprise
     except ImportError as error:
-        raise MissingLibraryError(f"apprise is not installed: {HOW_TO_GET}") from error
+        raise MissingLibraryError(f"apprise is missing: {HOW_TO_GET}") from error
 
-    # Without an image, which a phone would fetch from elsewhere.
-    asset = apprise.AppriseAsset(app_id="sm", app_desc="sm", app_url="", image_url_mask="")
-    services = apprise.Apprise(asset=asset)
-    if not services.add(address) or not len(services):
-        why = f" ({_show(said.reason, address)})" if said.reason else ""
-        raise AddressError(f"apprise knows no service of its address{why}: see docs/NOTIFY.md")
-    for service in services:
-        if "rto" not in address:
+    logger = logging.getLogger("apprise")
+    logger.setLevel(logging.DEBUG)  # it says only there that a service was too slow
+    logger.propagate = False
+    services = apprise.Apprise(
+        asset=apprise.AppriseAsset(
+            app_id="sm",
+            app_desc="sm",
+            app_url="",
+            image_url_mask="",  # a phone would fetch it from elsewhere
+            service_timeout=0,  # it would end at a minute, while the message goes its way
+        )
+    )
+    if not services.add(address):
+        raise AddressError("apprise knows no service of its address: see docs/NOTIFY.md")
+    if "rto=" not in address:
+        for service in services:
             service.socket_read_timeout = ANSWER_S
     return services
-
-
-@contextmanager
-def _listening() -> Iterator[Said]:
-    logger, said = logging.getLogger("apprise"), Said()
-    logger.addHandler(said)
-    logger.setLevel(logging.DEBUG)
-    logger.propagate = False
-    try:
-        yield said
-    finally:
-        logger.removeHandler(said)
 
 
 def _show(reason: str, address: str) -> str:
