@@ -24,7 +24,7 @@ from sm.store.lock import try_hold
 
 SOON_S = 60.0
 """What is due within it keeps the process alive; later things, another one sends."""
-REST_S = 10.0
+REST_S = 5.0
 """It stays so long after the last message: the next one is there sooner."""
 LOOK_S = 0.2
 """Looks are so far apart, however often it is woken: in a burst each reads many files."""
@@ -48,8 +48,8 @@ class Notifier:
                 delivery.take_back(outbox, time.time())
         while True:
             next_at = self._look()
-            with contextlib.suppress(StateError):
-                self._post.set_due(None if next_at == math.inf else next_at)
+            # If this process dies, the first pass after that starts another one.
+            _set_due(self._post, min(next_at, time.time() + SOON_S))
             if self._is_done(next_at):
                 return
             self._await(next_at)
@@ -72,7 +72,7 @@ class Notifier:
                 self._couriers[outbox] = Courier(outbox, due, self._tell)
                 self._couriers[outbox].start()
                 self._rest = Deadline(REST_S)
-                next_at = time.time() + SOON_S
+                next_at = min(next_at, time.time() + SOON_S)
         return next_at
 
     def _is_done(self, next_at: float) -> bool:
@@ -110,6 +110,7 @@ def run(post: Post) -> None:
 
     """
     ensure_private_dir(post.path)
+    os.chdir("/")  # or no folder that we were started in could be unmounted
     deadline = Deadline(TAKE_S)
     while True:
         with try_hold(post.lock) as is_ours:
@@ -135,7 +136,9 @@ def _serve(post: Post) -> None:
             os.close(wake)
             with contextlib.suppress(OSError):
                 post.wake.unlink()
-        if not _has_due(post.list_all()):
+        next_at = _find_next(post.list_all())
+        _set_due(post, next_at)
+        if next_at > time.time() + SOON_S:
             return
 
 
@@ -156,9 +159,15 @@ def _open_wake(post: Post) -> int:
         raise StateError(f"cannot make '{post.wake}': {reason}") from error
 
 
-def _has_due(outboxes: Iterable[Outbox]) -> bool:
+def _find_next(outboxes: Iterable[Outbox]) -> float:
+    next_at = math.inf
     for outbox in outboxes:
         with contextlib.suppress(SmError):
-            if delivery.find_due(outbox, time.time()).next_at <= time.time() + SOON_S:
-                return True
-    return False
+            due = delivery.find_due(outbox, time.time())
+            next_at = min(next_at, time.time() if due.letters else due.next_at)
+    return next_at
+
+
+def _set_due(post: Post, at: float) -> None:
+    with contextlib.suppress(StateError, OSError):
+        post.set_due(None if at == math.inf else at)

@@ -252,13 +252,9 @@ class Post(Struct, frozen=True):
         else:
             write_atomic(self.due, "", mtime_ns=int(at * 1e9))
 
-    def is_due(self, now: float, longest_s: float) -> bool:
-        """Whether something is to be sent by now. One look at one file.
-
-        What is due later than `longest_s` was written before the clock was set back.
-        """
+    def read_due(self) -> float | None:
+        """Return when something is to be sent next; None for never. One look at one file."""
         try:
-            at = self.due.stat().st_mtime
+            return self.due.stat().st_mtime
         except OSError:
-            return False
-        return not now < at <= now + longest_s
+            return None

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 
+from sm.base.clock import is_ahead
 from sm.base.errors import StateError
 from sm.plugins.notify.outbox import Post
 from sm.store.files import ensure_private_dir
@@ -28,9 +29,7 @@ def wake(post: Post, variables: Iterable[str] = ()) -> None:
         SmError: it cannot be started. A later pass tries that again.
 
     """
-    with contextlib.suppress(StateError):  # on a full disk: it may be that one is at work
-        post.set_due(time.time())
-    if not poke(post):
+    if not poke(post) and not _is_starting(post):
         _start(post, variables)
 
 
@@ -41,7 +40,9 @@ def ensure_sent(post: Post, variables: Iterable[str] = ()) -> None:
         SmError: it cannot be started.
 
     """
-    if post.is_due(time.time(), LONGEST_S) and not poke(post):
+    due = post.read_due()
+    # What is due later than that was written before the clock was set back.
+    if due is not None and not is_ahead(due, LONGEST_S) and not poke(post):
         _start(post, variables)
 
 
@@ -60,6 +61,12 @@ def poke(post: Post) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+def _is_starting(post: Post) -> bool:
+    """Whether somebody has started one just now: it looks at all outboxes once it can be woken."""
+    due = post.read_due()
+    return due is not None and is_ahead(due, RESTART_S)
 
 
 def _start(post: Post, variables: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -15,17 +14,11 @@ from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.channels.channel_contract import ChannelContract, Side, make_session
-from tests.e2e.stage import Stage, make_stage
+from tests.e2e.stage import make_stage
 from tests.helpers import wait_for
 from tests.plugins.notify.service import Service, end_notifiers, serve
 
 pytestmark = pytest.mark.long_lived
-
-
-def add_channels(stage: Stage, **notify: object) -> None:
-    """Put a section `notify` into the configuration of a stage."""
-    section = json.dumps({"notify": notify})[1:-1]
-    stage.config.write_text(f"{stage.config.read_text()}\n{section}\n")
 
 
 class ServiceSide(Side):
@@ -52,8 +45,8 @@ class ServiceSide(Side):
 class TestServices(ChannelContract):
     @pytest.fixture
     def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
-        stage = make_stage(tmp_path, auto=False)
         with serve() as service:
-            add_channels(stage, channels={"phone": {"url": service.url}})
+            notify = {"channels": {"phone": {"url": service.url}}}
+            stage = make_stage(tmp_path, auto=False, settings={"notify": notify})
             yield ServiceSide(make_session(stage), service)
             end_notifiers()
