@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sm.adapters.forge.model import Check, CheckState
+from sm.base.need import NeedKind
 
 CAUSES = {
     "escalate": "The agent asks for a person",
@@ -25,6 +26,30 @@ CAUSES = {
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
 """Why sm asks a person, by the row of the matrix that asks."""
+
+KINDS = {
+    "escalate": NeedKind.QUESTION,
+    "question": NeedKind.QUESTION,
+    "dialog": NeedKind.DIALOG,
+    "watched": NeedKind.LIMITS,
+    "turn-failed": NeedKind.LIMITS,
+    "parked-long": NeedKind.LIMITS,
+    "ci-exhausted": NeedKind.LIMITS,
+    "review-exhausted": NeedKind.LIMITS,
+    "ci-timeout": NeedKind.CI,
+    "ci-late": NeedKind.CI,
+    "ci-broken": NeedKind.CI,
+    "review-waits": NeedKind.REVIEW,
+    "review-timeout": NeedKind.REVIEW,
+    "merge-stuck": NeedKind.MERGE,
+    "merge-held": NeedKind.MERGE,
+    "trouble": NeedKind.REFUSED,
+    "failed": NeedKind.FAILED,
+    "idle-prompt": NeedKind.FAILED,
+    "recovery-exhausted": NeedKind.FAILED,
+    "escalation-over": NeedKind.BLOCKED,
+}
+"""What a person is needed for, by the row of the matrix that asks or tells; others need nobody."""
 
 
 class Case(Struct, frozen=True):
@@ -54,6 +79,7 @@ class Need(Struct, frozen=True):
     """Why a person is needed: `cause` in a few words, `detail` of this case or ''.
 
     `waits_for` says what helps, and `command` how. `by_answer`: an answer to the agent helps.
+    `kind` is what a person is needed for, None for nothing.
     """
 
     cause: str
@@ -61,6 +87,7 @@ class Need(Struct, frozen=True):
     waits_for: str
     command: str
     by_answer: bool = False
+    kind: NeedKind | None = None
 
     @property
     def why(self) -> str:
@@ -73,7 +100,13 @@ def describe_need(case: Case) -> Need:
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way(case)
     by_answer = command.startswith("sm reply")
-    return Need(CAUSES.get(case.row, "A person is asked"), detail, waits_for, command, by_answer)
+    cause = CAUSES.get(case.row, "A person is asked")
+    return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
+
+
+def find_kind(row: str, locked_out: bool = False) -> NeedKind | None:
+    """Return what a person is needed for where the row `row` asks or tells; None for nothing."""
+    return NeedKind.LOGIN if row == "turn-failed" and locked_out else KINDS.get(row)
 
 
 def name_waits(check: Check) -> str:
