@@ -23,6 +23,14 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """Where it is, for people."""
         raise NotImplementedError
 
+    def link_issue(self, number: int) -> str:
+        """The address of an issue's page; '' for none."""
+        return ""
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page; '' for none."""
+        return ""
+
     @property
     def variables(self) -> tuple[str, ...]:
         """The variables of a person's environment that it needs."""
@@ -130,6 +138,19 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         """Below which git finds repositories over HTTPS."""
         raise NotImplementedError
 
+    @property
+    def page(self) -> str:
+        """The address of the repository's page, below which its issues are."""
+        return f"{self.web_url}/{self.repository}"
+
+    def link_issue(self, number: int) -> str:
+        """The address of an issue's page; Gitea's and Forgejo's are as GitHub's."""
+        return f"{self.page}/issues/{number}"
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page (Gitea: `HTMLURL` in `models/issues/issue.go`)."""
+        return f"{self.page}/pulls/{number}"
+
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     """A repository on GitHub or GitHub Enterprise."""
@@ -146,6 +167,10 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     def web_url(self) -> str:
         """The address of the pages: that of the interface without `api`."""
         return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page: `html_url` in docs.github.com/rest/pulls/pulls."""
+        return f"{self.page}/pull/{number}"
 
     @property
     def place(self) -> str:
@@ -197,6 +222,15 @@ class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
         Literal["merge", "squash"],
         Meta(description="merge: as the project is set; squash: the same with one commit"),
     ] = "merge"
+
+    @property
+    def page(self) -> str:
+        """The address above all pages of the project: `web_url` in docs.gitlab.com/api."""
+        return f"{super().page}/-"
+
+    def link_pull(self, number: int) -> str:
+        """The address of a merge request's page."""
+        return f"{self.page}/merge_requests/{number}"
 
 
 AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings

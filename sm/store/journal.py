@@ -151,10 +151,14 @@ def find_size(path: Path) -> int:
         return lines.seek(0, 2)
 
 
-def find_latest(path: Path, sessions: Set[str]) -> dict[str, Event]:
-    """The last event of each of `sessions`: read once, from the end, until all are found."""
+def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, Event]:
+    """The last event of each of `sessions`: read once, from the end, until all are found.
+
+    With `having` only events that have this text as a field: the others need no decoding.
+    """
     wanted, found = set(sessions), dict[str, Event]()
-    for entry in read_newest_first(path):
+    marked = msgspec.json.encode(having) if having else b""
+    for entry in parse_events(line for line in read_backwards(path) if marked in line):
         if not wanted:
             break
         if entry.session in wanted:

@@ -24,6 +24,7 @@ from sm.store import journal
 from sm.store.events import Event
 from sm.views.event_words import tell_shortly
 from sm.views.known import Damaged, Known, show
+from sm.views.open_need import OpenNeed, make_need
 from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
@@ -38,7 +39,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
-    known.
+    known. `need` is what a person is needed for, None for nothing.
     """
 
     project: str
@@ -66,6 +67,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     agent: bool = False
     state_since: float = 0.0
     proof: Proof = Proof(Evidence.ERROR)
+    need: OpenNeed | None = None
 
     @property
     def alone(self) -> bool:
@@ -175,6 +177,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
         agent=facts.session is Life.ALIVE,
         state_since=since,
         proof=proof,
+        need=make_need(session, structs.replace(known, facts=facts)),
     )
 
 

@@ -38,6 +38,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         pull=seen.pull.number if seen.pull else 0,
         locked_out=is_locked_out(seen.facts),
         stuck=is_stuck(seen.facts),
+        unasked=not seen.facts.escalated,
     )
     return describe_need(case)
 

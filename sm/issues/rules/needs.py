@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from sm.adapters.forge.model import Check, CheckState
+from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.need import NeedKind
+from sm.issues.rules.facts import Facts
+from sm.sessions.signs import DIALOG_PATIENCE_S
 
 CAUSES = {
     "escalate": "The agent asks for a person",
@@ -26,6 +28,9 @@ CAUSES = {
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
 """Why sm asks a person, by the row of the matrix that asks."""
+
+UNASKED_CAUSES = {"review-waits": "The pull request waits for a review"}
+"""Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -57,8 +62,8 @@ class Case(Struct, frozen=True):
 
     `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
-    none. `locked_out`: the agent has no
-    access to its API. `stuck`: sm cannot type to it.
+    none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
+    `unasked`: no person was asked yet, so there is nothing to reply to.
     """
 
     row: str
@@ -73,6 +78,7 @@ class Case(Struct, frozen=True):
     pull: int = 0
     locked_out: bool = False
     stuck: bool = False
+    unasked: bool = False
 
 
 class Need(Struct, frozen=True):
@@ -100,8 +106,75 @@ def describe_need(case: Case) -> Need:
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way(case)
     by_answer = command.startswith("sm reply")
-    cause = CAUSES.get(case.row, "A person is asked")
+    cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
+
+
+class Waiting(Struct, frozen=True):
+    """That a session needs a person, by the row that asks; `since` in seconds since 1970.
+
+    `matter` is the same for as long as it does, whether a person was asked already or not.
+    """
+
+    row: str
+    matter: str
+    since: float
+
+
+def find_waiting(facts: Facts) -> Waiting | None:
+    """Return what the session needs a person for now, asked or not; None for nothing.
+
+    A dialog, a question at the end of a turn, and a merge that the forge keeps back are put to
+    people only after a while. Whoever looks before that sees them all the same.
+    """
+    if _is_settled(facts):
+        return None
+    asked = facts.escalation
+    if asked and not facts.reply:
+        row, since = asked.row, asked.at
+    elif row := next((row for row, waits in UNASKED if waits(facts)), ""):
+        since = 0.0
+    else:
+        return None
+    return Waiting(row, *_find_matter(facts, row, since))
+
+
+def _is_settled(f: Facts) -> bool:
+    """Whether the session is about to end, whatever it has asked."""
+    return f.merged or f.blocked or not f.issue_open or f.pull is PullState.CLOSED
+
+
+def _waits_for_review(f: Facts) -> bool:
+    ready = f.awaits_review and f.green and not f.conflicts
+    return ready and not f.approved and not f.changes_requested
+
+
+def _waits_for_merge(f: Facts) -> bool:
+    # Just after CI or a review a forge may still work out whether it merges.
+    known_at = max(f.written_at, f.check_at, f.review_at)
+    return f.merge_held and not f.queued and f.now >= known_at + DIALOG_PATIENCE_S
+
+
+UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
+    ("dialog", lambda f: f.dialog_at is not None),
+    ("question", lambda f: f.asks),
+    ("review-waits", _waits_for_review),
+    ("merge-held", _waits_for_merge),
+)
+"""What waits for a person before one is asked, by the row that asks later, if any does."""
+
+
+def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
+    """The matter, and since when it waits; `asked_at` is 0 as long as nobody was asked."""
+    match row:
+        case "dialog":
+            return facts.matter or facts.about, facts.dialog_at or asked_at
+        case "question":
+            return facts.matter or facts.about, facts.ended_at or asked_at
+        case "review-waits" | "review-timeout":
+            return facts.head, max(facts.written_at, facts.check_at)
+        case _:
+            return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
 
 
 def find_kind(row: str, locked_out: bool = False) -> NeedKind | None:
@@ -156,7 +229,11 @@ def _way(case: Case) -> tuple[str, str]:
             return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
-        case "review-timeout" if case.pull:
+        case "question" if case.unasked:
+            return "an answer", f"sm send {case.address} TEXT"
+        case "question" if case.unasked:
+            return "an answer", f"sm send {case.address} TEXT"
+        case "review-waits" | "review-timeout" if case.pull:
             return "a review", f"sm review {project}#{case.pull} --approve"
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"

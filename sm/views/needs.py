@@ -1,0 +1,185 @@
+"""All that waits for a person, in one list: for `sm needs`, `sm status`, HTTP and `dev-poll`.
+
+It is read from the files alone: no forge is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sm.adapters.forge.model import Issue, IssueState
+from sm.base.errors import SmError
+from sm.base.need import NeedKind
+from sm.issues.act.unblock import spell_unblock
+from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.rules.needs import KINDS
+from sm.sessions import registry
+from sm.sessions.history import Verb
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import events, journal, lock
+from sm.store.paths import name_session
+from sm.views.known import read_or
+from sm.views.open_need import OpenNeed
+from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
+from sm.views.trace import OUTCOMES
+
+MISSED = 3
+"""Intervals without a look at the forge after which no dev-poll seems to run."""
+FULL = 16 * 1024 * 1024
+"""Bytes: with less room, git and the agents fail at one thing or another."""
+OF_THE_MACHINE = (NeedKind.MACHINE, NeedKind.POLL)
+"""What keeps all else from going on."""
+
+
+def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
+    """List what the project needs a person for: first what holds all up, then what waits longest.
+
+    What cannot be read of it is left out; `sm status` names it.
+    """
+    now = time.time() if now is None else now
+    sessions = registry.list_for(project, _pass_over)
+    known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
+    rows = make_rows(project, now, sessions, known)
+    return collect_needs(project, now, rows, sessions, known)
+
+
+def list_all_needs(projects: Iterable[Project], now: float | None = None) -> list[OpenNeed]:
+    """List those of all these projects, each once."""
+    return sort_needs(need for project in projects for need in list_needs(project, now))
+
+
+def collect_needs(
+    project: Project,
+    now: float,
+    rows: Iterable[StatusRow],
+    sessions: list[IssueSession],
+    known: Snapshot,
+) -> list[OpenNeed]:
+    """List what these rows of the project's sessions, and all else that is known of it, need."""
+    return sort_needs(
+        (
+            *_list_full(project),
+            *_list_stopped(project, now, sessions, known),
+            *(row.need for row in rows if row.need),
+            *_list_blocked(project, sessions, known),
+        )
+    )
+
+
+def sort_needs(needs: Iterable[OpenNeed]) -> list[OpenNeed]:
+    """Return each of them once, in the order in which they are shown."""
+
+    def rank(need: OpenNeed) -> tuple[bool, float, str, int]:
+        since = need.since or float("inf")
+        return need.kind not in OF_THE_MACHINE, since, need.project, need.issue
+
+    return sorted({need.key: need for need in needs}.values(), key=rank)
+
+
+def _pass_over(_: SmError) -> None:
+    """Leave out what cannot be read."""
+
+
+# The machine and dev-poll
+
+
+def _list_full(project: Project) -> Iterator[OpenNeed]:
+    """Folders in which nothing can be written any more."""
+    settings = project.settings
+    for folder in (project.root.path, settings.repo, settings.worktree(1).parent):
+        if fault := _find_fault(folder):
+            yield OpenNeed(
+                key=f"machine:{folder}",
+                kind=NeedKind.MACHINE,
+                text=f"Nothing can be written in '{folder}': {fault}",
+                command="sm doctor",
+            )
+
+
+def _find_fault(folder: Path) -> str:
+    """Why nothing can be written there; '' if it can, and where there is no such folder."""
+    try:
+        room = os.statvfs(folder)
+    except OSError:
+        return ""
+    if room.f_flag & os.ST_RDONLY:
+        return "it is read-only"
+    free = room.f_bavail * room.f_frsize
+    if free < FULL:
+        return f"{free >> 20} MB are free"
+    return "" if room.f_favail or not room.f_files else "no file can be made there any more"
+
+
+def find_last_tick(project: Project, known: Snapshot) -> float:
+    """When dev-poll was last seen at work on the project, in seconds since 1970; 0 for never."""
+    return known.taken_at
+
+
+def find_stopped(project: Project, now: float, known: Snapshot) -> float:
+    """Since when no dev-poll seems to run, in seconds since 1970; 0 if one does, or never has."""
+    last = find_last_tick(project, known)
+    missed = now - last > MISSED * find_longest_interval(project.settings)
+    if not last or not missed or lock.is_held(project.root.project(project.name).poll_lock):
+        return 0.0
+    return last
+
+
+def _list_stopped(
+    project: Project, now: float, sessions: list[IssueSession], known: Snapshot
+) -> Iterator[OpenNeed]:
+    at_work = bool(sessions) or any(one.state is IssueState.OPEN for one in known.issues)
+    if at_work and (since := find_stopped(project, now, known)):
+        yield OpenNeed(
+            key=f"{project.name}:{NeedKind.POLL}",
+            kind=NeedKind.POLL,
+            project=project.name,
+            since=since,
+            text="dev-poll does not seem to run: nothing is taken up, and nothing restarted",
+            command="dev-poll --loop",
+        )
+
+
+# Blocked issues
+
+
+def _list_blocked(
+    project: Project, sessions: list[IssueSession], known: Snapshot
+) -> Iterator[OpenNeed]:
+    """The open issues with the blocked label that no session works on, with what is known of why.
+
+    A person may have set the label, and the journal may not go back so far.
+    """
+    at_work = {session.issue for session in sessions}
+    blocked = {
+        name_session(project.name, issue.number): issue
+        for issue in known.issues
+        if _is_blocked(project, issue) and issue.number not in at_work
+    }
+    if not blocked:
+        return
+    ended = journal.find_latest(project.root.journal, blocked.keys(), str(Verb.FORGET))
+    for name, issue in blocked.items():
+        event = ended.get(name)
+        row = event.row if isinstance(event, events.StepDone) else ""
+        kind = KINDS.get(row, NeedKind.BLOCKED)
+        why = OUTCOMES.get(row, "") if row in KINDS else ""
+        yield OpenNeed(
+            key=f"{name}:{kind}:{event.at if event else 0:.0f}",
+            kind=kind,
+            project=project.name,
+            issue=issue.number,
+            name=f"{project.name}#{issue.number}",
+            title=issue.title,
+            since=event.at if event else 0.0,
+            text=f"The issue is blocked ({why})" if why else "The issue is blocked",
+            command=spell_unblock(project.settings, issue.number),
+            link=project.settings.forge.link_issue(issue.number),
+        )
+
+
+def _is_blocked(project: Project, issue: Issue) -> bool:
+    return issue.state is IssueState.OPEN and project.settings.labels.blocked in issue.labels
