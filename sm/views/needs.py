@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues.act.unblock import spell_unblock
@@ -21,9 +22,11 @@ from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
-from sm.store.paths import name_session
+from sm.store.paths import Root, name_session
+from sm.views import family
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
+from sm.views.people import find_people
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
 
@@ -43,13 +46,19 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     now = time.time() if now is None else now
     sessions = registry.list_for(project, _pass_over)
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
-    rows = make_rows(project, now, sessions, known)
+    people = find_people(project.tmux, sessions, now)
+    rows = make_rows(project, now, sessions, known, people)
     return collect_needs(project, now, rows, sessions, known)
 
 
 def list_all_needs(projects: Iterable[Project], now: float | None = None) -> list[OpenNeed]:
     """List those of all these projects, each once."""
     return sort_needs(need for project in projects for need in list_needs(project, now))
+
+
+def list_own_needs(root: Root, tmux: Tmux | None = None) -> list[OpenNeed]:
+    """List those of the sessions that work on no issue; `tmux` is asked who is in them."""
+    return sort_needs(one.need for one in family.list_ad_hoc(root, tmux) if one.need)
 
 
 def collect_needs(
@@ -138,7 +147,7 @@ def _list_stopped(
             kind=NeedKind.POLL,
             project=project.name,
             since=since,
-            text="dev-poll does not seem to run: nothing is taken up, and nothing restarted",
+            text="dev-poll does not seem to run: nothing is taken up or restarted",
             command="dev-poll --loop",
         )
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
-from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.look.snapshot import Snapshot
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
@@ -20,14 +21,15 @@ from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
-from sm.views.family import Relative
+from sm.views.family import AdHocRow
 from sm.views.known import read_or
+from sm.views.needs import collect_needs, find_stopped, sort_needs
+from sm.views.open_need import OpenNeed
+from sm.views.people import find_people
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
 """What was merged longer ago is no news."""
-MISSED = 3
-"""Intervals without a look at the forge after which no dev-poll seems to run."""
 
 
 class WaitingIssue(Struct, frozen=True):
@@ -62,28 +64,30 @@ class MergedPull(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
-    `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
-    that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
-    that were merged within the last day, the latest first.
+    `needs` is what waits for a person. `ad_hoc` are sessions of no project. `unlisted` are open
+    issues that no session works on and that lack the label `backlog`, by which an issue is taken
+    up. `merged` are the pull requests that were merged within the last day, the latest first.
     """
 
     project: str
     seen_at: float
+    needs: tuple[OpenNeed, ...] = ()
     sessions: tuple[StatusRow, ...] = ()
     waiting: tuple[WaitingIssue, ...] = ()
     merged: tuple[MergedPull, ...] = ()
     kept: tuple[KeptWorktree, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
-    ad_hoc: tuple[Relative, ...] = ()
+    ad_hoc: tuple[AdHocRow, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
 
 
-def read_sessions_without_project(root: Root) -> Overview | None:
+def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.list_ad_hoc(root))
-    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
+    found = tuple(family.list_ad_hoc(root, tmux))
+    needs = tuple(sort_needs(one.need for one in found if one.need))
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found) if found else None
 
 
 def read_overview(project: Project, now: float) -> Overview:
@@ -98,10 +102,12 @@ def read_overview(project: Project, now: float) -> Overview:
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))
+    rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(make_rows(project, now, sessions, known)),
+        needs=tuple(collect_needs(project, now, rows, sessions, known)),
+        sessions=tuple(rows),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
@@ -183,6 +189,6 @@ def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
         return (
             "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
         )
-    if busy and now - known.taken_at > MISSED * find_longest_interval(project.settings):
+    if busy and find_stopped(project, now, known):
         return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
     return ""

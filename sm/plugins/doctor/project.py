@@ -27,7 +27,7 @@ from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session
-from sm.views.project import MISSED
+from sm.views.needs import MISSED
 from sm.views.session import read_last_look
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
