@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -38,6 +38,14 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """Whether CI runs elsewhere, so that sm has it run again if it has failed itself."""
         return False
 
+    def find_issue_page(self, number: int) -> str:
+        """The address at which people read that issue in a browser; '' if there is none."""
+        return ""
+
+    def find_pull_page(self, number: int) -> str:
+        """The same of a pull request."""
+        return ""
+
 
 class LocalSettings(ForgeSettings, frozen=True, tag="local"):
     """A folder beside a bare repository."""
@@ -58,6 +66,10 @@ OWN_ADDRESS = (
 
 class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     """A repository on a server, and how sm gets in."""
+
+    issue_pages: ClassVar[str] = "issues"
+    pull_pages: ClassVar[str] = "pulls"
+    """Where they are below the repository; Gitea and Forgejo: `html_url` in what their API says."""
 
     repository: Annotated[
         str,
@@ -130,9 +142,20 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         """Below which git finds repositories over HTTPS."""
         raise NotImplementedError
 
+    def find_issue_page(self, number: int) -> str:
+        """The page of the issue."""
+        return f"{self.web_url}/{self.repository}/{self.issue_pages}/{number}"
+
+    def find_pull_page(self, number: int) -> str:
+        """The page of the pull request."""
+        return f"{self.web_url}/{self.repository}/{self.pull_pages}/{number}"
+
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     """A repository on GitHub or GitHub Enterprise."""
+
+    pull_pages: ClassVar[str] = "pull"
+    """`html_url` in https://docs.github.com/rest/pulls/pulls."""
 
     url: Annotated[
         str,
@@ -182,6 +205,10 @@ class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
 
 class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
     """A repository on GitLab or a GitLab server."""
+
+    issue_pages: ClassVar[str] = "-/issues"
+    pull_pages: ClassVar[str] = "-/merge_requests"
+    """`web_url` in https://docs.gitlab.com/api/merge_requests/."""
 
     repository: Annotated[
         str,

@@ -15,6 +15,7 @@ CAUSES = {
     "ci-timeout": "CI has given no result in time",
     "ci-broken": "CI itself failed",
     "ci-late": "CI has given no result in time",
+    "review-waits": "The pull request waits for a review",
     "review-timeout": "The pull request was not reviewed in time",
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
@@ -25,7 +26,7 @@ CAUSES = {
     "question": "The agent has ended its turn with a question",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
-"""Why sm asks a person, by the row of the matrix that asks."""
+"""Why sm asks a person, or tells of what waits, by the row of the matrix."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -139,6 +140,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "merge-held": lambda case: case.held,
     "dialog": lambda _: "",
     "question": lambda case: case.question,
+    "review-waits": lambda _: "",
     "watched": lambda _: "",
 }
 """What tells this case from others; of any other row what the agent has written."""
@@ -150,13 +152,15 @@ def _way(case: Case) -> tuple[str, str]:
     match case.row:
         case "dialog":
             return "a dialog in its terminal", attach
+        case "parked-long":
+            return "its usage limit", attach
         case "turn-failed" if case.locked_out:
             return "a login or the like, in its terminal", attach
         case "trouble" if case.stuck:
             return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
-        case "review-timeout" if case.pull:
+        case "review-waits" | "review-timeout" if case.pull:
             return "a review", f"sm review {project}#{case.pull} --approve"
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
