@@ -19,7 +19,7 @@ BEYOND_SOURCE = frozenset(
         *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
-        *("question", "watched"),
+        *("question", "watched", "review-waits"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

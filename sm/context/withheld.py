@@ -49,8 +49,8 @@ def note(session: Session, deed: Deed, refusal: Refusal) -> None:
             session.root.journal, events.Waiting(session=session.name, reason=known.sentence)
         )
     if refusal is Refusal.DRAFT and time.time() > known.since + LEFT_S:
-        key = f"withheld:{known.since:.0f}"
-        alerts.note(session, f"is left as it is: {known.sentence}", key)
+        text, look = f"is left as it is: {known.sentence}", f"sm attach {session.address}"
+        alerts.note(session, text, f"withheld:{known.since:.0f}", command=look)
 
 
 def forget(directory: SessionDir) -> None:

@@ -22,17 +22,17 @@ from sm.store.failpoint import crash_point
 ROW = "told"
 
 
-def note(session: Session, text: str, key: str, *, parent: bool = True) -> None:
+def note(session: Session, text: str, key: str, *, parent: bool = True, command: str = "") -> None:
     """Let a person know; `text` goes on from the session's name, in one line.
 
     `key` stands for the event, so that it is told once. `parent` says whether the parent is told
-    the same.
+    the same. `command` is what a person does about it.
     """
     if plans.has_receipt(session.dir, key):
         return
     if parent:
         tell_parent(session, text, key)
-    people.alert(session, Word(key, text, text))
+    people.alert(session, Word(key, text, text, command=command))
     crash_point("person:told")
     journal.record(session.root.journal, events.PersonTold(session=session.name, text=text))
     remark = text[: plans.DETAIL_LIMIT]

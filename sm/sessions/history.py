@@ -20,6 +20,7 @@ class Verb(StrEnum):
     NOTIFY = "escalate"
     REMIND = "remind"
     COMMENT = "comment"
+    TELL = "tell people"
     LABEL_BLOCKED = "label blocked"
     RESTORE_BACKLOG = "restore the backlog label"
     CLEAN_LABELS = "clean labels"
@@ -82,6 +83,9 @@ KILLED = "killed"
 
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
+
+TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
+"""What is said to people."""
 
 NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
@@ -157,7 +161,7 @@ def fold(receipts: Iterable[Receipt]) -> History:
 
 def _add(history: History, receipt: Receipt) -> History:
     # A failed message to a person leads to no further message: the question has its own timeout.
-    if receipt.trouble and receipt.verb not in (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT):
+    if receipt.trouble and receipt.verb not in TELLING:
         history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = structs.replace(history, remarks=(*history.remarks, receipt.plan))

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.base.errors import StateError
+from sm.base.need import NeedKind
 from sm.sessions.history import Count, Receipt, Verb
 from sm.store.damage import read_rebuildable
 from sm.store.files import (
@@ -44,6 +45,12 @@ class PlannedStep(Struct, frozen=True):
     """The text in one line for a person's own `notify_command`; '' to send nothing there."""
     resume: str = ""
     """The agent's own session that a restart resumes, '' for a new one."""
+    need: NeedKind | None = None
+    """What a person is needed for, None for nothing."""
+    command: str = ""
+    """What answers it, as it stands there; '' for nothing."""
+    links: tuple[str, ...] = ()
+    """Where people can read what it is about."""
 
 
 class Plan(Struct, frozen=True):

@@ -115,6 +115,7 @@ STEPS: dict[str, str] = {
     Verb.NOTIFY: "a person is needed",
     Verb.REMIND: "reminded the person",
     Verb.COMMENT: "commented on the issue",
+    Verb.TELL: "told people",
     Verb.LABEL_BLOCKED: "labelled the issue as blocked",
     Verb.RESTORE_BACKLOG: "put the issue back into the backlog",
     Verb.CLEAN_LABELS: "took the labels of sm off the issue",
@@ -155,6 +156,7 @@ STEPS_SHORTLY: dict[str, str] = {
     Verb.NOTIFY: "asked",
     Verb.REMIND: "reminded",
     Verb.COMMENT: "commented",
+    Verb.TELL: "told people",
 }
 """The same in a table; what they are about is the name of a text there, told in words."""
 

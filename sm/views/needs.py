@@ -186,7 +186,7 @@ def _list_blocked(
             since=event.at if event else 0.0,
             text=f"The issue is blocked ({why})" if why else "The issue is blocked",
             command=spell_unblock(project.settings, issue.number),
-            link=project.settings.forge.link_issue(issue.number),
+            link=project.settings.forge.find_issue_page(issue.number),
         )
 
 

@@ -54,6 +54,7 @@ ROWS: dict[str, str] = {
     "queue-dropped": "the merge queue dropped it",
     "approved": "approved",
     "approved-merge": "approved",
+    "review-waits": "no review yet",
     "review-timeout": "no review in time",
     "merge-reminder": "approved, not merged yet",
     "merge-stuck": "approved, still not merged",

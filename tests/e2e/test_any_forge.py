@@ -135,7 +135,7 @@ def test_a_stranger_gives_no_answer_and_no_approval(play: Play) -> None:
     assert not [text for text in play.stage.told() if "Give me the keys" in text]
     play.stage.write_phase(issue, "PHASE:awaiting_review")
     play.react(issue)
-    assert play.decided() == ["open-pull", "escalate", "reply"]
+    assert play.decided() == ["open-pull", "escalate", "reply", "review-waits"]
 
 
 @pytest.mark.parametrize("play", ["local", "memory"], indirect=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.act.compose import FOR_PEOPLE
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import NOTICES, SHORTLY
+from sm.sessions.history import TELLING
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.helpers import wait_for
@@ -102,7 +102,26 @@ def test_a_question_is_told_once_whenever_the_reactor_dies(
     assert len(lines(heard)) == 1
 
 
+def test_a_review_that_waits_is_told_once_and_not_on_the_issue(
+    stage_of: MakeStage, heard: Path
+) -> None:
+    stage, issue = begin(stage_of, heard, ci={"command": "true", "poll": "1s"})
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_ci")
+    wait_for(lambda: "CI passed" in str(stage.told()), "CI")
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    told = last(heard, "waits for a review")
+    pull = stage.project.forge.pulls.find_newest("fix/1")
+    assert pull is not None
+    assert told.endswith(f". sm review harb#{pull.number} --approve")
+    said = stage.project.forge.issues.read_comments(issue)
+    assert not [one for one in said if "review" in one.body]
+    stage.sm("review", f"harb#{pull.number}", "--approve")
+    wait_for(lambda: "Review: approved" in str(stage.told()), "the approval")
+    assert len([line for line in lines(heard) if "waits for a review" in line]) == 1
+
+
 def test_all_that_is_said_to_people_has_its_short_form() -> None:
-    said = {step.text for row in ROWS for step in row.steps if step.verb in FOR_PEOPLE}
+    said = {step.text for row in ROWS for step in row.steps if step.verb in TELLING}
     assert said <= set(NOTICES)
     assert said - set(SHORTLY) == {"remark"}  # which was told as it was noted

@@ -24,18 +24,17 @@ from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
-from sm.issues.rules.notices import write_notice, write_short_notice
+from sm.issues.rules.notices import find_answer, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
 from sm.sessions import agent, terminal, turn
-from sm.sessions.history import KILLED, Verb
+from sm.sessions.history import KILLED, TELLING, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
-FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 TAIL_LINES = 30
 
 
@@ -79,9 +78,8 @@ def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
 
 
 def _plan_step(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
-    if step.verb in FOR_PEOPLE:
-        told, shortly = write_notice(step.text, material), write_short_notice(step.text, material)
-        return PlannedStep(step.verb, step.text, told, shortly=shortly)
+    if step.verb in TELLING:
+        return _plan_word(step, material)
     if step.verb is Verb.RECOVER:
         text, resume = write_prompt(step.text, material), _resumable(seen)
         return PlannedStep(step.verb, step.text, text, generation, resume=resume)
@@ -100,6 +98,19 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
     if step.verb is Verb.RERUN_CI:
         return PlannedStep(step.verb, text=seen.facts.run)
     return PlannedStep(step.verb, text=seen.facts.head)
+
+
+def _plan_word(step: Step, material: Material) -> PlannedStep:
+    need, command = find_answer(step.text, material)
+    return PlannedStep(
+        step.verb,
+        step.text,
+        write_notice(step.text, material),
+        shortly=write_short_notice(step.text, material),
+        need=need,
+        command=command,
+        links=material.links,
+    )
 
 
 def _resumable(seen: Observation) -> str:
@@ -174,7 +185,17 @@ def gather(
         killed=facts.history.has(KILLED),
         unblock_command=spell_unblock(settings, session.issue),
         conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
+        links=_list_links(session, seen.pull),
     )
+
+
+def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, ...]:
+    forge = session.project.settings.forge
+    pages = (
+        forge.find_pull_page(pull.number) if pull else "",
+        forge.find_issue_page(session.issue),
+    )
+    return tuple(filter(None, pages))
 
 
 def _has_conflicts(facts: Facts, needed: Collection[Source]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from sm.adapters.forge.errors import AtWorkError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
@@ -167,7 +168,12 @@ def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
         text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
-    people.tell(session, Word(ident, text, step.shortly))
+    people.tell(session, structs.replace(_make_word(step, ident), text=text))
+    return step.name
+
+
+def _tell(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    people.alert(session, _make_word(step, ident))
     return step.name
 
 
@@ -187,7 +193,12 @@ def _word_for_asked(session: IssueSession, step: PlannedStep, ident: str) -> Wor
     """What is said to those who are asked, with their names."""
     seen = last_snapshot(session.project.directory)
     asked = list_asked(session.project.settings, seen, session.issue)
-    return Word(ident, step.text, step.shortly, asked)
+    return structs.replace(_make_word(step, ident), people=asked)
+
+
+def _make_word(step: PlannedStep, ident: str) -> Word:
+    need, command, links = step.need, step.command, step.links
+    return Word(ident, step.text, step.shortly, need=need, command=command, links=links)
 
 
 def _publish(session: IssueSession, path: Path, text: str) -> str:
@@ -303,6 +314,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.NOTIFY: _notify,
     Verb.REMIND: _remind,
     Verb.COMMENT: _comment,
+    Verb.TELL: _tell,
     Verb.LABEL_BLOCKED: _label_blocked,
     Verb.RESTORE_BACKLOG: _restore_backlog,
     Verb.CLEAN_LABELS: _clean_labels,

@@ -303,7 +303,8 @@ def _note_held(session: IssueSession, held: Held | None) -> None:
         return
     since = directory.problem.stat().st_mtime
     if held.refusal is Refusal.DRAFT and time.time() > since + LEFT_S:
-        alerts.note(session, f"is left as it is: {problem.sentence}", f"held:{since:.0f}")
+        text, look = f"is left as it is: {problem.sentence}", f"sm attach {session.address}"
+        alerts.note(session, text, f"held:{since:.0f}", command=look)
 
 
 def _note_outage(session: IssueSession, outage: OutageError) -> None:

@@ -19,7 +19,7 @@ from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.act.refusals import REFUSALS
-from sm.sessions.history import Verb
+from sm.sessions.history import TELLING, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -36,7 +36,6 @@ UNKNOWN_S = 30.0
 OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
 """A merge is made later for these."""
 
-TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT})
 ELSEWHERE = TELLING | {
     Verb.OPEN_PULL,
     Verb.RERUN_CI,

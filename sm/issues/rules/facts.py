@@ -319,6 +319,12 @@ class Facts(Struct, frozen=True):
         return self.pull is PullState.OPEN and self.check in (CheckState.SUCCESS, CheckState.NONE)
 
     @property
+    def review_waits(self) -> bool:
+        """Whether nothing is missing but a reviewer's word."""
+        said = self.review in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+        return self.green and self.limits.review_required and not said
+
+    @property
     def to_merge(self) -> bool:
         """Whether the project asks for nothing more before the merge; the forge still may."""
         return self.approved and self.green

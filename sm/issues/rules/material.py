@@ -151,6 +151,8 @@ class Material(Struct, frozen=True):
     """What has the issue worked on again once its session has ended."""
     conflicts: tuple[str, ...] = ()
     """The files in which its branch conflicts with the base."""
+    links: tuple[str, ...] = ()
+    """The pages of the pull request and of the issue, as far as the forge has such."""
 
 
 def cite_pull(m: Material) -> str:

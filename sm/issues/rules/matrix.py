@@ -505,6 +505,16 @@ _REVIEW = (
         lambda f: f"{f.write}:{f.head}",
     ),
     Row(
+        "review-waits",
+        REVIEW,
+        "open and green, a review is required, and no verdict yet; once for each commit",
+        (Step(Verb.TELL, "review-waits"),),
+        lambda f: f.review_waits,
+        lambda f: f.head,
+        passing=True,
+        beside=True,
+    ),
+    Row(
         "ci-late",
         REVIEW,
         "CI timeout at the head under review",

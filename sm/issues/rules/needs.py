@@ -17,6 +17,7 @@ CAUSES = {
     "ci-timeout": "CI has given no result in time",
     "ci-broken": "CI itself failed",
     "ci-late": "CI has given no result in time",
+    "review-waits": "The pull request waits for a review",
     "review-timeout": "The pull request was not reviewed in time",
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
@@ -27,10 +28,7 @@ CAUSES = {
     "question": "The agent has ended its turn with a question",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
-"""Why sm asks a person, by the row of the matrix that asks."""
-
-UNASKED_CAUSES = {"review-waits": "The pull request waits for a review"}
-"""Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
+"""Why sm asks a person, or tells of what waits, by the row of the matrix."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -106,7 +104,7 @@ def describe_need(case: Case) -> Need:
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way(case)
     by_answer = command.startswith("sm reply")
-    cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
+    cause = CAUSES.get(case.row, "A person is asked")
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
 
 
@@ -145,8 +143,7 @@ def _is_settled(f: Facts) -> bool:
 
 
 def _waits_for_review(f: Facts) -> bool:
-    ready = f.awaits_review and f.green and not f.conflicts
-    return ready and not f.approved and not f.changes_requested
+    return f.awaits_review and f.review_waits and not f.conflicts
 
 
 def _waits_for_merge(f: Facts) -> bool:
@@ -212,6 +209,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "merge-held": lambda case: case.held,
     "dialog": lambda _: "",
     "question": lambda case: case.question,
+    "review-waits": lambda _: "",
     "watched": lambda _: "",
 }
 """What tells this case from others; of any other row what the agent has written."""
@@ -223,14 +221,14 @@ def _way(case: Case) -> tuple[str, str]:
     match case.row:
         case "dialog":
             return "a dialog in its terminal", attach
+        case "parked-long":
+            return "its usage limit", attach
         case "turn-failed" if case.locked_out:
             return "a login or the like, in its terminal", attach
         case "trouble" if case.stuck:
             return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
-        case "question" if case.unasked:
-            return "an answer", f"sm send {case.address} TEXT"
         case "question" if case.unasked:
             return "an answer", f"sm send {case.address} TEXT"
         case "review-waits" | "review-timeout" if case.pull:

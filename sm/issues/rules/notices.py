@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from sm.base.need import NeedKind
 from sm.base.quoting import code
 from sm.base.redact import redact
 from sm.base.text import normalise, one_line
-from sm.issues.rules.material import Material, name_pull
-from sm.issues.rules.needs import CAUSES, Case, Need, describe_need, name_waits
+from sm.issues.rules.material import Material, cite_pull, name_pull
+from sm.issues.rules.needs import CAUSES, Case, Need, describe_need, find_kind, name_waits
 
 LOG_LINES = 20
 """How many of the last lines of a failing CI log a question shows."""
@@ -97,6 +98,21 @@ def _watched(m: Material) -> str:
         f"a prompt in its terminal (`{m.attach_command}`). If not: "
         f"`sm kill {m.project} {m.issue.number}`."
     )
+
+
+def _review_waits(m: Material) -> str:
+    pull = cite_pull(m)
+    review = f"sm review {m.project}#{pull}"
+    return (
+        f"**Pull request {name_pull(m)} waits for a review** (issue #{m.issue.number}, "
+        f"{code(_name_title(m))}). CI: {m.check.state}.\n\nTo read it: "
+        f"`sm pr diff {m.project}#{pull}`. To approve: `{review} --approve`. To ask for changes: "
+        f"`{review} --request-changes -m TEXT`."
+    )
+
+
+def _name_title(m: Material) -> str:
+    return _cut(redact(m.pull.title if m.pull else m.issue.title))
 
 
 def _ci_broken(m: Material) -> str:
@@ -196,6 +212,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "question": _asked,
     "watched": _watched,
     "ci-broken": _ci_broken,
+    "review-waits": _review_waits,
     "parked": _parked,
     "remark": _remark,
     "reminder": _reminder,
@@ -206,6 +223,17 @@ NOTICES: dict[str, Callable[[Material], str]] = {
 def write_notice(name: str, material: Material) -> str:
     """Write the notice `name`."""
     return NOTICES[name](material)
+
+
+def find_answer(name: str, m: Material) -> tuple[NeedKind | None, str]:
+    """Return what a person is needed for by the notice `name`, and the command that answers it.
+
+    None and '' if nobody is needed.
+    """
+    row = m.asked_row if name == "reminder" else m.row
+    if (kind := find_kind(row, m.locked_out)) is None:
+        return None, ""
+    return kind, m.unblock_command if name in ENDINGS else describe_need(_case(row, m)).command
 
 
 SHORT_LIMIT = 300
@@ -235,6 +263,10 @@ def _cut(words: str) -> str:
 SHORTLY: dict[str, Callable[[Material], str]] = {
     **{name: partial(_ask_shortly, name) for name in CAUSES},
     **{name: partial(_end_shortly, name) for name in ENDINGS},
+    "review-waits": lambda m: (
+        f"pull request {name_pull(m)} waits for a review: {_name_title(m)}. "
+        f"{describe_need(_case('review-waits', m)).command}"
+    ),
     "stopped": lambda m: f"session ended: {_why_stopped(m)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",
     "reminder": _remind_shortly,

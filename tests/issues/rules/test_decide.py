@@ -108,6 +108,8 @@ def reminded(times: int) -> History:
 
 CI = wrote(Phase.AWAITING_CI)
 REVIEW = replace(wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS)
+ANNOUNCED = replace(REVIEW, history=replace(REVIEW.history, done=frozenset({"review-waits:c1"})))
+"""People were told that it waits for a review."""
 CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 APPROVED = replace(REVIEW, review=ReviewState.APPROVED, review_id="r2")
 SM_MERGES = replace(LIVING.limits, merge_by_sm=True)
@@ -350,10 +352,20 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "approved-merge",
     ),
     "a missing review is told to a person": (
-        replace(wrote(Phase.AWAITING_REVIEW, 3 * HOUR), check=CheckState.SUCCESS),
+        replace(ANNOUNCED, written_at=NOW - 3 * HOUR),
         "review-timeout",
     ),
-    "a review is waited for": (REVIEW, "review-pending"),
+    "people are told of a review that waits": (REVIEW, "review-waits"),
+    "of a new head, too": (replace(ANNOUNCED, head="c2"), "review-waits"),
+    "a remark is no verdict": (
+        replace(REVIEW, review=ReviewState.COMMENTED, review_id="r1"),
+        "review-waits",
+    ),
+    "a review is waited for": (ANNOUNCED, "review-pending"),
+    "nobody is asked to review while CI is at work": (
+        replace(REVIEW, check=CheckState.PENDING),
+        "review-pending",
+    ),
     "an approval waits for CI": (replace(APPROVED, check=CheckState.PENDING), "review-pending"),
     "a dialog that nobody answers is told to a person": (
         hooked(dialog_at=NOW - MINUTE),
@@ -532,6 +544,11 @@ def test_a_conflict_goes_before_a_failure_that_it_may_have_caused() -> None:
     assert name(decide(replace(REVIEW, conflicts=True, check=CheckState.FAILURE))) == "conflict"
 
 
+def test_a_review_is_told_of_while_a_person_at_the_terminal_holds_up_the_rest() -> None:
+    gone = replace(REVIEW, session=Life.GONE, hands=Hands(draft=True))
+    assert name(decide(gone)) == "review-waits"
+
+
 def test_nothing_is_done_twice_for_the_same_reason() -> None:
     for facts, row in BEHAVIOURS.values():
         first = decide(facts)
@@ -567,7 +584,7 @@ def test_blocked_is_set_before_the_backlog_label_returns() -> None:
         (LIVING, 29 * MINUTE),
         (replace(LIVING, limits=Limits(merge_remind_s=1)), 119 * MINUTE),
         (CI, 29 * MINUTE),
-        (REVIEW, 179 * MINUTE),
+        (ANNOUNCED, 179 * MINUTE),
         (replace(REVIEW, check=CheckState.PENDING), 29 * MINUTE),
         (replace(APPROVED, hold=Hold.BLOCKED), 29 * MINUTE),
         (replace(APPROVED, hold=Hold.QUEUED), 179 * MINUTE),

@@ -29,6 +29,7 @@ from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Ma
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import ENDINGS, NOTICES, write_notice, write_short_notice
 from sm.issues.rules.prompts import PROMPTS, write_prompt
+from sm.sessions.history import TELLING as FOR_PEOPLE
 from sm.sessions.history import Verb
 from tests.helpers import Repository, git
 
@@ -41,7 +42,6 @@ EVIL = (
 )
 LONG = "\n".join(f"line {number}" for number in range(1, 1001))
 FOR_AGENT = (Verb.INJECT, Verb.RECOVER)
-FOR_PEOPLE = (Verb.NOTIFY, Verb.REMIND, Verb.COMMENT)
 OPENINGS = ("start", "recovery")
 
 
