@@ -169,7 +169,7 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
         case "question":
             return facts.matter or facts.about, facts.ended_at or asked_at
         case "review-waits" | "review-timeout":
-            return facts.head, max(facts.written_at, facts.check_at)
+            return f"{facts.write}:{facts.head}", max(facts.written_at, facts.check_at)
         case _:
             return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
 

@@ -77,6 +77,8 @@ def test_a_blocked_issue_is_answered_by_taking_it_up_again() -> None:
 REVIEWED = replace(
     wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS, check_at=NOW - MINUTE / 2
 )
+CHANGES = replace(REVIEWED, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
+TOLD_CHANGES = replace(REVIEWED.history, done=frozenset({"review-changes:r1"}))
 HELD = replace(REVIEWED, review=ReviewState.APPROVED, hold=Hold.BLOCKED)
 QUESTION = hooked(ended_at=NOW - 5, asks="Up or down?")
 
@@ -95,7 +97,8 @@ def waiting(facts: Facts) -> str:
         (REVIEWED, "review-waits"),
         (replace(REVIEWED, conflicts=True), ""),
         (replace(REVIEWED, review=ReviewState.APPROVED), ""),
-        (replace(REVIEWED, review=ReviewState.CHANGES_REQUESTED), ""),
+        (CHANGES, ""),
+        (replace(CHANGES, history=TOLD_CHANGES), "review-waits"),
         (replace(REVIEWED, limits=replace(REVIEWED.limits, review_required=False)), ""),
         (HELD, ""),
         (replace(HELD, now=NOW + DIALOG_PATIENCE_S), "merge-held"),
@@ -144,7 +147,7 @@ def test_a_need_stays_the_same_when_a_person_is_asked_about_it() -> None:
     assert before
     assert after
     assert after.row == "review-timeout"
-    assert (before.matter, before.since) == (after.matter, after.since) == ("c1", NOW - 30)
+    assert (before.matter, before.since) == (after.matter, after.since) == ("w1:c1", NOW - 30)
 
 
 def test_a_question_that_was_not_put_yet_is_answered_by_a_message() -> None:
