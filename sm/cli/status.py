@@ -97,6 +97,8 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     if initials := explain(one.sessions, width):
         notes.insert(0, ("tries", Text(initials, "dim")))
     yield Text(_heading(one), "bold")
+    if one.silent_s:
+        yield Text(one.hint, "bold red")
     rows, columns = _rows(one)
     room = max(ROOM, height - ROOM - len(notes)) if height and one.sessions else len(rows)
     if rows:
@@ -112,6 +114,8 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
 
     for one in seen:
         yield _heading(one)
+        if one.silent_s:
+            yield f"hint {one.hint}"
         rows, columns = _rows(one)
         if rows:
             yield from list_plain_lines(rows, columns)
@@ -160,7 +164,7 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
     yield from _issues("merged", list(map(_tell_merged, one.merged)))
     yield from _issues("kept", list(map(_tell_kept, one.kept)))
-    if hint := one.hint or _next_step(one):
+    if not one.silent_s and (hint := one.hint or _next_step(one)):
         yield "hint", hint
 
 

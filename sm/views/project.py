@@ -10,7 +10,8 @@ from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
-from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.look.polled import Silence
+from sm.issues.look.snapshot import Snapshot
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
@@ -22,12 +23,11 @@ from sm.store.paths import Root
 from sm.views import family
 from sm.views.family import Relative
 from sm.views.known import read_or
+from sm.views.polling import START, find_silence, is_waited_for, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
 """What was merged longer ago is no news."""
-MISSED = 3
-"""Intervals without a look at the forge after which no dev-poll seems to run."""
 
 
 class WaitingIssue(Struct, frozen=True):
@@ -64,7 +64,8 @@ class Overview(Struct, frozen=True):
 
     `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
     that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
-    that were merged within the last day, the latest first.
+    that were merged within the last day, the latest first. `silent_s`: so long no dev-poll has run
+    although something waits for one; 0 while it runs, or nothing does.
     """
 
     project: str
@@ -78,6 +79,7 @@ class Overview(Struct, frozen=True):
     ad_hoc: tuple[Relative, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
+    silent_s: float = 0.0
 
 
 def read_sessions_without_project(root: Root) -> Overview | None:
@@ -98,6 +100,7 @@ def read_overview(project: Project, now: float) -> Overview:
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))
+    silence = read_or(report, lambda: _find_silence(project, sessions, known), None)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
@@ -108,7 +111,8 @@ def read_overview(project: Project, now: float) -> Overview:
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
-        hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
+        hint=_hint(project, known, silence),
+        silent_s=silence.for_s if silence else 0.0,
     )
 
 
@@ -176,13 +180,17 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
     return list_blockers(known, found) if found else []
 
 
-def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
-    if lock.is_held(project.root.project(project.name).poll_lock):
+def _find_silence(
+    project: Project, sessions: list[IssueSession], known: Snapshot
+) -> Silence | None:
+    if not is_waited_for(project, sessions, known):
+        return None
+    return find_silence(project, known)
+
+
+def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
+    if silence:
+        return f"{word_silence(silence)}: {START}"
+    if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
-    if not known.taken_at:
-        return (
-            "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
-        )
-    if busy and now - known.taken_at > MISSED * find_longest_interval(project.settings):
-        return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
-    return ""
+    return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"

@@ -322,7 +322,8 @@ class Facts(Struct, frozen=True):
     def review_waits(self) -> bool:
         """Whether nothing is missing but a reviewer's word."""
         said = self.review in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
-        return self.green and self.limits.review_required and not said
+        ready = self.green and not self.conflicts
+        return ready and self.limits.review_required and not said
 
     @property
     def to_merge(self) -> bool:
