@@ -33,6 +33,7 @@ from sm.adapters.forge.model import (
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
 from sm.issues.look import phase_file
+from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import Snapshot
 from sm.sessions import plan, registry
 from sm.sessions.history import Receipt, Verb
@@ -234,6 +235,15 @@ def put_snapshot(
     write_atomic(
         project.directory.due, f"{math.ceil(taken.taken_at + project.settings.ci.poll_s)}\n"
     )
+
+
+def put_tick(project: Project, *, ago_s: float = 1.0, **more: Any) -> Polled:
+    """A tick of dev-poll that was completed `ago_s` seconds ago."""
+    clock = Clock.read()
+    tick = Polled(structs.replace(clock, at=clock.at - ago_s, up_s=clock.up_s - ago_s), **more)
+    write_json(project.directory.polled, tick)
+    os.utime(project.directory.polled, (tick.clock.at, tick.clock.at))
+    return tick
 
 
 def an_issue(number: int, *labels: str, title: str = "Mend it", **more: Any) -> Issue:

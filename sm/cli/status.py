@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from sm.base.need import NeedKind
 from sm.base.output import console, say_lines
 from sm.base.text import one_line
 from sm.cli.live import show_live
@@ -181,8 +180,7 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in others])
     yield from _issues("merged", list(map(_tell_merged, one.merged)))
     yield from _issues("kept", list(map(_tell_kept, one.kept)))
-    stopped = any(need.kind is NeedKind.POLL for need in one.needs)
-    if hint := ("" if stopped else one.hint) or _next_step(one):
+    if not one.silent_s and (hint := one.hint or _next_step(one)):
         yield "hint", hint
 
 

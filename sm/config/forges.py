@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -23,10 +23,13 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         """Where it is, for people."""
         raise NotImplementedError
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables of a person's environment that it needs."""
-        return ()
+    def link_issue(self, number: int) -> str:
+        """The address of an issue's page; '' for none."""
+        return ""
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page; '' for none."""
+        return ""
 
     @property
     def has_webhooks(self) -> bool:
@@ -37,14 +40,6 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
     def is_elsewhere(self) -> bool:
         """Whether CI runs elsewhere, so that sm has it run again if it has failed itself."""
         return False
-
-    def find_issue_page(self, number: int) -> str:
-        """The address at which people read that issue in a browser; '' if there is none."""
-        return ""
-
-    def find_pull_page(self, number: int) -> str:
-        """The same of a pull request."""
-        return ""
 
 
 class LocalSettings(ForgeSettings, frozen=True, tag="local"):
@@ -66,10 +61,6 @@ OWN_ADDRESS = (
 
 class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     """A repository on a server, and how sm gets in."""
-
-    issue_pages: ClassVar[str] = "issues"
-    pull_pages: ClassVar[str] = "pulls"
-    """Where they are below the repository; Gitea and Forgejo: `html_url` in what their API says."""
 
     repository: Annotated[
         str,
@@ -142,20 +133,22 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         """Below which git finds repositories over HTTPS."""
         raise NotImplementedError
 
-    def find_issue_page(self, number: int) -> str:
-        """The page of the issue."""
-        return f"{self.web_url}/{self.repository}/{self.issue_pages}/{number}"
+    @property
+    def page(self) -> str:
+        """The address of the repository's page, below which its issues are."""
+        return f"{self.web_url}/{self.repository}"
 
-    def find_pull_page(self, number: int) -> str:
-        """The page of the pull request."""
-        return f"{self.web_url}/{self.repository}/{self.pull_pages}/{number}"
+    def link_issue(self, number: int) -> str:
+        """The address of an issue's page; Gitea's and Forgejo's are as GitHub's."""
+        return f"{self.page}/issues/{number}"
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page (Gitea: `HTMLURL` in `models/issues/issue.go`)."""
+        return f"{self.page}/pulls/{number}"
 
 
 class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     """A repository on GitHub or GitHub Enterprise."""
-
-    pull_pages: ClassVar[str] = "pull"
-    """`html_url` in https://docs.github.com/rest/pulls/pulls."""
 
     url: Annotated[
         str,
@@ -169,6 +162,10 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
     def web_url(self) -> str:
         """The address of the pages: that of the interface without `api`."""
         return self.url.removesuffix("/api/v3").replace("://api.", "://", 1)
+
+    def link_pull(self, number: int) -> str:
+        """The address of a pull request's page: `html_url` in docs.github.com/rest/pulls/pulls."""
+        return f"{self.page}/pull/{number}"
 
     @property
     def place(self) -> str:
@@ -206,10 +203,6 @@ class GiteaSettings(HostedSettings, frozen=True, kw_only=True, tag="gitea"):
 class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
     """A repository on GitLab or a GitLab server."""
 
-    issue_pages: ClassVar[str] = "-/issues"
-    pull_pages: ClassVar[str] = "-/merge_requests"
-    """`web_url` in https://docs.gitlab.com/api/merge_requests/."""
-
     repository: Annotated[
         str,
         Meta(
@@ -224,6 +217,15 @@ class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
         Literal["merge", "squash"],
         Meta(description="merge: as the project is set; squash: the same with one commit"),
     ] = "merge"
+
+    @property
+    def page(self) -> str:
+        """The address above all pages of the project: `web_url` in docs.gitlab.com/api."""
+        return f"{super().page}/-"
+
+    def link_pull(self, number: int) -> str:
+        """The address of a merge request's page."""
+        return f"{self.page}/merge_requests/{number}"
 
 
 AnyForgeSettings = LocalSettings | GithubSettings | ForgejoSettings | GiteaSettings | GitlabSettings

@@ -10,6 +10,7 @@ from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError, StateError
 from sm.issues.act.effects import NotNowError
 from sm.issues.look import doubts, taken
+from sm.issues.look.polled import keep_outcome
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
@@ -36,8 +37,12 @@ def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        yield from locks.clear(project)
-        yield from _tend(project, snapshot(project), dry_run=False)
+        yield from keep_outcome(project.directory, _tick(project))
+
+
+def _tick(project: Project) -> Iterator[str]:
+    yield from locks.clear(project)
+    yield from _tend(project, snapshot(project), dry_run=False)
 
 
 def list_signs(project: Project) -> list[Path]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from sm.base.need import NeedKind
 from sm.channels import people
 from sm.channels.channel import Word
 from sm.messages.telling import tell_parent
@@ -22,20 +23,30 @@ from sm.store.failpoint import crash_point
 ROW = "told"
 
 
-def note(session: Session, text: str, key: str, *, parent: bool = True, command: str = "") -> None:
+def note(
+    session: Session,
+    text: str,
+    key: str,
+    *,
+    parent: bool = True,
+    need: NeedKind | None = None,
+    command: str = "",
+    comment: bool = True,
+) -> None:
     """Let a person know; `text` goes on from the session's name, in one line.
 
     `key` stands for the event, so that it is told once. `parent` says whether the parent is told
-    the same. `command` is what a person does about it.
+    the same, and `comment` whether the issue is. `need` is what a person is needed for, and
+    `command` what helps.
     """
     if plans.has_receipt(session.dir, key):
         return
     if parent:
         tell_parent(session, text, key)
-    people.alert(session, Word(key, text, text, command=command))
+    people.alert(session, Word(key, text, text, need=need, command=command))
     crash_point("person:told")
     journal.record(session.root.journal, events.PersonTold(session=session.name, text=text))
-    remark = text[: plans.DETAIL_LIMIT]
+    remark = text[: plans.DETAIL_LIMIT] if comment else ""
     plans.add_receipt(session.dir, Receipt(time.time(), key, ROW, remark=remark))
-    if session.has_matrix:
+    if remark and session.has_matrix:
         registry.poke(session.dir)  # the matrix has a row for it

@@ -172,6 +172,10 @@ class ProjectDir(Folder, frozen=True):
     """Checkouts in which the embedded forge runs CI, one for each commit, removed later."""
     poll_lock = StateEntry("poll.lock")
     """Held for one tick of dev-poll."""
+    polled = StateEntry("polled")
+    """The last completed tick: when, how long it took, and what went wrong."""
+    poll_missed = StateEntry("poll.missed")
+    """The session that tells people that no tick comes; removed by the next one."""
     snapshot = StateEntry("forge.json")
     """The last look at the forge."""
     due = StateEntry("due")

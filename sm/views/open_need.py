@@ -85,8 +85,8 @@ def _tell(need: Need, pull: PullRequest | None) -> str:
 
 def _link(forge: ForgeSettings, kind: NeedKind, issue: int, pull: PullRequest | None) -> str:
     if pull and kind in OF_THE_PULL:
-        return forge.find_pull_page(pull.number)
-    return forge.find_issue_page(issue)
+        return forge.link_pull(pull.number)
+    return forge.link_issue(issue)
 
 
 def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:

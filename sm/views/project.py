@@ -11,6 +11,7 @@ from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
+from sm.issues.look.polled import Silence
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
@@ -23,9 +24,10 @@ from sm.store.paths import Root
 from sm.views import family
 from sm.views.family import AdHocRow
 from sm.views.known import read_or
-from sm.views.needs import collect_needs, find_stopped, sort_needs
+from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed
 from sm.views.people import find_people
+from sm.views.polling import START, find_missed, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
@@ -67,6 +69,8 @@ class Overview(Struct, frozen=True):
     `needs` is what waits for a person. `ad_hoc` are sessions of no project. `unlisted` are open
     issues that no session works on and that lack the label `backlog`, by which an issue is taken
     up. `merged` are the pull requests that were merged within the last day, the latest first.
+    `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
+    nothing does.
     """
 
     project: str
@@ -81,6 +85,7 @@ class Overview(Struct, frozen=True):
     ad_hoc: tuple[AdHocRow, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
+    silent_s: float = 0.0
 
 
 def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
@@ -103,10 +108,11 @@ def read_overview(project: Project, now: float) -> Overview:
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))
     rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
+    silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        needs=tuple(collect_needs(project, now, rows, sessions, known)),
+        needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
         sessions=tuple(rows),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
@@ -114,7 +120,8 @@ def read_overview(project: Project, now: float) -> Overview:
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
-        hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
+        hint=_hint(project, known, silence),
+        silent_s=silence.for_s if silence else 0.0,
     )
 
 
@@ -182,13 +189,9 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
     return list_blockers(known, found) if found else []
 
 
-def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
-    if lock.is_held(project.root.project(project.name).poll_lock):
+def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
+    if silence:
+        return f"{word_silence(silence)}: {START}"
+    if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
-    if not known.taken_at:
-        return (
-            "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
-        )
-    if busy and find_stopped(project, now, known):
-        return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
-    return ""
+    return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"

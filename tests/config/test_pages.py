@@ -50,5 +50,5 @@ HOST = "https://git.example.com"
     ],
 )
 def test_pages_of_a_forge(forge: ForgeSettings, issue: str, pull: str) -> None:
-    assert forge.find_issue_page(7) == issue
-    assert forge.find_pull_page(7) == pull
+    assert forge.link_issue(7) == issue
+    assert forge.link_pull(7) == pull

@@ -375,4 +375,5 @@ def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested |= {Verb.CLOSE_PULL, Verb.DELETE_EMPTY_BRANCH}
     tested |= {Verb.PARK}  # in test_hook_rows.py
     tested |= {Verb.RERUN_CI}  # in test_ci_elsewhere.py
+    tested |= {Verb.TELL}  # in test_notifying.py
     assert tested == {step.verb for row in ROWS for step in row.steps}

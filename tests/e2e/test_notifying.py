@@ -8,9 +8,10 @@ import pytest
 
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.notices import NOTICES, SHORTLY
-from sm.sessions.history import TELLING
+from sm.sessions.history import TELLING, Verb
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
+from tests.e2e.test_faults import around
 from tests.helpers import wait_for
 
 
@@ -102,14 +103,17 @@ def test_a_question_is_told_once_whenever_the_reactor_dies(
     assert len(lines(heard)) == 1
 
 
-def test_a_review_that_waits_is_told_once_and_not_on_the_issue(
-    stage_of: MakeStage, heard: Path
+def test_a_review_that_waits_is_told_once_and_not_on_the_issue_whenever_the_reactor_dies(
+    stage_of: MakeStage, heard: Path, tmp_path: Path
 ) -> None:
-    stage, issue = begin(stage_of, heard, ci={"command": "true", "poll": "1s"})
+    once, points = tmp_path / "crashed", around(Verb.TELL)
+    env = {"SM_CRASH_AT": ",".join(points), "SM_CRASH_ONCE": str(once)}
+    stage, issue = begin(stage_of, heard, env, ci={"command": "true", "poll": "1s"})
     stage.push_work(issue)
     stage.write_phase(issue, "PHASE:awaiting_ci")
     wait_for(lambda: "CI passed" in str(stage.told()), "CI")
     stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: {file.name for file in once.glob("*")} == set(points), "three deaths")
     told = last(heard, "waits for a review")
     pull = stage.project.forge.pulls.find_newest("fix/1")
     assert pull is not None

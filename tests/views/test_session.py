@@ -49,6 +49,7 @@ from tests.helpers import (
     make_repository,
     put_session,
     put_snapshot,
+    put_tick,
     sm_yaml,
     wait_for,
 )
@@ -243,9 +244,34 @@ def test_a_hint_comes_when_nobody_looks_at_the_forge(project: Project) -> None:
     put_snapshot(project, an_issue(1), age_s=10)
     assert read_overview(project, time.time()).hint == ""
     put_snapshot(project, an_issue(1), age_s=181)
-    assert "does not seem to run" in read_overview(project, time.time()).hint
+    assert "no dev-poll has run for 3m1s: " in read_overview(project, time.time()).hint
     with lock.hold(project.directory.poll_lock):
         assert read_overview(project, time.time()).hint == ""
+
+
+def test_looks_of_monitors_do_not_hide_that_dev_poll_has_stopped(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    put_tick(project, ago_s=540)
+    seen = read_overview(project, time.time())
+    assert seen.hint == ("no dev-poll has run for 9m: start it with dev-poll --loop, or from cron")
+    assert run(["status"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    told = "No dev-poll runs: nothing is taken up or restarted: dev-poll --loop"
+    assert shown[0] == f"needs you since 9m harb: {told}"
+    assert not any(seen.hint in line for line in shown)
+    put_tick(project)
+    assert read_overview(project, time.time()).hint == ""
+
+
+def test_nobody_misses_a_dev_poll_that_has_nothing_to_do(project: Project) -> None:
+    put_snapshot(project, an_issue(1))
+    put_tick(project, ago_s=540)
+    assert read_overview(project, time.time()).hint == ""
+    put_snapshot(project, an_issue(1, "backlog"))
+    assert "no dev-poll has run" in read_overview(project, time.time()).hint
 
 
 ROW = StatusRow(

@@ -192,8 +192,8 @@ def gather(
 def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, ...]:
     forge = session.project.settings.forge
     pages = (
-        forge.find_pull_page(pull.number) if pull else "",
-        forge.find_issue_page(session.issue),
+        forge.link_pull(pull.number) if pull else "",
+        forge.link_issue(session.issue),
     )
     return tuple(filter(None, pages))
 

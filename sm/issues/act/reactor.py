@@ -31,6 +31,7 @@ from sm.issues.act.effects import (
 )
 from sm.issues.act.forge_answers import answer_requests
 from sm.issues.act.problem import Problem, read_problem, write_problem
+from sm.issues.act.silence import tell_of_silence
 from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
@@ -140,6 +141,7 @@ def _tend(session: IssueSession) -> float:
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
         lambda: tend_messages(session),
+        lambda: tell_of_silence(session),
     )
     return min(_see_to(session, tend) for tend in seen_to)
 

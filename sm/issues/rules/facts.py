@@ -329,7 +329,8 @@ class Facts(Struct, frozen=True):
             said = not self.history.has(f"review-changes:{self.review_id}")
         else:
             said = self.review is ReviewState.APPROVED
-        return self.green and self.limits.review_required and not said
+        ready = self.green and not self.conflicts
+        return ready and self.limits.review_required and not said
 
     @property
     def to_merge(self) -> bool:

@@ -17,7 +17,6 @@ CAUSES = {
     "ci-timeout": "CI has given no result in time",
     "ci-broken": "CI itself failed",
     "ci-late": "CI has given no result in time",
-    "review-waits": "The pull request waits for a review",
     "review-timeout": "The pull request was not reviewed in time",
     "review-exhausted": "The reviewer asks for changes again: the rounds are used up",
     "merge-stuck": "Approved and green, reminded, and still not merged",
@@ -28,7 +27,10 @@ CAUSES = {
     "question": "The agent has ended its turn with a question",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
-"""Why sm asks a person, or tells of what waits, by the row of the matrix."""
+"""Why sm asks a person, by the row of the matrix that asks."""
+
+UNASKED_CAUSES = {"review-waits": "The pull request waits for a review"}
+"""Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -104,7 +106,7 @@ def describe_need(case: Case) -> Need:
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way(case)
     by_answer = command.startswith("sm reply")
-    cause = CAUSES.get(case.row, "A person is asked")
+    cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
 
 
@@ -143,7 +145,7 @@ def _is_settled(f: Facts) -> bool:
 
 
 def _waits_for_review(f: Facts) -> bool:
-    return f.awaits_review and f.review_waits and not f.conflicts
+    return f.awaits_review and f.review_waits
 
 
 def _waits_for_merge(f: Facts) -> bool:

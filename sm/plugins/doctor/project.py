@@ -17,7 +17,7 @@ from sm.base.text import one_line
 from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
-from sm.issues.look.snapshot import find_longest_interval
+from sm.issues.look.polled import read_polled
 from sm.issues.work import claim, kept_worktrees
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
 from sm.sessions import hidden_variables, launch, monitors, registry
@@ -27,7 +27,7 @@ from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
 from sm.store.paths import name_session
-from sm.views.needs import MISSED
+from sm.views.polling import find_silence, is_waited_for, word_silence
 from sm.views.session import read_last_look
 
 DEV_POLL = "the next dev-poll does it: dev-poll --once"
@@ -182,15 +182,23 @@ def check_kept(project: Project) -> Iterator[Finding]:
 
 
 def check_dev_poll(project: Project) -> Iterator[Finding]:
-    """Check whether the forge was looked at lately."""
-    at = read_last_look(project).taken_at
-    if time.time() - at > MISSED * find_longest_interval(project.settings):
-        yield warn(
-            "dev-poll has not run lately" if at else "dev-poll has never run",
-            "dev-poll --loop, or from cron: dev-poll --once",
-        )
-    else:
-        yield ok("dev-poll has run lately")
+    """Check whether dev-poll runs, where something waits for it, and how its last tick went."""
+    known, start = read_last_look(project), "dev-poll --loop, or from cron: dev-poll --once"
+    last = read_polled(project.root.project(project.name))
+    if last is None and not known.taken_at:
+        yield warn("dev-poll has never run", start)
+        return
+    if silence := find_silence(project, known):
+        if is_waited_for(project, registry.list_for(project), known):
+            yield fail(f"{word_silence(silence)}, and there is work for it", start)
+        else:
+            yield ok(f"{word_silence(silence)}, and nothing waits for it")
+        return
+    if last is None or not last.failed:
+        yield ok("dev-poll runs")
+        return
+    went_wrong = last.error or last.unable[0]
+    yield warn(f"the last tick of dev-poll failed: {one_line(went_wrong)}", "dev-poll says more")
 
 
 def check_ci_exists(project: Project) -> Iterator[Finding]:

@@ -25,7 +25,16 @@ from sm.setup.finding import Finding, Level
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice
-from tests.helpers import git, make_repository, put_session, put_snapshot, sm_yaml, wait_for
+from tests.helpers import (
+    an_issue,
+    git,
+    make_repository,
+    put_session,
+    put_snapshot,
+    put_tick,
+    sm_yaml,
+    wait_for,
+)
 from tests.real.client import seal
 
 
@@ -297,8 +306,19 @@ def test_what_sessions_left_behind_is_named(project: Project, tmp_path: Path) ->
 
 
 def test_a_dev_poll_that_does_not_run_is_named(project: Project) -> None:
-    put_snapshot(project, age_s=1000)
-    assert wrong(project)[0][1] == "dev-poll has not run lately"
+    put_tick(project, ago_s=540)
+    put_snapshot(project)
+    assert wrong(project) == [], "nothing waits for it"
+    put_snapshot(project, an_issue(3, "backlog"))
+    what = "no dev-poll has run for 9m, and there is work for it"
+    assert wrong(project)[0][:2] == (Level.FAIL, what)
+    put_tick(project)
+    assert wrong(project) == []
+    put_tick(project, error="no route to the forge")
+    assert wrong(project)[0][1] == "the last tick of dev-poll failed: no route to the forge"
+
+
+def test_a_dev_poll_that_never_ran_is_named(project: Project) -> None:
     project.directory.snapshot.unlink()
     assert wrong(project)[0][1] == "dev-poll has never run"
 

@@ -1,0 +1,165 @@
+"""When a tick of dev-poll was completed last, how it went, and whether none comes any more.
+
+Looks at the forge do not tell that: monitors take them, too, as long as there are sessions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.base.text import one_line
+from sm.sessions.project import Project
+from sm.sessions.undone import Unable
+from sm.store import lock
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, write_json
+from sm.store.paths import ProjectDir
+
+MISSED = 3
+"""So many ticks may fail to come before people are told that dev-poll does not run."""
+LEAST_S = 60.0
+"""People are told after no less, however often ticks are to come: cron knows whole minutes."""
+RAREST_S = 3600.0
+"""Rarer ticks are not expected; a longer pause between two is one in which nothing ran."""
+GAPS = 3
+UNABLE_LIMIT, TEXT_LIMIT = 20, 300
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""Another word after each start of the machine (random(4))."""
+
+
+class Clock(Struct, frozen=True):
+    """A moment: seconds since 1970, and seconds since the boot `boot` without time asleep.
+
+    The second ones are CLOCK_MONOTONIC (clock_gettime(2)): alike for all processes, and nobody
+    sets them. While a machine sleeps nothing can run, and no tick is missed.
+    """
+
+    at: float
+    up_s: float = 0.0
+    boot: str = ""
+
+    @classmethod
+    def read(cls) -> Clock:
+        """As it is now."""
+        try:
+            boot = BOOT.read_text("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            boot = ""
+        return cls(time.time(), time.monotonic(), boot)
+
+    def count_since(self, other: Clock) -> float:
+        """The seconds since `other`, which is earlier; 0 if the clock was set back meanwhile."""
+        if self.boot and self.boot == other.boot:
+            return self.up_s - other.up_s
+        return max(0.0, self.at - other.at)
+
+
+class Polled(Struct, frozen=True, omit_defaults=True):
+    """A tick that was completed at `clock`, and took `took_s` seconds.
+
+    `error` is why it was cut short, '' if it was not, and `unable` what it could not start or look
+    after, a line each. `gaps_s` are the seconds between the last completed ticks.
+    """
+
+    clock: Clock
+    took_s: float = 0.0
+    error: str = ""
+    unable: tuple[str, ...] = ()
+    gaps_s: tuple[float, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something in it went wrong."""
+        return bool(self.error or self.unable)
+
+    @property
+    def usual_gap_s(self) -> float:
+        """So long the next tick is away, by the last ones: cron may be slower than configured.
+
+        The middle one of three: neither one by hand nor a time without dev-poll changes it.
+        """
+        return sorted(self.gaps_s)[(len(self.gaps_s) - 1) // 2] if self.gaps_s else 0.0
+
+
+class Silence(Struct, frozen=True):
+    """No tick was completed since `since` (seconds since 1970), for `for_s` seconds by now."""
+
+    since: float
+    for_s: float
+
+
+def read_polled(directory: ProjectDir) -> Polled | None:
+    """The last completed tick; None if there was none, or that is not known."""
+    return read_rebuildable(directory.polled, Polled)
+
+
+def keep_outcome(directory: ProjectDir, lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines of a tick; write down that it is completed, and how it went.
+
+    A tick that is killed is not completed.
+    """
+    began, unable = time.monotonic(), list[str]()
+    try:
+        for line in lines:
+            if isinstance(line, Unable):
+                unable.append(line)
+            yield line
+    except Exception as error:
+        _write(directory, began, unable, describe(error))
+        raise
+    _write(directory, began, unable, "")
+
+
+def describe(error: Exception) -> str:
+    """What cut the tick short, in a line."""
+    said = error.message if isinstance(error, SmError) else f"{type(error).__name__}: {error}"
+    return one_line(said, TEXT_LIMIT)
+
+
+def _write(directory: ProjectDir, began: float, unable: list[str], error: str) -> None:
+    last, clock = read_polled(directory), Clock.read()
+    gaps = (*last.gaps_s, min(clock.count_since(last.clock), RAREST_S)) if last else ()
+    tick = Polled(
+        clock=clock,
+        took_s=round(time.monotonic() - began, 3),
+        error=error,
+        unable=tuple(one_line(line, TEXT_LIMIT) for line in unable[:UNABLE_LIMIT]),
+        gaps_s=tuple(round(gap, 3) for gap in gaps[-GAPS:]),
+    )
+    write_json(directory.polled, tick)
+    discard(directory.poll_missed)
+
+
+def read_silence(project: Project) -> Silence | None:
+    """How long no tick has come that should have; None while they come, or none ever came.
+
+    A tick that takes long is under way, and is not missed.
+    """
+    directory = project.root.project(project.name)
+    if _is_young(directory.polled) or lock.is_held(directory.poll_lock):
+        return None
+    # Whoever held the lock before has written it by now.
+    if (last := read_polled(directory)) is None:
+        return None
+    silence = Silence(last.clock.at, Clock.read().count_since(last.clock))
+    return silence if silence.for_s > find_patience(project, last) else None
+
+
+def find_patience(project: Project, last: Polled) -> float:
+    """The seconds after the last tick within which another one is to be completed."""
+    every_s = max(project.settings.poll_interval_s, last.usual_gap_s)
+    return max(MISSED * every_s, LEAST_S)
+
+
+def _is_young(path: Path) -> bool:
+    """Whether the file is so new that nothing can be missed; mostly that is all there is to do."""
+    try:
+        return 0 <= time.time() - path.stat().st_mtime < LEAST_S
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,84 @@
+"""What `sm doctor` says of the services by which people are told."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator
+
+from sm.base.errors import SmError
+from sm.config.schema import Config, MachineSettings, ProjectSettings
+from sm.config.shapes import read_section
+from sm.plugins.notify.address import Found, read_address
+from sm.plugins.notify.outbox import Destination, Outbox, Post
+from sm.plugins.notify.settings import Notify, NotifyChannel
+from sm.sessions.project import Project
+from sm.setup.finding import Check, Finding, fail, ok, warn
+from sm.store.paths import Root
+
+LOST_S = 7 * 86400.0
+"""How long it is told that something was given up."""
+
+
+def check_machine(config: Config) -> Iterator[Finding]:
+    """Check the library, if anybody needs it, and the channels of the whole machine."""
+    from sm.plugins.notify.sending import HOW_TO_GET
+
+    holders: list[MachineSettings | ProjectSettings] = [config, *config.projects]
+    if not any(read_section(one, Notify).channels for one in holders):
+        return
+    if importlib.util.find_spec("apprise") is None:
+        yield fail("apprise is missing, so notify.channels tell nobody", HOW_TO_GET)
+        return
+    yield from _check_channels(config, config)
+
+
+def check_project(project: Project) -> Iterator[Finding]:
+    """Check the channels that a project has for itself."""
+    if importlib.util.find_spec("apprise") is not None:
+        yield from _check_channels(project.config, project.settings)
+
+
+def _check_channels(config: Config, holder: MachineSettings | ProjectSettings) -> Iterator[Finding]:
+    of_machine = read_section(config, Notify).channels
+    for name, channel in read_section(holder, Notify).channels.items():
+        is_shared = of_machine.get(name) == channel
+        if is_shared and isinstance(holder, ProjectSettings):
+            continue
+        project = holder.name if isinstance(holder, ProjectSettings) else ""
+        outbox = Post(Root(config.state_root)).find(Destination(str(config.source), project, name))
+        yield _check_address(name, channel)
+        yield from _check_outbox(name, outbox)
+
+
+def _check_address(name: str, channel: NotifyChannel) -> Finding:
+    from sm.plugins.notify.sending import name_service
+
+    try:
+        service = name_service(read_address(Found(name, channel)))
+    except SmError as error:
+        return fail(f"channel '{name}' tells nobody: {error.message}", "see docs/NOTIFY.md")
+    told = ", ".join(channel.needs) if len(channel.needs) < len(type(channel)().needs) else ""
+    return ok(f"channel '{name}' is {service}{f', for {told}' if told else ''}")
+
+
+def _check_outbox(name: str, outbox: Outbox) -> Iterator[Finding]:
+    memory, at = outbox.recall(), time.time()
+    waiting = len(outbox.list_waiting())
+    if waiting and memory.trouble.failures:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(memory.trouble.since))
+        yield warn(
+            f"channel '{name}' has not taken a message since {since} "
+            f"({memory.trouble.reason}); {waiting} wait",
+            "mend its address or its service; it is tried again by itself",
+        )
+    if memory.lost.count and at - memory.lost.at < LOST_S:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(memory.lost.at))
+        yield warn(
+            f"channel '{name}': messages that were given up: {memory.lost.count}, the last at "
+            f"{when} ({memory.lost.reason})",
+            "'sm status' shows what waits for you",
+        )
+
+
+CHECK = Check(machine=check_machine, project=check_project)

@@ -1,0 +1,60 @@
+"""Whether dev-poll runs, where something waits for it; in words for `sm status` and `sm doctor`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from sm.config import duration
+from sm.issues.look import doubts
+from sm.issues.look.polled import MISSED, Silence, read_polled, read_silence
+from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.poll import list_ready
+from sm.issues.work import claim
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import lock
+
+
+def is_waited_for(project: Project, sessions: Collection[IssueSession], known: Snapshot) -> bool:
+    """Whether a tick would find anything to do: sessions, or issues that can be taken up.
+
+    A person who only uses `sm new` needs none.
+    """
+    if sessions:
+        return True
+    directory = project.root.project(project.name)
+    return any(
+        not claim.is_held(issue.number, known.refs) and not doubts.find(directory, issue)
+        for issue in list_ready(project, known)
+    )
+
+
+def find_silence(project: Project, known: Snapshot) -> Silence | None:
+    """How long no tick has come that should have; None while they come, or none ever came.
+
+    Of an older version there is only its last look at the forge.
+    """
+    directory = project.root.project(project.name)
+    if read_polled(directory) is not None:
+        return read_silence(project)
+    for_s = time.time() - known.taken_at
+    patience_s = MISSED * find_longest_interval(project.settings)
+    if not known.taken_at or for_s <= patience_s or lock.is_held(directory.poll_lock):
+        return None
+    return Silence(known.taken_at, for_s)
+
+
+def find_missed(
+    project: Project, sessions: Collection[IssueSession], known: Snapshot
+) -> Silence | None:
+    """How long no tick has come although something waits for one; None for anything else."""
+    return find_silence(project, known) if is_waited_for(project, sessions, known) else None
+
+
+def word_silence(silence: Silence) -> str:
+    """What a person reads of it."""
+    return f"no dev-poll has run for {duration.show(silence.for_s // 1)}"
+
+
+START = "start it with dev-poll --loop, or from cron"
