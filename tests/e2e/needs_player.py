@@ -7,7 +7,9 @@ it stands there: only TEXT, and what a reviewer decides, are filled in.
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import sys
 import time
 from pathlib import Path
@@ -16,10 +18,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "demo")]
 
-from cast import PARTS, Part, Remark  # noqa: E402
+from cast import NAME, PARTS, Journey, Part, Remark  # noqa: E402
 from stage import DemoError, Stage  # noqa: E402
 
 from sm.adapters.forge.model import IssueState  # noqa: E402
+from sm.store.paths import name_session  # noqa: E402
 
 END_S = 150.0
 LOOK_S = 0.3
@@ -48,8 +51,8 @@ def play(stage: Stage) -> None:
 
     """
     deadline = time.monotonic() + END_S
-    asked = set[str]()
-    answered = set[str]()
+    asked, answered = set[str](), set[str]()
+    plugged = [number for number, part in enumerate(PARTS, 1) if part.journey is Journey.KILLED]
     while stage.project.forge.issues.find(IssueState.OPEN)[0]:
         stage.check_poll()
         for need in list_needs(stage):
@@ -58,11 +61,28 @@ def play(stage: Stage) -> None:
                 line = fill_in(stage, need, asked)
                 print(f"{need['name']}: {need['text']}\n$ {line}", flush=True)
                 stage.run("bash", "-c", line)
+        plugged = [issue for issue in plugged if not pull_plug(stage, issue)]
         if time.monotonic() > deadline:
             raise DemoError(f"not all was merged within {END_S:g} s:\n{stage.run('sm', 'status')}")
         time.sleep(LOOK_S)
     if left := list_needs(stage):
         raise DemoError(f"all is merged, and this is still needed: {left}")
+
+
+def pull_plug(stage: Stage, issue: int) -> bool:
+    """Kill the agent that waits for that, as the demo does, once it has edited its last file."""
+    worktree = stage.project.settings.worktree(issue)
+    pane = stage.project.tmux.pane(name_session(NAME, issue))
+    if pane is None or not (worktree / ".git").exists():
+        return False
+    try:
+        changed = stage.git("status", "--porcelain", folder=worktree)
+    except DemoError:  # it is just being made
+        return False
+    if "README.md" not in changed:
+        return False
+    os.kill(pane.pid, signal.SIGKILL)
+    return True
 
 
 def list_needs(stage: Stage) -> list[dict[str, Any]]:
