@@ -26,6 +26,7 @@ COMMANDS: dict[str, Verb] = {
     "review": Verb("review", "Approve a pull request or request changes."),
     "reply": Verb("reply", "Answer an agent that waits for a person."),
     "status": Verb("status", "Show every session: phase, CI, review, age."),
+    "needs": Verb("needs", "Show what waits for you, and the command that answers it."),
     "trace": Verb("trace", "Tell the whole story of a session, in order."),
     "events": Verb("events", "Print what happens, an event a line, for people and programs."),
     "logs": Verb("logs", "Show what a session's terminal said."),

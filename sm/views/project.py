@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
@@ -21,9 +22,12 @@ from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
-from sm.views.family import Relative
+from sm.views.family import AdHocRow
 from sm.views.known import read_or
-from sm.views.polling import START, find_silence, is_waited_for, word_silence
+from sm.views.needs import collect_needs, sort_needs
+from sm.views.open_need import OpenNeed
+from sm.views.people import find_people
+from sm.views.polling import START, find_missed, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
@@ -62,30 +66,33 @@ class MergedPull(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
-    `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
-    that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
-    that were merged within the last day, the latest first. `silent_s`: so long no dev-poll has run
-    although something waits for one; 0 while it runs, or nothing does.
+    `needs` is what waits for a person. `ad_hoc` are sessions of no project. `unlisted` are open
+    issues that no session works on and that lack the label `backlog`, by which an issue is taken
+    up. `merged` are the pull requests that were merged within the last day, the latest first.
+    `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
+    nothing does.
     """
 
     project: str
     seen_at: float
+    needs: tuple[OpenNeed, ...] = ()
     sessions: tuple[StatusRow, ...] = ()
     waiting: tuple[WaitingIssue, ...] = ()
     merged: tuple[MergedPull, ...] = ()
     kept: tuple[KeptWorktree, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
-    ad_hoc: tuple[Relative, ...] = ()
+    ad_hoc: tuple[AdHocRow, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
     silent_s: float = 0.0
 
 
-def read_sessions_without_project(root: Root) -> Overview | None:
+def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.list_ad_hoc(root))
-    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
+    found = tuple(family.list_ad_hoc(root, tmux))
+    needs = tuple(sort_needs(one.need for one in found if one.need))
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found) if found else None
 
 
 def read_overview(project: Project, now: float) -> Overview:
@@ -100,11 +107,13 @@ def read_overview(project: Project, now: float) -> Overview:
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))
-    silence = read_or(report, lambda: _find_silence(project, sessions, known), None)
+    rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
+    silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(make_rows(project, now, sessions, known)),
+        needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
+        sessions=tuple(rows),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
@@ -178,14 +187,6 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
 def _list_needs(known: Snapshot, number: int) -> list[int]:
     found = known.issue(number)
     return list_blockers(known, found) if found else []
-
-
-def _find_silence(
-    project: Project, sessions: list[IssueSession], known: Snapshot
-) -> Silence | None:
-    if not is_waited_for(project, sessions, known):
-        return None
-    return find_silence(project, known)
 
 
 def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:

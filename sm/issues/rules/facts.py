@@ -320,8 +320,15 @@ class Facts(Struct, frozen=True):
 
     @property
     def review_waits(self) -> bool:
-        """Whether nothing is missing but a reviewer's word."""
-        said = self.review in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+        """Whether nothing is missing but a reviewer's word.
+
+        A request for changes stands until its author takes it back. Once the agent was told of it
+        and asks again, it is the reviewer's turn again.
+        """
+        if self.review is ReviewState.CHANGES_REQUESTED:
+            said = not self.history.has(f"review-changes:{self.review_id}")
+        else:
+            said = self.review is ReviewState.APPROVED
         ready = self.green and not self.conflicts
         return ready and self.limits.review_required and not said
 

@@ -145,8 +145,7 @@ def _is_settled(f: Facts) -> bool:
 
 
 def _waits_for_review(f: Facts) -> bool:
-    ready = f.awaits_review and f.green and not f.conflicts
-    return ready and not f.approved and not f.changes_requested
+    return f.awaits_review and f.review_waits
 
 
 def _waits_for_merge(f: Facts) -> bool:
@@ -172,7 +171,7 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
         case "question":
             return facts.matter or facts.about, facts.ended_at or asked_at
         case "review-waits" | "review-timeout":
-            return facts.head, max(facts.written_at, facts.check_at)
+            return f"{facts.write}:{facts.head}", max(facts.written_at, facts.check_at)
         case _:
             return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
 

@@ -53,6 +53,17 @@ def show_session(call: Call[None]) -> shapes.Session:
     return views.show_session(views.find_meant(call.root, call.ident))
 
 
+def list_needs(call: Call[None]) -> shapes.Needs:
+    """List what waits for a person, as `sm needs` does."""
+    return shapes.Needs(views.show_needs(call.machine))
+
+
+def list_needs_of_session(call: Call[None]) -> shapes.Needs:
+    """List what of that waits in one session."""
+    name = views.find_meant(call.root, call.ident).name
+    return shapes.Needs([one for one in views.show_needs(call.machine) if one.session == name])
+
+
 def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
     """Begin a session. Only a profile names the program, never a request."""
     wish = call.body

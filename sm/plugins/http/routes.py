@@ -70,6 +70,15 @@ ENDPOINTS = (
         shapes.Session,
         errors=(404,),
     ),
+    Endpoint("GET", "/needs", actions.list_needs, "What waits for a person.", shapes.Needs),
+    Endpoint(
+        "GET",
+        "/sessions/{session_id}/needs",
+        actions.list_needs_of_session,
+        "What of that waits in one session.",
+        shapes.Needs,
+        errors=(404,),
+    ),
     Endpoint(
         "POST",
         "/sessions",

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sm.messages.queue import Mode
 from sm.sessions.activity import Proof
+from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
 Number = Annotated[float, Meta(ge=0, le=1e12)]
@@ -79,6 +80,12 @@ class Sessions(Struct, frozen=True):
     """All sessions on record, by id."""
 
     sessions: list[Session]
+
+
+class Needs(Struct, frozen=True):
+    """What waits for a person: first what holds all up, then what waits longest."""
+
+    needs: list[OpenNeed]
 
 
 class NewSession(Struct, frozen=True):

@@ -528,7 +528,7 @@ def test_a_late_result_of_ci_is_passed_on_although_a_person_is_asked() -> None:
 def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
     history = History(rounds=5, started_at=NOW, done=frozenset({"review-changes:r1"}))
     again = replace(CHANGES, history=history)
-    assert name(decide(again)) == "review-pending"
+    assert name(decide(again)) == "review-waits"
     assert name(decide(replace(again, review_id="r2"))) == "review-exhausted"
 
 
