@@ -115,8 +115,6 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     if initials := explain(one.sessions, width):
         notes.insert(0, ("tries", Text(initials, "dim")))
     yield Text(_heading(one), "bold")
-    if one.silent_s:
-        yield Text(one.hint, "bold red")
     rows, columns = _rows(one)
     room = max(ROOM, height - ROOM - len(notes)) if height and one.sessions else len(rows)
     if rows:
@@ -134,8 +132,6 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
     yield from list_plain_needs(_list_needs(seen))
     for one in seen:
         yield _heading(one)
-        if one.silent_s:
-            yield f"hint {one.hint}"
         rows, columns = _rows(one)
         if rows:
             yield from list_plain_lines(rows, columns)
