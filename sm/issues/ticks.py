@@ -68,9 +68,14 @@ def tell_listeners(root: Root, tick: Tick) -> None:
         try:
             listener: Listener = plugin.load_entry(part)
             if listener.wants(tick):
-                own_start.fork_aside(partial(_call, root, part, listener, tick))
+                _start(partial(_call, root, part, listener, tick))
         except Exception as error:  # whatever is wrong with a plugin, the tick is done
             _note(root, part, error)
+
+
+def _start(call: Callable[[], object]) -> None:
+    if not own_start.fork_aside(call):
+        raise SmError("dev-poll has more than one thread")
 
 
 def _call(root: Root, part: Part, listener: Listener, tick: Tick) -> None:

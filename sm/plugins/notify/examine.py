@@ -25,12 +25,30 @@ def check_machine(config: Config) -> Iterator[Finding]:
     from sm.plugins.notify.sending import HOW_TO_GET
 
     holders: list[MachineSettings | ProjectSettings] = [config, *config.projects]
+    if any(read_section(one, Notify).heartbeat_url for one in holders):
+        yield _check_heartbeat(Root(config.state_root))
     if not any(read_section(one, Notify).channels for one in holders):
         return
     if importlib.util.find_spec("apprise") is None:
         yield fail("apprise is missing, so notify.channels tell nobody", HOW_TO_GET)
         return
     yield from _check_channels(config, config)
+
+
+def _check_heartbeat(root: Root) -> Finding:
+    from sm.plugins.notify.heartbeat import read_beaten
+
+    told = read_beaten(root)
+    if told.reason:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.since))
+        return warn(
+            f"no heartbeat was taken since {since} ({told.reason})",
+            "mend notify.heartbeat_url or its service; each tick of dev-poll calls it",
+        )
+    if not told.taken_at:
+        return ok("no heartbeat was sent yet; dev-poll sends one after each tick")
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.taken_at))
+    return ok(f"the last heartbeat was taken at {when}")
 
 
 def check_project(project: Project) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ PLUGIN = Plugin(
     channels={"notify": "sm.plugins.notify.channel:open_notify"},
     sections={"notify": "sm.plugins.notify.settings:Notify"},
     checks={"notify": "sm.plugins.notify.examine:CHECK"},
+    ticks={"heartbeat": "sm.plugins.notify.listener:LISTENER"},
     verbs={
         "notifier": Verb(
             "sm.plugins.notify.notifier_verb:command", "Send what waits.", hidden=True

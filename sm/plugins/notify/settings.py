@@ -58,6 +58,14 @@ class Notify(Section, frozen=True):
         ),
     ] = ""
 
+    heartbeat_url: Annotated[
+        Secret,
+        Meta(
+            description="called after each completed tick of dev-poll: a check of healthchecks.io, "
+            "or a push monitor of Uptime Kuma"
+        ),
+    ] = Secret()
+
     @property
     def variables(self) -> tuple[str, ...]:
         """Those of all channels."""
