@@ -12,6 +12,7 @@ from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
 from sm.config.schema import Config
+from sm.plugins.doctor.left import check_left_running, check_own_monitors
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation
 from sm.plugins.doctor.plugins import check_plugins
@@ -32,8 +33,9 @@ def examine(
     """
     told: set[Finding] = set()
     for finding in _examine(config, root, socket, ci):
-        if finding not in told:
-            told.add(finding)
+        words = structs.replace(finding, fix=None)
+        if words not in told:
+            told.add(words)
             yield finding
 
 
@@ -42,7 +44,7 @@ def _examine(
 ) -> Iterator[Finding]:
     yield _configuration(config)
     machine = Installation(root, Tmux(socket))
-    for look in OF_MACHINE:
+    for look in (*OF_MACHINE, check_left_running, check_own_monitors):
         yield from guard(partial(look, machine))
     yield from guard(check_plugins)
     if isinstance(config, SmError):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import procfs
 from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
@@ -21,7 +20,7 @@ from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.context import usage
 from sm.context.flags import read_flags
-from sm.sessions import agent, registry, strays
+from sm.sessions import registry
 from sm.sessions.project import find_cache
 from sm.setup.finding import Finding, fail, ok, warn
 from sm.store.paths import Root
@@ -190,18 +189,6 @@ def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
     return wait_until(lambda: text in tmux.capture(pane_id), SHOWN_S, LOOK_S)
 
 
-def check_left_running(here: Installation) -> Iterator[Finding]:
-    """Look for processes that ended agents have left running."""
-    for directory, process in strays.find_all_strays(here.root):
-        known = agent.read_process(directory)
-        if known is None or not procfs.is_running(known):
-            yield warn(
-                f"process {process.pid} ({procfs.read_name(process)}) was left running by the "
-                f"agent of '{directory.path.name}', which has ended",
-                f"the session's next start or end ends it, else: kill {process.pid}",
-            )
-
-
 def check_contexts(here: Installation) -> Iterator[Finding]:
     """Find agents whose status line and transcript differ on how full their contexts are."""
     for session in registry.list_all(here.root, report=lambda _: None):
@@ -222,7 +209,6 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_free_space,
     check_aging,
     check_tmux_server,
-    check_left_running,
     check_contexts,
 )
 """In the order of the output."""
