@@ -55,9 +55,9 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
     if pane is None or pane.mark == RESERVED:
         write_launch_files(tmux, session, start)
         crash_point("launch.before-start")
-        pane = _start(tmux, session, _mark(directory, generation))
+        pane = _start(tmux, session, name_mark(directory, generation))
         crash_point("launch.after-start")
-    elif pane.mark != _mark(directory, generation):
+    elif pane.mark != name_mark(directory, generation):
         raise AgentError(
             f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
             "end it first, or rename it"
@@ -78,7 +78,7 @@ def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) ->
     if known and known.generation == generation:
         return known
     pane = tmux.pane(session.name)
-    if pane is None or pane.mark != _mark(session.dir, generation):
+    if pane is None or pane.mark != name_mark(session.dir, generation):
         stop(tmux, session)
     crash_point("relaunch:stopped")
     return launch(tmux, session, start, generation=generation)
@@ -132,7 +132,7 @@ def _put_on_record(directory: SessionDir, agent: Agent) -> Agent:
 
 def is_ours(pane: Pane, directory: SessionDir) -> bool:
     """Say whether a launch of this session, of this state root, has made the pane."""
-    return pane.mark.startswith(_mark(directory))
+    return pane.mark.startswith(name_mark(directory))
 
 
 def is_of_sm(pane: Pane) -> bool:
@@ -233,7 +233,7 @@ def _find_left(members: set[Process]) -> set[Process]:
     return {p for p in members if p.pid != os.getpid() and procfs.is_running(p)}
 
 
-def _mark(directory: SessionDir, generation: int | str = "") -> str:
+def name_mark(directory: SessionDir, generation: int | str = "") -> str:
     """Return the mark of a pane: it names one launch of one session."""
     place = hashlib.sha256(os.fsencode(directory.path)).hexdigest()[:12]
     return f"{MARK}{place}-{generation}"

@@ -195,8 +195,9 @@ def _find_terminals(scene: Scene) -> Iterator[Left]:
     """Those with a session's name, of which no session is on record."""
     project = scene.project
     ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"([1-9]\d{0,17})")
+    known = {session.name for session in scene.sessions}
     for name, pane in scene.panes.items():
-        found = ours.fullmatch(name)
+        found = None if name in known else ours.fullmatch(name)
         # Asked for anew: it may have been begun after the sessions were listed.
         if found is None or project.root.session(name).identity.exists():
             continue
@@ -208,8 +209,13 @@ def _find_terminals(scene: Scene) -> Iterator[Left]:
             standing=scene.stand(number),
             owner=_find_maker(scene, pane),
             is_claimed=scene.is_claimed(number),
-            age_s=time.time() - pane.created,
+            age_s=measure_age(pane),
         )
+
+
+def measure_age(pane: Pane) -> float:
+    """Return how many seconds ago the tmux session was made."""
+    return time.time() - pane.created
 
 
 def _find_maker(scene: Scene, pane: Pane) -> Owner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.files import follow_links, list_names
+
+PATH_BYTES = 4096 + len("gitdir: \n")
+"""What such a file has at most: PATH_MAX of Linux."""
 
 
 def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
@@ -58,10 +62,17 @@ def is_linked(entry: WorktreeEntry) -> bool:
     Its `.git` is a file that names the clone's folder for it: gitrepository-layout(5).
     """
     try:
-        said = (entry.path / ".git").read_text("utf-8", "surrogateescape").strip()
+        fd = os.open(f"{entry.path}/.git", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return True  # it is not there, or not what git has made
-    return Path(entry.path, said.removeprefix("gitdir: ")).exists()
+    try:
+        said = os.read(fd, PATH_BYTES)
+    except OSError:  # a folder
+        return True
+    finally:
+        os.close(fd)
+    place = os.fsdecode(said.removeprefix(b"gitdir: ").strip())
+    return os.path.lexists(os.path.join(entry.path, place))  # noqa: PTH118 - at each tick, for all
 
 
 def _issue(project: Project, entry: WorktreeEntry) -> int:
