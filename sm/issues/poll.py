@@ -9,7 +9,7 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError
 from sm.issues.act.effects import NotNowError
-from sm.issues.look import doubts
+from sm.issues.look import doubts, room
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_workable, start
@@ -82,7 +82,10 @@ def _pick_up(
         if issue.number not in known and not claim.is_held(issue.number, seen.refs)
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    if not waiting:
+    short = room.list_shortages(project) if dry_run else room.note_shortages(project)
+    if waiting and short:
+        yield from (f"nothing new is taken up: {one.shortly}" for one in short)
+    if short or not waiting:
         return
     # Counted again, because some were resumed.
     free = project.settings.max_sessions - len(registry.list_for(project))

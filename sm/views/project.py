@@ -10,6 +10,7 @@ from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
+from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
@@ -95,6 +96,7 @@ def read_overview(project: Project, now: float) -> Overview:
 
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
+    problems.extend(f"nothing new is taken up: {one.text}" for one in list_shortages(project))
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))

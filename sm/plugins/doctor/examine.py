@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
-from sm.config.schema import Config
+from sm.config.schema import Config, KeepFree
 from sm.plugins.doctor.left import check_left_running, check_own_monitors
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation
@@ -43,7 +43,8 @@ def _examine(
     config: Config | SmError, root: Root, socket: str | None, ci: bool
 ) -> Iterator[Finding]:
     yield _configuration(config)
-    machine = Installation(root, Tmux(socket))
+    keep_free = KeepFree() if isinstance(config, SmError) else config.keep_free
+    machine = Installation(root, Tmux(socket), keep_free)
     for look in (*OF_MACHINE, check_left_running, check_own_monitors):
         yield from guard(partial(look, machine))
     yield from guard(check_plugins)

@@ -13,9 +13,11 @@ from sm.base.text import one_line
 from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
+from sm.issues.look.room import find_shortages, list_shortages
 from sm.issues.look.snapshot import find_longest_interval
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
 from sm.plugins.doctor.left import check_left
+from sm.plugins.doctor.machine import word_shortage
 from sm.sessions import hidden_variables, launch, registry
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok, warn
@@ -121,6 +123,13 @@ def check_environment(project: Project) -> Iterator[Finding]:
         yield ok("agents see what your shell has for them")
 
 
+def check_room(project: Project) -> Iterator[Finding]:
+    """Check the room for worktrees; that for the state is the machine's."""
+    known = {one.key for one in find_shortages(project.config.keep_free, [project.root.path])}
+    found = list_shortages(project)
+    yield from (word_shortage(one) for one in found if one.key not in known)
+
+
 def check_dev_poll(project: Project) -> Iterator[Finding]:
     """Check whether the forge was looked at lately."""
     at = read_last_look(project).taken_at
@@ -171,6 +180,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_environment,
     check_forge,
     check_webhooks,
+    check_room,
     check_left,
     check_dev_poll,
 )
