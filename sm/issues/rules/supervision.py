@@ -137,7 +137,7 @@ class Act(StrEnum):
     END_PROCESS = "end it"
     RELINK = "have git repair the link"
     FORGET_WORKTREE = "drop git's record of it"
-    REMOVE_WORKTREE = "remove it and its local branch, if nothing is lost and nobody is in it"
+    REMOVE_WORKTREE = "remove it and the clone's branch, if nothing is lost and nobody is in it"
     CLOSE_PULL = "close it"
     DELETE_BRANCH = "delete it"
 
@@ -145,9 +145,9 @@ class Act(StrEnum):
 class By(StrEnum):
     """Who acts on a row."""
 
-    BOTH = "each tick, and sm doctor --fix"
-    TICK = "each tick"
-    DOCTOR = "sm doctor --fix"
+    BOTH = "tick, doctor"
+    TICK = "tick"
+    DOCTOR = "doctor"
     PERSON = "you"
 
 
@@ -457,7 +457,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "branch-left",
         Thing.BRANCH,
-        "it is one of the clone, has no worktree, and its issue is closed and has no session",
+        "it is one of the clone without a worktree, and its issue is closed and has no session",
         By.DOCTOR,
         "your clone has the branch '{left.name}', and issue #{left.issue} is closed",
         "{at.git} branch -D {left.name}",

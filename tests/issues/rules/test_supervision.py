@@ -24,6 +24,8 @@ from sm.issues.rules.supervision import (
     judge,
 )
 from sm.issues.supervise.act import ACTS, STARTS
+from tests.helpers import REPOSITORY
+from tests.supervision import supervision_table
 
 AT = Place("shop", "/home/ada/the shop", "hub", "backlog", "tmux -L sm")
 
@@ -129,6 +131,12 @@ def test_words_of_others_are_put_in_as_they_are_and_quoted_for_a_shell() -> None
     ruling = judge(gone, AT)
     assert ruling is not None
     assert ruling.command.startswith("git -C '/home/ada/the shop' worktree remove ")
+
+
+def test_the_document_shows_the_table_as_it_is() -> None:
+    shown = (REPOSITORY / "docs" / "PROTOCOL.md").read_text(encoding="utf-8")
+    table = supervision_table()
+    assert table in shown, f"write this table into docs/PROTOCOL.md:\n\n{table}"
 
 
 def test_a_lock_is_as_old_as_its_removal_demands() -> None:
