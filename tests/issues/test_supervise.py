@@ -280,7 +280,7 @@ def test_fix_says_what_it_does_and_what_it_keeps(
     for line in (
         f"done  harb: removed '{index}', which a killed git had left behind",
         f"kept  harb: a worktree of issue #1 was kept: '{over}': it has uncommitted work: "
-        "'notes.txt'\n      sm worktree drop harb#1",
+        "'notes.txt'\n      sm worktree drop harb#1\n",
         f"done  harb: deleted the branch 'fix/{number}' of the clone",
     ):
         assert line in done

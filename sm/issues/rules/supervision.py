@@ -199,7 +199,7 @@ ROWS: tuple[Row, ...] = (
         "no process has it open, and no git at work there can have made it",
         By.BOTH,
         "git has left the lock '{left.name}' behind",
-        "rm {left.quoted}, when no git is at work there",
+        "rm {left.quoted}",
         Act.REMOVE_LOCK,
         "remove '{left.name}', which a killed git has left behind",
         "removed '{left.name}', which a killed git had left behind",
@@ -278,8 +278,8 @@ ROWS: tuple[Row, ...] = (
         "issue #{left.issue} is {left.standing}, and still claimed by us",
         "",
         Act.LET_GO,
-        "let go of",
-        "let go of #{left.issue}, which is {left.standing}",
+        "give up the claim of #{left.issue}, which is {left.standing}",
+        "gave up the claim of #{left.issue}, which is {left.standing}",
         when=lambda left: left.owner is Owner.OURS and not left.has_session,
     ),
     Row(
@@ -343,8 +343,7 @@ ROWS: tuple[Row, ...] = (
         "no session is on record",
         By.PERSON,
         "tmux session '{left.name}' has no record",
-        "dev-poll takes it up again if its issue is ours; else: {at.tmux} kill-session -t "
-        "'={left.name}'",
+        "unless dev-poll takes it up again: {at.tmux} kill-session -t '={left.name}'",
         when=lambda left: not left.has_session,
     ),
     Row(
@@ -399,7 +398,7 @@ ROWS: tuple[Row, ...] = (
         "its issue is closed or deleted, and no session is on record",
         By.BOTH,
         "a worktree of issue #{left.issue} was kept: '{left.name}'",
-        "sm worktree drop {at.project}#{left.issue}, which says what would be lost with it",
+        "sm worktree drop {at.project}#{left.issue}",
         Act.REMOVE_WORKTREE,
         "remove the worktree of #{left.issue}",
         "removed the worktree of #{left.issue}",
@@ -424,8 +423,8 @@ ROWS: tuple[Row, ...] = (
         "its issue is open, and no session is on record",
         By.PERSON,
         "a worktree of issue #{left.issue} was kept: '{left.name}'",
-        "it goes when the issue is closed and its work is on the remote; to see what would be lost "
-        "with it, and to remove it now: sm worktree drop {at.project}#{left.issue}",
+        "it goes once the issue is closed; to remove it now: sm worktree drop "
+        "{at.project}#{left.issue}",
         when=lambda left: not left.has_session,
     ),
     Row(

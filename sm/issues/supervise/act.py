@@ -28,6 +28,9 @@ AFTER = (Thing.TERMINAL, Thing.WORKTREE, Thing.PULL, Thing.BRANCH)
 STARTS = (Act.START, Act.LET_GO)
 """What a tick has its own start do, which asks the forge again and says what came of it."""
 
+LET_GO = "let go of"
+"""What a tick calls the second one."""
+
 
 class Outcome(Struct, frozen=True):
     """What became of a thing.
@@ -56,7 +59,8 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
             if isinstance(ruling, Unable):
                 yield ruling
             elif ruling.row.act in STARTS:
-                yield from start(_find_issue(scene, ruling.left), ruling.doing)
+                what = LET_GO if ruling.row.act is Act.LET_GO else ruling.doing
+                yield from start(_find_issue(scene, ruling.left), what)
             elif dry_run:
                 yield from (f"would {ruling.doing}",) if ruling.doing else ()
             else:

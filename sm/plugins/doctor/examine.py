@@ -12,6 +12,7 @@ from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
 from sm.config.schema import Config, KeepFree
+from sm.plugins.doctor.agent_cli import check_personal_hooks
 from sm.plugins.doctor.left import check_left_running, check_own_monitors
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation
@@ -45,7 +46,7 @@ def _examine(
     yield _configuration(config)
     keep_free = KeepFree() if isinstance(config, SmError) else config.keep_free
     machine = Installation(root, Tmux(socket), keep_free)
-    for look in (*OF_MACHINE, check_left_running, check_own_monitors):
+    for look in (*OF_MACHINE, check_personal_hooks, check_left_running, check_own_monitors):
         yield from guard(partial(look, machine))
     yield from guard(check_plugins)
     if isinstance(config, SmError):

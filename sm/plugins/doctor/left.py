@@ -88,8 +88,7 @@ def _word(ruling: Ruling, make: partial[str]) -> Finding:
 
 
 def _advise(fix: Fix) -> str:
-    by_hand = f"; by hand: {fix.by_hand}" if fix.by_hand else ""
-    return f"to {fix.doing}: sm doctor --fix{by_hand}"
+    return "sm doctor --fix" + (f", or by hand: {fix.by_hand}" if fix.by_hand else "")
 
 
 def _repair(project: Project, seen: Snapshot, ruling: Ruling) -> str:

@@ -31,6 +31,10 @@ COLOURS = {
 }
 
 
+LEAST = 20
+"""Columns; in a narrower terminal each line is left to that."""
+
+
 @click.command("doctor")
 @click.option("--probe", is_flag=True, help="Start the agent CLI, and try its profile with it.")
 @click.option("--profile", metavar="NAME", help="With --probe: try this one, not those in use.")
@@ -119,11 +123,26 @@ def _probe(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding
         yield from probe(root, agent, profile, full=full)
 
 
+def _wrap(text: str) -> list[str]:
+    """Lines for a terminal, broken between words; all in one for a pipe, and no command."""
+    import shutil
+    import sys
+    import textwrap
+
+    width = shutil.get_terminal_size().columns - len("warn  ") if sys.stdout.isatty() else 0
+    if width < LEAST:
+        return [text]
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
 def _tell(told: Told) -> None:
     level = Styled(f"{told.result or told.level:5}", COLOURS[told.result or told.level])
     what = told.fix if told.result in ("done", "would") else told.what
     if told.result == "kept":
         what += f": {told.fix}"
-    say(level, f" {told.where}: {one_line(what)}")
+    first, *others = _wrap(f"{told.where}: {one_line(what)}")
+    say(level, f" {first}")
+    for line in others:
+        say(f"      {line}")
     if told.advice and told.result in ("", "kept"):
         say(f"      {one_line(told.advice)}")

@@ -126,7 +126,7 @@ def test_words_of_others_are_put_in_as_they_are_and_quoted_for_a_shell() -> None
     ruling = judge(left, AT)
     assert ruling is not None
     assert ruling.told == "git has left the lock '/a '{at.repo}'/b.lock' behind"
-    assert ruling.command.startswith("""rm '/a '"'"'{at.repo}'"'"'/b.lock', """)
+    assert ruling.command == """rm '/a '"'"'{at.repo}'"'"'/b.lock'"""
     gone = structs.replace(left, thing=Thing.WORKTREE, is_there=False)
     ruling = judge(gone, AT)
     assert ruling is not None

@@ -23,11 +23,21 @@ from sm.plugins.doctor import left, machine
 from sm.plugins.doctor.examine import examine
 from sm.plugins.doctor.machine import Installation
 from sm.sessions.project import Project
+from sm.setup import install_hooks
 from sm.setup.finding import Finding, Level
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice
-from tests.helpers import git, make_repository, put_session, put_snapshot, sm_yaml, wait_for
+from tests.company import Company
+from tests.helpers import (
+    git,
+    kill_monitor,
+    make_repository,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+    wait_for,
+)
 from tests.real.client import seal
 
 
@@ -408,3 +418,34 @@ def test_a_ci_command_that_hangs_is_ended_in_time(
     Path(project.config.source).write_text(text + "ci: {command: sleep 1000, timeout: 1s}\n")
     assert run(["doctor", "--ci"]) == 1
     assert "stopped after 1 s, the project's CI timeout" in capsys.readouterr().out
+
+
+def test_personal_hooks_that_lead_nowhere_are_installed_anew_and_nobody_is_given_any(
+    project: Project,
+) -> None:
+    path = install_hooks.default_settings(os.environ)
+    before = path.read_bytes() if path.exists() else b""
+    assert wrong(project) == []  # none is installed
+    install_hooks.install(path)
+    assert wrong(project) == []
+    path.write_text(path.read_text().replace("/lib/hooks/", "/lib/that-was-moved/"))
+    (found,) = [one for one in findings(project) if "some are missing" in one.what]
+    assert "SessionStart" in found.what
+    assert found.fix is not None
+    assert found.fix.make() == ""
+    assert wrong(project) == []
+    install_hooks.uninstall(path)
+    assert (path.read_bytes() if path.exists() else b"") == before
+
+
+def test_session_of_a_person_without_a_monitor_gets_one(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    kill_monitor(session)
+    here = Installation(company.root, session.tmux)
+    wait_for(lambda: list(left.check_own_monitors(here)), "it to be missed")
+    (found,) = left.check_own_monitors(here)
+    assert "session 'ann' has no monitor" in found.what
+    assert found.fix is not None
+    assert found.fix.make() == ""
+    wait_for(lambda: not list(left.check_own_monitors(here)), "another")
