@@ -234,6 +234,10 @@ class Git(Struct, frozen=True):
         """Undo `git worktree lock`, also git's own one while it makes a worktree."""
         call(self.repo, "worktree", "unlock", str(path))
 
+    def repair_worktrees(self) -> None:
+        """Have the worktrees find the clone again after that was moved: git-worktree(1)."""
+        call(self.repo, "worktree", "repair")
+
     def restore(self) -> None:
         """Give every tracked file the content of HEAD, after an interrupted checkout."""
         call(self.repo, "reset", "--quiet", "--hard", "HEAD", timeout_s=CHECKOUT_S)

@@ -246,6 +246,21 @@ class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
         return self.header if self.require_header else ()
 
 
+class KeepFree(Section, frozen=True):
+    """How much of the machine has to be free before sm takes up anything new."""
+
+    disk: Annotated[
+        Count,
+        Meta(
+            description="megabytes on the disks of state, worktrees and clone, or 5 % of a "
+            "smaller one; 0: any will do"
+        ),
+    ] = 1000
+    memory: Annotated[
+        Count, Meta(description="megabytes of memory, or 5 % of a smaller one; 0: any will do")
+    ] = 500
+
+
 class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     """How long sm keeps the terminal logs of ended sessions."""
 
@@ -341,6 +356,7 @@ class MachineSettings(Section, frozen=True):
         Meta(description="a shell runs it with one line for each thing that a person has to know"),
     ] = ""
     logs: Logs = msgspec.field(default_factory=Logs)
+    keep_free: KeepFree = msgspec.field(default_factory=KeepFree)
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 

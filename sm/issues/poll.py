@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
-from sm.base.errors import SmError, StateError
+from sm.base.errors import SmError
 from sm.issues.act.effects import NotNowError
-from sm.issues.look import doubts, taken
+from sm.issues.look import doubts, room
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
-from sm.issues.work import claim, kept_worktrees, locks, remnants
-from sm.sessions import monitors, registry, terminal_log
+from sm.issues.start import SettledError, TakenError, is_workable, start
+from sm.issues.supervise.act import AFTER, BEFORE, tend
+from sm.issues.supervise.find import Scene
+from sm.issues.work import claim, locks
+from sm.sessions import registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
@@ -62,66 +64,16 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     damaged: list[SmError] = []
     sessions = registry.list_for(project, damaged.append)
     yield from (error.message for error in damaged)
-    yield from _rebuild(project, seen, dry_run=dry_run)
-    yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
+    scene = Scene(project, seen, sessions)
+
+    def begin(issue: Issue, what: str) -> Iterator[str]:
+        return _start(project, issue, what, dry_run)
+
+    yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
+    yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
-        yield from kept_worktrees.sweep(project, seen, sessions)
-        yield from remnants.sweep(project, seen, sessions)
         terminal_log.prune(project.root, project.config.logs)
-
-
-def _keep_alive(
-    project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
-) -> Iterator[str]:
-    """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
-    panes = project.tmux.panes() if sessions else {}
-    for session in sessions:
-        try:
-            yield from _keep_session(seen, session, panes, dry_run=dry_run)
-        except StateError as error:  # only its files are damaged: the others go on
-            yield Unable(f"cannot look after #{session.issue}: {error.message}")
-    for issue in _find_lost(project, seen, sessions):
-        what = "take up again" if is_workable(project.settings, issue) else "let go of"
-        yield from _start(project, issue, what, dry_run)
-
-
-def _keep_session(
-    seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
-) -> Iterator[str]:
-    if not is_started(session):
-        # One that is not in sight may have been deleted: the start asks the forge.
-        issue = seen.issue(session.issue) or taken.make_issue(session, None)
-        yield from _start(session.project, issue, "finish the start of", dry_run)
-    elif not monitors.is_watched(session):
-        yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
-        if not dry_run:
-            monitors.ensure(session)
-    elif session.name not in panes:
-        registry.poke(session.dir)
-
-
-def _rebuild(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
-    """Make damaged records of sessions anew: all that is in them, project and issue tell."""
-    damaged = registry.list_damaged(project.root)
-    for issue in seen.issues if damaged else ():
-        name = name_session(project.name, issue.number)
-        if name in damaged:
-            yield f"{_would(dry_run)}make the record of {name} anew"
-            if not dry_run:
-                monitors.ensure(put_on_record(project, issue))
-
-
-def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
-    """Issues that we hold the claim of, but know nothing about any more."""
-    known = {session.issue for session in sessions}
-    return [
-        issue
-        for issue in seen.issues
-        if issue.number not in known
-        and claim.is_held(issue.number, seen.refs)
-        and claim.is_ours(project.git, project.settings, issue.number, project.root, seen.refs)
-    ]
 
 
 def _pick_up(
@@ -135,7 +87,10 @@ def _pick_up(
         if issue.number not in known and not claim.is_held(issue.number, seen.refs)
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    if not waiting:
+    short = room.list_shortages(project) if dry_run else room.note_shortages(project)
+    if waiting and short:
+        yield from (f"nothing new is taken up: {one.shortly}" for one in short)
+    if short or not waiting:
         return
     # Counted again, because some were resumed.
     free = project.settings.max_sessions - len(registry.list_for(project))
@@ -190,7 +145,3 @@ def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator
         yield Unable(f"cannot {line}: {error.message}")
     else:
         yield line
-
-
-def _would(dry_run: bool) -> str:
-    return "would " if dry_run else ""

@@ -87,7 +87,7 @@ def start(
 
 def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    session = registry.create(project.root, _identity(project, issue))
+    session = registry.create(project.root, identify(project, issue))
     return session.provide(project=project)
 
 
@@ -120,6 +120,24 @@ def _find_claim_or_end(session: IssueSession) -> bool:
         return ours
     _end_settled(session, issue, ours=ours)
     raise SettledError(f"#{session.issue} was settled in the meantime")
+
+
+def settle(project: Project, issue: Issue) -> bool:
+    """End what is left of an issue without a session, and give up the claim if it is ours.
+
+    False: it is to be worked on; then it has a record, and the next tick starts its session.
+
+    Raises:
+        NotNowError: a person is at its terminal.
+
+    """
+    session = put_on_record(project, issue)
+    with lock.hold(session.dir.lock, timeout_s=120):
+        try:
+            _find_claim_or_end(session)
+        except SettledError:
+            return True
+    return False
 
 
 def is_due(project: ProjectSettings, issue: Issue, *, ours: bool) -> bool:
@@ -170,7 +188,8 @@ def _noted(session: IssueSession) -> Iterator[None]:
     discard(session.dir.problem)
 
 
-def _identity(project: Project, issue: Issue) -> IssueSession:
+def identify(project: Project, issue: Issue) -> IssueSession:
+    """Return the session that the issue would have; nothing is written."""
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)
     return IssueSession(

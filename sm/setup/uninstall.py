@@ -19,7 +19,7 @@ from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
-from sm.issues.work import kept_worktrees
+from sm.issues.work import kept_worktrees, remnants
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
@@ -97,10 +97,8 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
 
 def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
     """The clone's own branches that were made for issues. A branch in a worktree goes with that."""
-    name = f"refs/heads/{project.settings.branch_prefix}/"
-    found = call(project.settings.repo, "for-each-ref", "--format=%(refname:lstrip=2)", name).lines
-    issues = {branch: kept_worktrees.parse_issue(project.settings, branch) for branch in found}
-    return [branch for branch, issue in issues.items() if issue and issue not in in_worktrees]
+    found = remnants.list_local_branches(project)
+    return [branch for issue, branch in found.items() if issue not in in_worktrees]
 
 
 def _list_hub(project: Project) -> Iterator[Part]:

@@ -192,6 +192,8 @@ class ProjectDir(Folder, frozen=True):
     """The id of the repository on a forge elsewhere, and its present name."""
     webhooks = StateEntry("webhooks.json")
     """Which webhooks of the forge have arrived."""
+    shortage = StateEntry("shortage.json")
+    """What the machine lacks for anything new, and since when."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)

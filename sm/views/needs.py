@@ -5,10 +5,8 @@ It is read from the files alone: no forge is asked.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.tmux import Tmux
@@ -17,6 +15,7 @@ from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look.polled import MISSED, Silence, read_polled
+from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
@@ -33,8 +32,6 @@ from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
 
-FULL = 16 * 1024 * 1024
-"""Bytes: with less room, git and the agents fail at one thing or another."""
 OF_THE_MACHINE = (NeedKind.MACHINE, NeedKind.POLL)
 """What keeps all else from going on."""
 
@@ -77,7 +74,7 @@ def collect_needs(
     """
     return sort_needs(
         (
-            *_list_full(project),
+            *_list_short(project),
             *_list_stopped(project, silence),
             *(() if silence else _list_unread(project, now, known)),
             *(row.need for row in rows if row.need),
@@ -103,31 +100,16 @@ def _pass_over(_: SmError) -> None:
 # The machine and dev-poll
 
 
-def _list_full(project: Project) -> Iterator[OpenNeed]:
-    """Folders in which nothing can be written any more."""
-    settings = project.settings
-    for folder in (project.root.path, settings.repo, settings.worktree(1).parent):
-        if fault := _find_fault(folder):
-            yield OpenNeed(
-                key=f"machine:{folder}",
-                kind=NeedKind.MACHINE,
-                text=f"Nothing can be written in '{folder}': {fault}",
-                command="sm doctor",
-            )
-
-
-def _find_fault(folder: Path) -> str:
-    """Why nothing can be written there; '' if it can, and where there is no such folder."""
-    try:
-        room = os.statvfs(folder)
-    except OSError:
-        return ""
-    if room.f_flag & os.ST_RDONLY:
-        return "it is read-only"
-    free = room.f_bavail * room.f_frsize
-    if free < FULL:
-        return f"{free >> 20} MB are free"
-    return "" if room.f_favail or not room.f_files else "no file can be made there any more"
+def _list_short(project: Project) -> Iterator[OpenNeed]:
+    """What the machine lacks: nothing new is taken up meanwhile."""
+    for short in list_shortages(project):
+        yield OpenNeed(
+            key=f"machine:{short.key}",
+            kind=NeedKind.MACHINE,
+            since=short.since,
+            text=f"{short.text}: nothing new is taken up",
+            command=short.command,
+        )
 
 
 def _list_stopped(project: Project, silence: Silence | None) -> Iterator[OpenNeed]:

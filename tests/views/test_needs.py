@@ -25,13 +25,13 @@ from sm.cli.need_lines import draw_needs
 from sm.cli.root import cli
 from sm.config.load import load
 from sm.issues.act.problem import Problem, write_problem
+from sm.issues.look import room
 from sm.issues.rules.needs import KINDS, Case, describe_need
 from sm.sessions.history import Verb
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.project import Project
 from sm.store import events, lock
 from sm.store.paths import Root
-from sm.views import needs as needs_view
 from sm.views.needs import list_needs, list_own_needs
 from sm.views.open_need import OpenNeed
 from tests.helpers import (
@@ -188,12 +188,11 @@ def test_a_dev_poll_that_does_not_run_comes_first(project: Project) -> None:
 def test_a_full_disk_is_named_with_its_folder(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(needs_view, "FULL", 1 << 62)
-    found = list_needs(project)
-    assert found
-    assert {need.kind for need in found} == {NeedKind.MACHINE}
-    assert f"'{project.root.path}'" in found[0].text
-    check_command(found[0].command)
+    monkeypatch.setattr(room, "explain_disk", lambda where, *_, **__: f"'{where}' is full")
+    (short,) = list_needs(project)
+    assert short.kind is NeedKind.MACHINE
+    assert short.text == f"'{project.root.path}' is full: nothing new is taken up"
+    assert short.command.startswith(f"du -xh --max-depth=2 {project.root.path}")
 
 
 def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project) -> None:

@@ -159,15 +159,35 @@ def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
     sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
     if sha is None:
         return ""
+    return ", ".join(_read_facts(git, project, issue, sha)) or f"an unknown claim ({sha[:12]})"
+
+
+def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+    """Return where the clone was when it claimed the issue, if it was moved since; else ''.
+
+    Such a claim has all that ours has but for the clone, which is not where the claim says.
+    """
+    sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
+    if sha is None:
+        return ""
+    ours = set(_list_facts(git, project, issue, root))
+    theirs = set(_read_facts(git, project, issue, sha))
+    differing = theirs - ours
+    if len(theirs) != len(ours) or len(differing) != 1:
+        return ""
+    key, _, was_at = differing.pop().partition(": ")
+    return "" if key != "clone" or os.path.lexists(was_at) else was_at
+
+
+def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> list[str]:
+    """What a claim says; it is cleaned, and no proof: all with push rights can write one."""
     git.fetch(project.remote, name_ref(issue))
     try:
         message = git.commit_text(sha).partition("\n\n")[2]
     except SmError:
-        return f"an unknown claim ({sha[:12]})"
-    # Every user with push rights can write a claim. So we clean it, and only show it.
+        return []
     lines = [normalise(line)[:200] for line in message.splitlines()]
-    facts = [line for line in lines if ": " in line][:8]
-    return ", ".join(facts) or f"an unknown claim ({sha[:12]})"
+    return [line for line in lines if ": " in line][:8]
 
 
 def _look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
@@ -200,6 +220,12 @@ def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
 
 
 def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
+    lines = _list_facts(git, project, issue, root)
+    text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
+    return (text + "\n".join(lines) + "\n").encode()
+
+
+def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> list[str]:
     facts = {
         "host": _host(),
         "machine": _machine(),
@@ -209,9 +235,7 @@ def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: st
         "project": project.name,
         "issue": str(issue),
     }
-    lines = [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
-    text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
-    return (text + "\n".join(lines) + "\n").encode()
+    return [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
 
 
 def _name(algorithm: str, kind: str, content: bytes) -> str:

@@ -12,6 +12,7 @@ from sm.adapters import submodules
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
+from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
@@ -91,7 +92,7 @@ def _add(git: Git, path: Path, branch: str) -> str:
         git.add_worktree(path, branch)
     except CommandError as error:
         said = one_line(error.result.stderr.strip().rpartition("\n")[2])
-        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and _has_files(e.path))
+        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and has_files(e.path))
         if follow_links(path) not in map(follow_links, whole):
             raise WorktreeError(
                 f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}: try "
@@ -121,7 +122,7 @@ def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry 
             f"your clone '{entry.path}' has branch '{project.branch(issue)}' checked out: "
             "switch it to another branch"
         )
-    if _has_files(entry.path):
+    if has_files(entry.path):
         return entry
     if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
         raise WorktreeError(
@@ -132,7 +133,8 @@ def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry 
     return None
 
 
-def _has_files(path: Path) -> bool:
+def has_files(path: Path) -> bool:
+    """Say whether it is a folder with anything in it."""
     return path.is_dir() and any(path.iterdir())
 
 
@@ -146,7 +148,7 @@ def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None
 
 
 def _check_free(path: Path) -> None:
-    empty = path.is_dir() and not _has_files(path)
+    empty = path.is_dir() and not has_files(path)
     if not empty and (path.exists() or path.is_symlink()):
         raise WorktreeError(
             f"'{path}' is in the way and is no worktree of the clone: move it, "
@@ -246,9 +248,16 @@ def list_losses(
 
 
 def remove(
-    git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
+    git: Git,
+    project: ProjectSettings,
+    issue: int,
+    *,
+    merged_head: str = "",
+    spare_people: bool = False,
 ) -> Removed | Kept:
     """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
+
+    With `spare_people` it also stays while somebody is in it.
 
     Raises:
         RemoteUnreachableError, GitLockedError: as `list_losses`; nothing was removed.
@@ -259,6 +268,9 @@ def remove(
     # If files would be lost, there is no need to ask the remote about commits.
     if reason := found.obstacle or next(lost, ""):
         return Kept(found.path, reason)
+    if spare_people and (people := [*find_at_terminals(found.path)]):
+        names = _name_some(f"{read_name(one)} {one.pid}" for one in people)
+        return Kept(found.path, f"somebody is in it: {names}")
     return discard(git, project, issue, found)
 
 
@@ -292,7 +304,7 @@ def _remove_empty(project: ProjectSettings, path: Path) -> None:
 
 
 def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
-    if _has_files(entry.path):
+    if has_files(entry.path):
         # With a submodule git wants to be forced even if nothing can be lost, as was found out.
         has_submodules = submodules.has_any(git.at(entry.path).git_dir())
         git.remove_worktree(entry.path, force=force or has_submodules)
@@ -303,7 +315,7 @@ def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
 def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
     """Why the folder has to stay, whatever is in it."""
     if entry is None:
-        there = path.is_symlink() or path.is_file() or _has_files(path)
+        there = path.is_symlink() or path.is_file() or has_files(path)
         return "it is no worktree of the clone" if there else ""
     if entry == git.worktrees()[0]:
         return f"it is your clone, which has branch '{entry.branch}' checked out"
@@ -313,7 +325,7 @@ def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
 
 
 def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
-    if entry is None or not _has_files(entry.path):
+    if entry is None or not has_files(entry.path):
         return ()
     tree = git.at(entry.path)
     leftovers.mend(tree, entry)
@@ -322,7 +334,7 @@ def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
 
 def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
     """The submodules whose commits would go with the worktree, which has clones of its own."""
-    if entry is None or not _has_files(entry.path):
+    if entry is None or not has_files(entry.path):
         return ()
     return tuple(submodules.list_unsaved(git.at(entry.path).git_dir(), git.common_dir()))
 
