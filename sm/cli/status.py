@@ -81,8 +81,16 @@ def _looker(
 def draw_status(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
     """The projects for a terminal; with a `height`, no more sessions than it has room for."""
     from rich.console import Group
+    from rich.text import Text
 
-    return Group(*(part for one in seen for part in _view(one, width, height)))
+    paused = [Text(one_line(sentence), "bold yellow") for sentence in _list_paused(seen)]
+    height = None if height is None else max(height - len(paused), 0)
+    return Group(*paused, *(part for one in seen for part in _view(one, width, height)))
+
+
+def _list_paused(seen: Sequence[Overview]) -> list[str]:
+    """What is paused, each decision once: it concerns several projects, perhaps."""
+    return list(dict.fromkeys(sentence for one in seen for sentence in one.paused))
 
 
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
@@ -110,6 +118,7 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
     from sm.cli.table import list_plain_lines
 
+    yield from map(one_line, _list_paused(seen))
     for one in seen:
         yield _heading(one)
         rows, columns = _rows(one)

@@ -12,9 +12,17 @@ from sm.issues.act.effects import NotNowError
 from sm.issues.look import doubts, taken
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
+from sm.issues.start import (
+    PausedError,
+    SettledError,
+    TakenError,
+    is_started,
+    is_workable,
+    put_on_record,
+    start,
+)
 from sm.issues.work import claim, kept_worktrees, locks, remnants
-from sm.sessions import monitors, registry, terminal_log
+from sm.sessions import monitors, pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
@@ -57,6 +65,10 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     damaged: list[SmError] = []
     sessions = registry.list_for(project, damaged.append)
     yield from (error.message for error in damaged)
+    if found := pause.find(project.root, project.name):
+        yield found.sentence
+        yield from _keep_watched(sessions, dry_run=dry_run)
+        return
     yield from _rebuild(project, seen, dry_run=dry_run)
     yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
@@ -81,10 +93,21 @@ def _keep_alive(
         yield from _start(project, issue, what, dry_run)
 
 
+def _keep_watched(sessions: list[IssueSession], *, dry_run: bool) -> Iterator[str]:
+    """Restart the monitors of paused sessions: one of them has the forge looked at."""
+    for session in sessions:
+        if is_started(session) and not monitors.is_watched(session):
+            yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
+            if not dry_run:
+                monitors.ensure(session)
+
+
 def _keep_session(
     seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
 ) -> Iterator[str]:
-    if not is_started(session):
+    if pause.is_paused(session.dir):
+        yield from _keep_watched([session], dry_run=dry_run)
+    elif not is_started(session):
         # One that is not in sight may have been deleted: the start asks the forge.
         issue = seen.issue(session.issue) or taken.make_issue(session, None)
         yield from _start(session.project, issue, "finish the start of", dry_run)
@@ -109,7 +132,7 @@ def _rebuild(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str
 
 def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
     """Issues that we hold the claim of, but know nothing about any more."""
-    known = {session.issue for session in sessions}
+    known = {session.issue for session in sessions} | _list_paused(project)
     return [
         issue
         for issue in seen.issues
@@ -119,11 +142,19 @@ def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -
     ]
 
 
+def _list_paused(project: Project) -> set[int]:
+    """The issues whose sessions a person has paused each by itself, if they were lost since."""
+    head = name_session(project.name, 0).removesuffix("0")
+    names = (one.name for one in pause.read(project.root).pauses)
+    numbers = (name.removeprefix(head) for name in names if name.startswith(head))
+    return {int(number) for number in numbers if number.isdecimal()}
+
+
 def _pick_up(
     project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """The oldest issues that are ready, up to the maximum of sessions."""
-    known = {session.issue for session in sessions}
+    known = {session.issue for session in sessions} | _list_paused(project)
     waiting = [
         issue
         for issue in list_ready(project, seen)
@@ -177,7 +208,7 @@ def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator
         problem = events.Problem(session=name, text=error.message)
         journal.record_once(project.root.journal, problem)
         yield f"did not {what} {error.message}"
-    except (SettledError, TakenError, NotNowError) as error:
+    except (SettledError, TakenError, PausedError, NotNowError) as error:
         yield error.message
     except SmError as error:
         name = name_session(project.name, issue.number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -64,7 +64,8 @@ class Overview(Struct, frozen=True):
 
     `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
     that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
-    that were merged within the last day, the latest first.
+    that were merged within the last day, the latest first. `paused` says what is paused, since
+    when, and how it goes on.
     """
 
     project: str
@@ -78,12 +79,23 @@ class Overview(Struct, frozen=True):
     ad_hoc: tuple[Relative, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
+    paused: tuple[str, ...] = ()
 
 
 def read_sessions_without_project(root: Root) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
     found = tuple(family.list_ad_hoc(root))
-    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
+    if not found:
+        return None
+    paused = _list_paused(root, "", [session.id for session in found])
+    return Overview(project="", seen_at=0.0, ad_hoc=found, paused=paused)
+
+
+def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
+    """What pauses the project or one of these sessions."""
+    ids = ("", *sessions)
+    found = (one for one in pause.read(root).pauses if any(one.covers(project, i) for i in ids))
+    return tuple(one.sentence for one in found)
 
 
 def read_overview(project: Project, now: float) -> Overview:
@@ -108,6 +120,7 @@ def read_overview(project: Project, now: float) -> Overview:
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
+        paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
         hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
     )
 

@@ -154,6 +154,11 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
     asked = facts.escalation if state is ShownState.ESCALATED else None
     need = escalation.find_need(session, known, asked.row) if asked else None
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
+    waits_for = (
+        f"{need.waits_for}: {need.command}"
+        if need
+        else _waits_for(state, facts, row, known) + _last_words(state, session)
+    )
     return structs.replace(
         row,
         phase=state,
@@ -165,9 +170,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
         recoveries=facts.history.recoveries_ever,
         reason=known.write.reason,
         doing=facts.signs.doing if facts.signs else "",
-        waits_for=f"{need.waits_for}: {need.command}"
-        if need
-        else _waits_for(state, facts, row, known) + _last_words(state, session),
+        waits_for=_put_paused(facts, waits_for),
         why=one_line(need.why) if need else "",
         problem=one_line(known.problem or _problem(session) or _unasked(known)),
         rotation=one_line(one.rotation),
@@ -228,6 +231,13 @@ def _unasked(known: Observation) -> str:
     """Where the question to a person is not, or cannot be answered."""
     asked = known.facts.escalation
     return known.unread or (asked.missed if asked else "")
+
+
+def _put_paused(facts: Facts, waits_for: str) -> str:
+    """What a paused session waits for first; `sm status` says at its top how it goes on."""
+    if not facts.paused:
+        return waits_for
+    return f"paused; then {waits_for}" if waits_for else "paused"
 
 
 def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:
