@@ -163,8 +163,7 @@ def align(root: Root) -> None:
         StateError: a mark cannot be written.
 
     """
-    names = registry.list_session_names(root)
-    if not pause.read(root).pauses and not any(pause.is_paused(root.session(n)) for n in names):
+    if not pause.read(root).pauses and not any(pause.list_marks(root)):
         return
     with contextlib.suppress(TemporaryError), lock.hold(pause.locate_lock(root)):
         _align(root)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -226,6 +227,11 @@ def name_host() -> str:
 def is_paused(directory: SessionDir) -> bool:
     """Whether the session is paused. It costs as much as to look for one file."""
     return os.path.lexists(directory.paused)
+
+
+def list_marks(root: Root) -> Iterator[Path]:
+    """Yield the marks of all paused sessions."""
+    return root.sessions.glob("*/paused")
 
 
 def read_mark(directory: SessionDir) -> Mark | None:

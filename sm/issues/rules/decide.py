@@ -103,7 +103,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.idle_since is not None:
         yield f.idle_since
         yield f.idle_due_at
-    if f.dialog_due_at is not None:
+    if f.dialog_at is not None:
         yield f.dialog_due_at
     if f.asks:
         yield f.question_due_at

@@ -196,10 +196,9 @@ class Facts(Struct, frozen=True):
         return self.signs.dialog_at if self.signs else None
 
     @property
-    def dialog_due_at(self) -> float | None:
-        """When a person is asked about the dialog."""
-        at = self.dialog_at
-        return None if at is None else max(at, self.resumed_at) + DIALOG_PATIENCE_S
+    def dialog_due_at(self) -> float:
+        """When a person is asked about the dialog that is open."""
+        return max(self.dialog_at or 0.0, self.resumed_at) + DIALOG_PATIENCE_S
 
     @property
     def question_due_at(self) -> float:

@@ -233,7 +233,7 @@ _DIALOG = Row(
     ANY,
     "a dialog is open in the agent's terminal for a minute",
     (Step(NOTIFY, "dialog"),),
-    lambda f: f.dialog_due_at is not None and f.now >= f.dialog_due_at,
+    lambda f: f.dialog_at is not None and f.now >= f.dialog_due_at,
     lambda f: f.matter,
     about=lambda f: f.matter,
     passing=True,
