@@ -128,13 +128,13 @@ def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
         case ():
             return ""
         case (text,):
-            return _spell_in_full(ctx, text)
+            return spell_in_full(ctx, text)
         case (project, issue) if ISSUE.fullmatch(issue):
             return f"{project}#{issue}"
     raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
 
 
-def _spell_in_full(ctx: click.Context, text: str) -> str:
+def spell_in_full(ctx: click.Context, text: str) -> str:
     """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
@@ -191,7 +191,7 @@ def find_place(
 
     """
     if len(words) == 1:
-        if ISSUE.fullmatch(words[0]) and _spell_in_full(ctx, words[0]) != words[0]:
+        if ISSUE.fullmatch(words[0]) and spell_in_full(ctx, words[0]) != words[0]:
             return _find_issue(ctx, param, words)
         found = _target(ctx, param, words[0])
         assert found is not None

@@ -14,6 +14,7 @@ from sm.base.output import pass_on, say
 from sm.cli.invocation import Invocation
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config
+from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
@@ -53,11 +54,14 @@ def command(
 
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
+    from sm.messages import pausing
     from sm.personal.lifecycle import keep_watched
     from sm.sessions.undone import Unable
 
     code, root, unable, problem = 0, check_root(Root(config.state_root)), False, ""
     began = time.monotonic()
+    if not dry_run:
+        pausing.align(root)
     begins_at = journal.find_size(root.journal) if loop else 0
     for project in projects:
         now = time.strftime("%H:%M:%S")
@@ -121,6 +125,7 @@ def _tell_loop(
     """Lines for the loop: what to look at until the next tick, and where its news begin."""
     lines = [
         *(f"watch {path}" for path in signs),
+        f"watch {pause.locate(root)}",
         f"sessions {root.sessions}",
         f"journal {position} {root.journal}",
         *(

@@ -13,11 +13,12 @@ from sm.issues.look import doubts, room
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.start import SettledError, TakenError, is_workable, start
+from sm.issues.rules.supervision import Thing
+from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
 from sm.issues.supervise.act import AFTER, BEFORE, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks
-from sm.sessions import registry, terminal_log
+from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
@@ -69,6 +70,11 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     def begin(issue: Issue, what: str) -> Iterator[str]:
         return _start(project, issue, what, dry_run)
 
+    if found := scene.pauses.find(project.name):
+        yield found.sentence
+        # One of the monitors has the forge looked at.
+        yield from tend(scene, Thing.SESSION, start=begin, dry_run=dry_run)
+        return
     yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
@@ -80,11 +86,13 @@ def _pick_up(
     project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """The oldest issues that are ready, up to the maximum of sessions."""
-    known = {session.issue for session in sessions}
+    known, paused = {session.issue for session in sessions}, pause.read(project.root)
     waiting = [
         issue
         for issue in list_ready(project, seen)
-        if issue.number not in known and not claim.is_held(issue.number, seen.refs)
+        if issue.number not in known
+        and not claim.is_held(issue.number, seen.refs)
+        and not paused.find(project.name, name_session(project.name, issue.number))
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
     short = room.list_shortages(project) if dry_run else room.note_shortages(project)
@@ -137,7 +145,7 @@ def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator
         problem = events.Problem(session=name, text=error.message)
         journal.record_once(project.root.journal, problem)
         yield f"did not {what} {error.message}"
-    except (SettledError, TakenError, NotNowError) as error:
+    except (SettledError, TakenError, PausedError, NotNowError) as error:
         yield error.message
     except SmError as error:
         name = name_session(project.name, issue.number)

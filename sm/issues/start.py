@@ -29,7 +29,7 @@ from sm.issues.work import claim, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
 from sm.messages.queue import Place
-from sm.sessions import agent_process, monitors, plan, registry
+from sm.sessions import agent_process, monitors, pause, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.project import Project
@@ -47,6 +47,10 @@ class TakenError(TemporaryError):
 
 class SettledError(TemporaryError):
     """The issue was to be worked on when the forge was last seen, and is not any more."""
+
+
+class PausedError(TemporaryError):
+    """A person has paused the session, its project or everything."""
 
 
 def is_started(session: IssueSession) -> bool:
@@ -70,19 +74,30 @@ def start(
         TakenError: another installation holds the claim.
         SettledError: it is closed, blocked, or not in the backlog any more.
         UntrustedTextError: no trusted person vouches for its text.
+        PausedError: it is paused, and no person has said so.
 
     """
+    by_person = by_hand or seize
+    if not by_person:
+        _check_not_paused(project, name_session(project.name, issue.number))
     session = put_on_record(project, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
-            ours = not (by_hand or seize) and _find_claim_or_end(session)
-            _take_text(session, by_hand=by_hand or seize, ours=ours)
+            if not by_person:  # since the look before there was a record
+                _check_not_paused(project, session.name)
+            ours = not by_person and _find_claim_or_end(session)
+            _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
                 _claim(session, seize=seize)
                 _begin(session)
     monitors.ensure(session)
     return session
+
+
+def _check_not_paused(project: Project, name: str) -> None:
+    if found := pause.find(project.root, project.name, name):
+        raise PausedError(found.sentence)
 
 
 def put_on_record(project: Project, issue: Issue) -> IssueSession:

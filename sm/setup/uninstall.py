@@ -20,7 +20,7 @@ from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
 from sm.issues.work import kept_worktrees, remnants
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.setup import install_hooks
@@ -68,6 +68,10 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
     if machine.root.private.is_dir():
         state = machine.root.private
         yield Part(f"state: {state}", remove=lambda: shutil.rmtree(state))
+    record = pause.locate(machine.root)
+    for path in (record, record.with_suffix(".lock")):
+        if path.is_file():
+            yield Part(f"what is paused: {path}", remove=path.unlink)
     database = machine.settings.bridge_database
     if database.is_file():
         yield Part(f"threads of chats: {database}", kept="they are your own words")

@@ -347,6 +347,10 @@ class SessionDir(Folder, frozen=True):
     """Which process it is, while it runs."""
     setup_failed = StateEntry("setup-failed")
     """How often it has failed in a row, when and how it did last."""
+    paused = StateEntry("paused")
+    """There while the session is paused: since when, and whether its turn was stopped for that."""
+    resumed = StateEntry("resumed")
+    """When it went on last after a pause, seconds since 1970."""
     over = StateEntry("over")
     """How a session without an issue has ended; its monitor has nothing more to do."""
 

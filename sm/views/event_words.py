@@ -255,6 +255,14 @@ def _passed_over(event: events.PassedOver) -> str:
     return f"{what} by {who}"
 
 
+def _paused(event: events.Paused) -> str:
+    return _behind(f"by {event.by}", event.reason)
+
+
+def _tell_paused(event: events.Paused) -> str:
+    return _behind(f"{event.what or 'everything'} was paused by {event.by}", event.reason)
+
+
 def _message(event: events.MessageSent) -> str:
     return f"{event.id} {event.mode} from {event.sender or 'a person'}: {event.status}"
 
@@ -355,6 +363,14 @@ WORDINGS: dict[type[Event], Wording] = dict(
             "kill",
             lambda event: "ended and removed" if event.done else BY_HAND,
             lambda _: "a person ended the session",
+        ),
+        _wording(events.Paused, "paused", _paused, _tell_paused, lambda _: "paused"),
+        _wording(
+            events.Resumed,
+            "resumed",
+            lambda event: f"by {event.by}",
+            lambda event: f"{event.what or 'everything'} goes on, says {event.by}",
+            lambda _: "goes on",
         ),
         _wording(events.LetGo, "let go", lambda _: "it was settled while its state was lost"),
         _wording(events.Over, "over", lambda event: event.how),

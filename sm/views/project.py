@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -70,7 +70,7 @@ class Overview(Struct, frozen=True):
     issues that no session works on and that lack the label `backlog`, by which an issue is taken
     up. `merged` are the pull requests that were merged within the last day, the latest first.
     `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
-    nothing does.
+    nothing does. `paused` says what is paused, since when, and how it goes on.
     """
 
     project: str
@@ -86,13 +86,24 @@ class Overview(Struct, frozen=True):
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
     silent_s: float = 0.0
+    paused: tuple[str, ...] = ()
 
 
 def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
     found = tuple(family.list_ad_hoc(root, tmux))
+    if not found:
+        return None
     needs = tuple(sort_needs(one.need for one in found if one.need))
-    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found) if found else None
+    paused = _list_paused(root, "", [one.id for one in found])
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found, paused=paused)
+
+
+def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
+    """What pauses the project or one of these sessions."""
+    ids = ("", *sessions)
+    found = (one for one in pause.read(root).pauses if any(one.covers(project, i) for i in ids))
+    return tuple(one.sentence for one in found)
 
 
 def read_overview(project: Project, now: float) -> Overview:
@@ -120,6 +131,7 @@ def read_overview(project: Project, now: float) -> Overview:
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
+        paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
         hint=_hint(project, known, silence),
         silent_s=silence.for_s if silence else 0.0,
     )

@@ -192,7 +192,7 @@ def _filled(
         recoveries=facts.history.recoveries_ever,
         reason=known.write.reason,
         doing=facts.signs.doing if facts.signs else "",
-        waits_for=waits_for + _last_words(state, session),
+        waits_for=_put_paused(facts, waits_for + _last_words(state, session)),
         why=one_line(why),
         problem=one_line(known.problem or (problem.sentence if problem else "") or _unasked(known)),
         rotation=one_line(one.rotation),
@@ -256,6 +256,13 @@ def _unasked(known: Observation) -> str:
     """Where the question to a person is not, or cannot be answered."""
     asked = known.facts.escalation
     return known.unread or (asked.missed if asked else "")
+
+
+def _put_paused(facts: Facts, waits_for: str) -> str:
+    """What a paused session waits for first; `sm status` says at its top how it goes on."""
+    if not facts.paused:
+        return waits_for
+    return f"paused; then {waits_for}" if waits_for else "paused"
 
 
 def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:

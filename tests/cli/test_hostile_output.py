@@ -106,6 +106,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "reply": ("harb 1 {hostile}", "harb 99 x"),
     "issue close": ("2", "77"),
     "pr close": ("3", "77"),
+    "pause": ("{session} --reason {hostile}", "{hostile}"),
+    "resume": ("{hostile}", ""),
     "kill": ("{other}", "harb 99"),
     "serve": ("--token-file {folder}/none --listen {hostile}",),
     "mcp": ("--http --token-file {folder}/none",),

@@ -45,7 +45,7 @@ from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.sessions import agent_process, registry
+from sm.sessions import agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
@@ -67,8 +67,11 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
 """What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
 
-PATIENT = (Refusal.BUSY, Refusal.HOLD)
+PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
+"""Steps that an agent feels: they wait while its session is paused; those elsewhere are done."""
 
 MESSAGE_RETRY_S = 15.0
 
@@ -163,6 +166,9 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
         if again_at := retry.find_earliest(session):
             _rest(directory, started, again_at)
             return
+        if _rests_paused(session):
+            _rest(directory, started, started.at + pause.PASS_S)
+            return
         try:
             plan = _find_pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
@@ -178,6 +184,24 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
 
 
+def _rests_paused(session: IssueSession) -> bool:
+    """Whether the session is paused, and nothing is under way that is to be finished."""
+    if not pause.is_paused(session.dir):
+        return False
+    plan = plans.read_pending(session.dir)
+    if plan is None:
+        return not plans.has_receipt(session.dir, KILLED)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir))
+    return step < len(plan.steps) and _waits_paused(session, plan, step)
+
+
+def _waits_paused(session: IssueSession, plan: Plan, number: int) -> bool:
+    """Whether that step has to wait, as the session is paused; a person's own command does not."""
+    if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
+        return False
+    return not (plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED))
+
+
 def _unlock(session: IssueSession, error: SmError) -> bool:
     """Remove a lock that no git holds, if one was in the way; say whether there was one."""
     if not isinstance(error, GitLockedError):
@@ -191,7 +215,10 @@ def _find_pending(session: IssueSession) -> Plan | None:
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan is None or step >= len(plan.steps):
         return plan
-    verb, put_off = plan.steps[step].verb, session.dir.problem.exists()
+    verb = plan.steps[step].verb
+    # What was decided before a pause may have lost its sense since.
+    waited = plan.created_at < pause.read_resumed_at(session.dir)
+    put_off = waited or session.dir.problem.exists()
     waits = put_off and verb is Verb.INJECT
     # A merge that was killed may be done: only one that was put off is looked at anew.
     merges = put_off and verb is Verb.MERGE
@@ -235,7 +262,7 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     if problem is None or problem.refusal in PATIENT:
         return False
     stuck = f"{STUCK}{plan.key}"
-    if time.time() - plan.created_at <= STUCK_S or stuck in facts.history.troubles:
+    if retry.measure_age(session, plan) <= STUCK_S or stuck in facts.history.troubles:
         return False
     plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
     return True
@@ -345,8 +372,11 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     first = plans.find_next_step(plan, plans.read_receipts(directory))
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
+        if _waits_paused(session, plan, number):
+            return True
         crash_point(f"{verb}:before")
-        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and retry.is_young(plan):
+        are_told = tell_of_step(session, plan, number)
+        if not are_told and verb is Verb.FORGET and retry.is_young(session, plan):
             raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
             receipt = _do(session, plan, number)
@@ -416,7 +446,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         if verb is Verb.RECOVER:
             # A restart that fails is a crash like any other: counted, paused for, given up at last.
             return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
-        if not retry.is_given_up(plan, verb, error):
+        if not retry.is_given_up(session, plan, verb, error):
             raise
         return plan.receipt(number, trouble=error.message)
 

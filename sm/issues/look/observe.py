@@ -34,9 +34,9 @@ from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
-from sm.sessions import agent, agent_process, agent_state, plan, turn
+from sm.sessions import agent, agent_process, agent_state, pause, plan, turn
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.history import KILLED, History, fold
+from sm.sessions.history import GIVEN_BACK, KILLED, History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -220,6 +220,7 @@ def _gather(
         phase_lost=written.lost,
         signs=told,
         issue_open=is_open(seen, session.issue),
+        given_back=history.has(GIVEN_BACK),
         blocked=history.has(KILLED)
         or (issue is not None and project.settings.labels.blocked in issue.labels),
         pull=pull.state if pull else None,
@@ -234,6 +235,8 @@ def _gather(
         review_at=review.at if review else 0.0,
         edit=edited.id if edited else "",
         review_edit=edited_review.id if edited_review else "",
+        paused=pause.is_paused(directory),
+        resumed_at=pause.read_resumed_at(directory),
         said=heard.id if heard and pull and heard.pull == pull.number else "",
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))

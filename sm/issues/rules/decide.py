@@ -84,7 +84,7 @@ def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
         yield f.rerun_until
         yield f.dropped_at
     if f.awaits_review:
-        yield f.written_at + f.limits.review_timeout_s
+        yield f.review_due_at
     if f.merge_held:
         yield f.merge_held_until
 
@@ -95,19 +95,19 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.pause_until
     if f.escalated:
         yield f.remind_at
-        yield f.asked_at + f.limits.escalation_timeout_s
+        yield f.answer_due_at
     yield from _deadlines_elsewhere(f)
     if f.working:
         yield f.life_at + f.limits.agent_timeout_s
         yield f.life_at + f.limits.merge_remind_s
     if f.idle_since is not None:
         yield f.idle_since
-        yield f.idle_since + f.limits.idle_s
+        yield f.idle_due_at
     if f.dialog_at is not None:
-        yield f.dialog_at + DIALOG_PATIENCE_S
+        yield f.dialog_due_at
     if f.asks:
-        yield f.ended_at + DIALOG_PATIENCE_S
+        yield f.question_due_at
     if f.signs and f.signs.starting_at is not None:
-        yield f.signs.starting_at + DIALOG_PATIENCE_S
+        yield max(f.signs.starting_at, f.resumed_at) + DIALOG_PATIENCE_S
     if f.parked and f.failure is not None:
         yield f.failure.until

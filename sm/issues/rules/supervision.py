@@ -78,6 +78,8 @@ class Left(Struct, frozen=True, kw_only=True):
     """The session has its monitor."""
     has_terminal: bool = True
     """The session has its tmux session."""
+    is_paused: bool = False
+    """A person has paused the session, or whatever it is a part of."""
     is_marked: bool = False
     """The issue has the label that a session works on it, and not the one to be picked up."""
     is_there: bool = True
@@ -228,13 +230,13 @@ ROWS: tuple[Row, ...] = (
     Row(
         "start-cut-short",
         Thing.SESSION,
-        "it has had no agent yet",
+        "it has had no agent yet, and is not paused",
         By.TICK,
         "the start of session '{left.name}' was cut short",
         "",
         Act.START,
         "finish the start of",
-        when=lambda left: not left.is_started,
+        when=lambda left: not (left.is_started or left.is_paused),
     ),
     Row(
         "monitor-gone",
@@ -246,17 +248,26 @@ ROWS: tuple[Row, ...] = (
         Act.WATCH,
         "restart the monitor of {left.who}",
         "restart the monitor of {left.who}",
-        lambda left: not left.is_watched,
+        lambda left: left.is_started and not left.is_watched,
     ),
     Row(
         "terminal-gone",
         Thing.SESSION,
-        "its tmux session is gone",
+        "its tmux session is gone, and it is not paused",
         By.TICK,
         "",
         "",
         Act.WAKE,
-        when=lambda left: not left.has_terminal,
+        when=lambda left: not (left.has_terminal or left.is_paused),
+    ),
+    Row(
+        "claim-paused",
+        Thing.CLAIM,
+        "it is ours, no session is on record, and a person has paused that",
+        By.PERSON,
+        "",
+        "",
+        when=lambda left: left.is_paused and not left.has_session,
     ),
     Row(
         "claim-lost",

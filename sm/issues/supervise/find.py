@@ -20,7 +20,7 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.supervision import Left, Owner, Place, Standing, Thing
 from sm.issues.start import is_started
 from sm.issues.work import claim, kept_worktrees, locks, remnants
-from sm.sessions import agent_process, monitors, registry
+from sm.sessions import agent_process, monitors, pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
@@ -59,6 +59,15 @@ class Scene(Struct, frozen=True, dict=True):
     def panes(self) -> dict[str, Pane]:
         """The tmux sessions; a tick that has no session asks for none."""
         return self.project.tmux.panes() if self.sessions or self.thoroughly else {}
+
+    @cached_property
+    def pauses(self) -> pause.Record:
+        """What is paused."""
+        return pause.read(self.project.root)
+
+    def is_paused(self, name: str) -> bool:
+        """Whether a person has paused the session of that name, or more."""
+        return self.pauses.find(self.project.name, name) is not None
 
     @cached_property
     def entries(self) -> dict[int, WorktreeEntry]:
@@ -133,6 +142,7 @@ def _find_sessions(scene: Scene) -> Iterator[Left | Unable]:
                 is_started=is_started(session),
                 is_watched=monitors.is_watched(session),
                 has_terminal=session.name in scene.panes,
+                is_paused=scene.is_paused(session.name),
             )
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
@@ -156,6 +166,7 @@ def _find_claims(scene: Scene) -> Iterator[Left]:
             standing=Standing.UNKNOWN if unseen else scene.stand(number),
             owner=owner,
             is_claimed=True,
+            is_paused=owner is Owner.OURS and scene.is_paused(name_session(project.name, number)),
             detail=was_at,
         )
 

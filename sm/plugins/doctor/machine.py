@@ -23,7 +23,7 @@ from sm.context import usage
 from sm.context.flags import read_flags
 from sm.issues.look.room import Shortage, find_shortages, measure_memory
 from sm.issues.rules.room import show_bytes
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.project import find_cache
 from sm.setup.finding import Finding, fail, ok, warn
 from sm.store.paths import Root
@@ -88,6 +88,15 @@ def _judge(name: str, said: str, oldest: tuple[int, int]) -> Finding:
 
 def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
+
+
+def check_paused(here: Installation) -> Iterator[Finding]:
+    """Say what is paused: nothing is worked on there, whatever else is in order."""
+    for one in pause.read(here.root).pauses:
+        if one.damage:
+            yield fail(f"all is paused, as nobody knows what was: {one.damage}", one.command)
+        else:
+            yield warn(f"{one.subject} is {one.since_when}", f"to go on: {one.command}")
 
 
 def check_state_root(here: Installation) -> Iterator[Finding]:
@@ -207,6 +216,7 @@ def check_contexts(here: Installation) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
+    check_paused,
     check_python,
     check_programs,
     check_state_root,

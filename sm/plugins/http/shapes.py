@@ -157,6 +157,42 @@ class KillAnswer(Struct, frozen=True):
     notes: list[str]
 
 
+class PauseRequest(Struct, frozen=True):
+    """As for `sm pause`: projects and sessions by what they are called; none is everything.
+
+    `now` interrupts turns, too. A session that asks may pause itself and its descendants only.
+    """
+
+    targets: list[str] = []
+    now: bool = False
+    reason: str = ""
+    requester_session_id: str | None = None
+
+
+class ResumeRequest(Struct, frozen=True):
+    """As for `sm resume`: what is to go on; none is everything."""
+
+    targets: list[str] = []
+    requester_session_id: str | None = None
+
+
+class PausedPart(Struct, frozen=True):
+    """What is paused: `everything`, a `project` or a `session`; `since` in seconds since 1970."""
+
+    extent: str
+    name: str
+    since: float
+    by: str
+    reason: str
+
+
+class PauseAnswer(Struct, frozen=True):
+    """What was done, a line for each, and all that is paused now, the widest first."""
+
+    notes: list[str]
+    paused: list[PausedPart]
+
+
 class ContextUsage(Struct, frozen=True):
     """A reading of an agent's context, or, with an `event`, that it is being summed up."""
 

@@ -39,6 +39,8 @@ def alike(documented: Any, answered: Any) -> bool:
             documented[key] == answered[key] if key in SAID else alike(value, answered[key])
             for key, value in documented.items()
         )
+    if isinstance(documented, list) and isinstance(answered, list) and documented:
+        return bool(answered) and all(alike(documented[0], one) for one in answered)
     return type(documented) is type(answered)
 
 
