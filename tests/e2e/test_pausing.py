@@ -383,6 +383,18 @@ def test_an_agent_may_have_only_itself_and_its_own_sessions_rest(company: Compan
     assert [one.by for one in pause.read(company.root).pauses] == ["ann"]
 
 
+def test_all_are_ended_at_once_and_nothing_is_paused_where_none_works_on_an_issue(
+    company: Company,
+) -> None:
+    company.new("ann", provider="mute")
+    company.new("bob", provider="mute")
+    said = company.sm("kill", "--all", "--yes").stdout
+    assert "(ann)" in said
+    assert "(bob)" in said
+    assert pause.read(company.root).pauses == ()
+    assert "there is no session" in company.sm("kill", "--all").stdout
+
+
 def test_words_and_doubts(company: Company) -> None:
     company.new("ann")
     assert "no session 'nobody'" in company.sm("pause", "ann", "nobody", code=2).stderr
