@@ -38,6 +38,9 @@ CHOSEN = {
     "tests/context/test_verb_context.py::test_an_agents_context_is_seen_and_it_is_warned_once": (
         "an agent hears that it fills up"
     ),
+    "tests/e2e/test_pausing.py::test_messages_wait_and_say_how_they_go_on": (
+        "a session rests, and goes on"
+    ),
     # Issues
     "tests/issues/look/test_observe.py": "the phase of a running agent is observed",
     "tests/issues/act/test_hands.py": "nothing ends a session under a person's hands",

@@ -50,9 +50,9 @@ def command(
     If sm new has begun it, its agent ends and its record is removed. What its terminal showed is
     kept for a while, as for any session: sm logs ID.
 
-    --all ends every session, after it has listed them and asked once. Their issues go back to the
-    backlog, and everything is paused, so that nothing is taken up again before you say sm resume.
-    With --block the issues are labelled blocked instead, and nothing is paused.
+    --all ends every session, after it has listed them and asked once. If any works on an issue, the
+    issues go back to the backlog, and everything is paused, so that nothing is taken up again until
+    you say sm resume. With --block they are labelled blocked instead, and nothing is paused.
 
     A session may end only itself and those that it has begun.
     """
@@ -102,6 +102,7 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
 def _end_all(root: Root, *, block: bool, yes: bool) -> None:
     from sm.sessions import registry
     from sm.sessions.caller import identify
+    from sm.sessions.session import IssueSession
 
     if agent := identify(root, os.environ).session:
         raise UsageError(f"this is the session '{agent.label}': a person ends all sessions")
@@ -109,9 +110,10 @@ def _end_all(root: Root, *, block: bool, yes: bool) -> None:
     if not sessions:
         say("there is no session")
         return
+    pauses = not block and any(isinstance(one, IssueSession) for one in sessions)
     if not yes:
-        _ask(sessions, block=block)
-    if not block:
+        _ask(sessions, block=block, pauses=pauses)
+    if pauses:
         _pause_everything(root)
     failed = 0
     for session in sessions:
@@ -120,13 +122,13 @@ def _end_all(root: Root, *, block: bool, yes: bool) -> None:
         except SmError as error:
             failed += 1
             warn(f"'{session.address}' is not ended: {error.message}")
-    if not block:
+    if pauses:
         say("everything is paused, so that nothing is taken up again: sm resume")
     if failed:
         raise SmError("some sessions are still there: mend that, then call this again")
 
 
-def _ask(sessions: list[AnySession], *, block: bool) -> None:
+def _ask(sessions: list[AnySession], *, block: bool, pauses: bool) -> None:
     """Have a person agree.
 
     Raises:
@@ -138,8 +140,8 @@ def _ask(sessions: list[AnySession], *, block: bool) -> None:
         raise UsageError("it asks before it ends all sessions: in a script add --yes")
     for session in sessions:
         say(f"to be ended: {session.address}{_describe(session)}")
-    then = "label their issues blocked" if block else "pause everything"
-    if not confirm(f"end all of them, and {then}?"):
+    more = ", and label their issues blocked" if block else ", and pause everything" * pauses
+    if not confirm(f"end all of them{more}?", default=False):
         raise SmError("nothing was changed")
 
 

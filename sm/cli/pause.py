@@ -38,8 +38,8 @@ def command(click_context: click.Context, words: tuple[str, ...], now: bool, rea
 
     root, parts, by = _find(click_context, words)
     say_lines(pausing.begin(root, parts, by, one_line(reason)))
-    if now:
-        say_lines(pausing.stop_turns(root, parts))
+    if now and (lines := pausing.stop_turns(root, parts)):
+        say_lines(lines)
 
 
 @click.command("resume")

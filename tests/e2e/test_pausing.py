@@ -6,10 +6,11 @@ import os
 import shutil
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from sm.sessions import pause, registry
+from sm.sessions import agent, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Verb
 from sm.sessions.plan import Plan, PlannedStep
@@ -151,6 +152,20 @@ def test_of_a_plan_under_way_the_forge_s_steps_are_done_and_the_agent_s_wait(
     stage.sm("resume")
     wait_for(lambda: "There is no CI." in stage.told(), "the message")
     assert_told_once(stage)
+
+
+def test_no_agent_is_ended_by_a_plan_under_way(stage_of: MakeStage) -> None:
+    stage = stage_of()
+    issue = started(stage)
+    stage.push_work(issue)
+    pid = stage.agent_pid(issue)
+    steps = (PlannedStep(Verb.OPEN_PULL), PlannedStep(Verb.KILL))
+    directory = begin_plan(stage, issue, "recover", *steps)
+    wait_for(lambda: stage.project.forge.pulls.find_newest(f"fix/{issue}"), "the pull request")
+    await_rest(directory)
+    assert agent.is_alive(directory)
+    stage.sm("resume")
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the agent")
 
 
 def test_a_merge_under_way_is_finished_and_the_session_ends_after_the_pause(
@@ -366,6 +381,18 @@ def test_an_agent_may_have_only_itself_and_its_own_sessions_rest(company: Compan
     assert pause.read(company.root).pauses == ()
     company.run_in("ann", f"{SM} pause ann")
     assert [one.by for one in pause.read(company.root).pauses] == ["ann"]
+
+
+def test_all_are_ended_at_once_and_nothing_is_paused_where_none_works_on_an_issue(
+    company: Company,
+) -> None:
+    company.new("ann", provider="mute")
+    company.new("bob", provider="mute")
+    said = company.sm("kill", "--all", "--yes").stdout
+    assert "(ann)" in said
+    assert "(bob)" in said
+    assert pause.read(company.root).pauses == ()
+    assert "there is no session" in company.sm("kill", "--all").stdout
 
 
 def test_words_and_doubts(company: Company) -> None:
