@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from sm.base.output import say, say_lines
 from sm.cli.options import json_option, load_any_config
-from sm.cli.times import format_age, format_moment
+from sm.cli.times import format_age
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
     from sm.config.schema import Config
     from sm.plugins.notify.heartbeat import Beaten
-    from sm.plugins.notify.overview import ListedChannel, Waiting
+    from sm.plugins.notify.overview import ListedChannel
 
 
 @click.command("notify")
@@ -45,10 +46,10 @@ def command(ctx: click.Context, tested: str | None, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    for channel in found.channels:
-        say_lines(_tell(channel))
+    lines = [line for channel in found.channels for line in _tell(channel)]
     if found.heartbeat:
-        say(f"heartbeat: {_tell_heartbeat(found.heartbeat)}")
+        lines.append(f"heartbeat: {_tell_heartbeat(found.heartbeat)}")
+    say_lines(_wrap(lines) if sys.stdout.isatty() else lines)
     if not found.channels:
         say("no notify.channels: docs/NOTIFY.md says how to set one up", err=True)
 
@@ -67,37 +68,55 @@ def _test(config: Config, name: str) -> int:
     return int(failed)
 
 
+def _wrap(lines: Iterable[str]) -> Iterator[str]:
+    """The lines as wide as the terminal; no word is cut, and a command stays on its line."""
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns
+    for line in lines:
+        if line.startswith("    "):
+            yield line
+        else:
+            yield from textwrap.wrap(
+                line,
+                width,
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
 def _tell(channel: ListedChannel) -> Iterator[str]:
     service = f" ({channel.service})" if channel.service else ""
-    quiet = f"; quiet until {_format_clock(channel.quiet_until)}" if channel.quiet_until else ""
-    yield f"{channel.shown}{service}: {_count(channel)}{quiet}"
+    yield f"{channel.shown}{service}: {_count(channel)}"
     trouble, lost = channel.trouble, channel.lost
     if trouble.failures:
-        yield (
-            f"  takes nothing since {format_moment(trouble.since)} ({trouble.reason}); next try "
-            f"at {_format_clock(trouble.again_at)}"
-        )
+        again = f"tried again at {_format_clock(trouble.again_at)}"
+        yield f"  takes nothing since {_format_time(trouble.since)}, {again}: {trouble.reason}"
     if lost.count:
-        yield f"  given up: {lost.count}, the last at {format_moment(lost.at)} ({lost.reason})"
-    yield from map(_tell_waiting, channel.waiting)
+        yield f"  given up: {lost.count}, the last at {_format_time(lost.at)}: {lost.reason}"
+    for one in channel.waiting:
+        said = one.text.removesuffix(one.command).rstrip()
+        yield f"  {_format_time(one.at)} {one.session} {said}"
+        if one.command:
+            yield f"    {one.command}"
 
 
 def _count(channel: ListedChannel) -> str:
+    quiet = f"quiet until {_format_clock(channel.quiet_until)}" if channel.quiet_until else ""
     if not channel.waiting:
-        return "nothing waits"
+        return "; ".join(filter(None, ("nothing waits", quiet)))
     since = format_age(time.time() - channel.waiting[0].at)
     held = sum(one.held for one in channel.waiting)
-    return f"{len(channel.waiting)} wait, the first for {since}{f', {held} held' if held else ''}"
-
-
-def _tell_waiting(one: Waiting) -> str:
-    command = f" {one.command}" if one.command and not one.text.endswith(one.command) else ""
-    return f"  {_format_clock(one.at)} {one.session} {one.text}{command}"
+    holds = f", which holds {held}" if held else ""
+    count = f"{len(channel.waiting)} wait, the first for {since}"
+    return "; ".join(filter(None, (count, quiet and f"{quiet}{holds}")))
 
 
 def _tell_heartbeat(told: Beaten) -> str:
     if told.reason:
-        return f"not taken since {format_moment(told.since)} ({told.reason})"
+        return f"not taken since {_format_time(told.since)}: {told.reason}"
     if not told.taken_at:
         return "none was sent yet"
     return f"the last one was taken {format_age(time.time() - told.taken_at)} ago"
@@ -105,3 +124,9 @@ def _tell_heartbeat(told: Beaten) -> str:
 
 def _format_clock(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
+
+
+def _format_time(at: float) -> str:
+    """The time of day; with the date if that was not today."""
+    then, now = time.localtime(at), time.localtime()
+    return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)

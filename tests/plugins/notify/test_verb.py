@@ -107,11 +107,13 @@ def test_what_waits_is_shown_and_what_quiet_hours_hold(
     outbox.put(Held(id="2", at=now, need=NeedKind.POLL, address="harb#4", sentence=stopped))
     outbox.remember(Memory(trouble=Trouble(1, now - 60, "no route", now + 60)))
     assert run(["notify"]) == 0
-    head, trouble, first, second, desk = capsys.readouterr().out.splitlines()
+    head, trouble, first, answer, second, desk = capsys.readouterr().out.splitlines()
     until = time.strftime("%H:%M", time.localtime(now + 7200))
-    assert head == f"phone (json): 2 wait, the first for 1h, 1 held; quiet until {until}"
-    assert "(no route); next try at " in trouble
-    assert first.endswith(f"harb#3 {asks} sm reply harb 3 TEXT")
+    assert head == f"phone (json): 2 wait, the first for 1h; quiet until {until}, which holds 1"
+    assert trouble.startswith("  takes nothing since ")
+    assert trouble.endswith(": no route")
+    assert first.endswith(f"harb#3 {asks}")
+    assert answer == "    sm reply harb 3 TEXT"
     assert second.endswith("harb#4 goes on without dev-poll")
     assert desk == "desk: nothing waits"
     assert run(["notify", "--json"]) == 0
