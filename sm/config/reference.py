@@ -82,7 +82,8 @@ have never allowed counts as it is.
 - A file holds one project, with its keys at the top, or a list of projects under `projects`.
 - In a file with such a list, project keys beside `projects` are defaults for all its projects.
 - Relative paths start at the folder of the file; `~` is your home.
-- `context_monitor` and `handoff_cycle` at the top of a file with one project hold for that project.
+- `context_monitor`, `handoff_cycle` and the sections of plugins (`notify`), at the top of a file
+  with one project, hold for that project.
   Beside `projects`, or in a file without a project, they hold for the whole machine: for sessions
   without a project, and for every project. A project can override each of their keys in its own
   file or in its entry of `projects`. If every file holds one project, a session without a project

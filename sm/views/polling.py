@@ -54,7 +54,7 @@ def find_missed(
 
 def word_silence(silence: Silence) -> str:
     """What a person reads of it."""
-    return f"no dev-poll has run for {duration.show(silence.for_s // 1)}"
+    return f"no dev-poll has run for {duration.show(silence.for_s // 60 * 60)}"
 
 
 START = "start it with dev-poll --loop, or from cron"

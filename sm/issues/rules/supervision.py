@@ -261,37 +261,31 @@ ROWS: tuple[Row, ...] = (
         when=lambda left: not (left.has_terminal or left.is_paused),
     ),
     Row(
-        "claim-paused",
-        Thing.CLAIM,
-        "it is ours, no session is on record, and a person has paused that",
-        By.PERSON,
-        "",
-        "",
-        when=lambda left: left.is_paused and not left.has_session,
-    ),
-    Row(
         "claim-lost",
         Thing.CLAIM,
-        "it is ours, its issue is open, and no session is on record",
+        "it is ours, its issue is open, no session is on record, and none is paused",
         By.TICK,
         "issue #{left.issue} is claimed by us and has no session",
         "dev-poll takes it up again while it is open; to give it up: {at.git} push {at.remote} "
         ":{left.name}",
         Act.START,
         "take up again",
-        when=lambda left: left.owner is Owner.OURS and not (left.has_session or left.is_settled),
+        when=lambda left: (
+            left.owner is Owner.OURS and not (left.has_session or left.is_settled or left.is_paused)
+        ),
     ),
     Row(
         "claim-settled",
         Thing.CLAIM,
-        "it is ours, its issue is closed, blocked or deleted, and no session is on record",
+        "it is ours, its issue is closed, blocked or deleted, no session is on record, and none is "
+        "paused",
         By.BOTH,
         "issue #{left.issue} is {left.standing}, and still claimed by us",
         "",
         Act.LET_GO,
         "give up the claim of #{left.issue}, which is {left.standing}",
         "gave up the claim of #{left.issue}, which is {left.standing}",
-        when=lambda left: left.owner is Owner.OURS and not left.has_session,
+        when=lambda left: left.owner is Owner.OURS and not (left.has_session or left.is_paused),
     ),
     Row(
         "claim-moved",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.config.schema import Config, MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
 from sm.plugins.notify.address import Found, read_address
@@ -76,8 +77,8 @@ def _check_address(name: str, channel: NotifyChannel) -> Finding:
         service = name_service(read_address(Found(name, channel)))
     except SmError as error:
         return fail(f"channel '{name}' tells nobody: {error.message}", "see docs/NOTIFY.md")
-    told = ", ".join(channel.needs) if len(channel.needs) < len(type(channel)().needs) else ""
-    return ok(f"channel '{name}' is {service}{f', for {told}' if told else ''}")
+    told = f" of {', '.join(channel.needs)}" if {*channel.needs} < {*NeedKind} else ""
+    return ok(f"channel '{name}' tells people{told} by {service}")
 
 
 def _check_outbox(name: str, outbox: Outbox) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ def beat(root: Root, tick: Tick, addresses: Mapping[str, tuple[str, ...]]) -> No
 
 
 def _word(url: str, names: tuple[str, ...], tick: Tick) -> Call:
-    mine = Tick(tick.config, {name: tick.projects[name] for name in names}, tick.error)
+    mine = tick.narrow(names)
     took_s = sum(one.took_s for one in mine.projects.values())
     return make_call(url, Beat(mine.failed, mine.troubles, names, took_s))
 

@@ -11,11 +11,9 @@ from sm.store.paths import Root
 def list_addresses(tick: Tick) -> dict[str, tuple[str, ...]]:
     """Return the addresses that get a heartbeat, and the projects that each is about."""
     found: dict[str, tuple[str, ...]] = {}
-    if tick.error and (url := read_section(tick.config, Notify).heartbeat_url):
-        found[url.text] = ()
     for project in tick.config.projects:
         url = read_section(project, Notify).heartbeat_url
-        if url and project.name in tick.projects:
+        if url and (project.name in tick.projects or project.name in tick.errors):
             found[url.text] = (*found.get(url.text, ()), project.name)
     return found
 

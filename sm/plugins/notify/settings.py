@@ -13,7 +13,7 @@ from sm.config.secret import Secret
 from sm.config.section import Section
 
 CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
-Hours = Annotated[str, Meta(pattern=rf"^$|^{CLOCK}-{CLOCK}$")]
+Hours = Annotated[str, Meta(pattern=rf"^$|^{CLOCK}-{CLOCK}$", examples=["22:00-07:00"])]
 """Such as 22:00-07:00, or nothing."""
 
 

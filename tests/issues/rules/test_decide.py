@@ -850,7 +850,7 @@ LATE: dict[str, Facts] = {
     "recover": SILENT,
     "ci-timeout": replace(CI, written_at=NOW - HOUR),
     "ci-late": replace(REVIEW, written_at=NOW - HOUR, check=CheckState.PENDING),
-    "review-timeout": replace(REVIEW, written_at=NOW - 3 * HOUR),
+    "review-timeout": replace(ANNOUNCED, written_at=NOW - 3 * HOUR),
     "escalation-over": ENDINGS["escalation-over"][0],
     "remind": wrote(Phase.ESCALATE, 7 * HOUR, asked("escalate", 7 * HOUR)),
     "idle-prompt": WAITED_FOR,
