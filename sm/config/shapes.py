@@ -27,7 +27,7 @@ KIND = "kind"
 
 
 def _list_keys(shape: type[Section]) -> tuple[str, ...]:
-    return tuple(field.encode_name for field in structs.fields(shape))
+    return shape.__struct_encode_fields__
 
 
 class Shapes(NamedTuple):

@@ -77,6 +77,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "handoff": ("{folder}/none",),
     "cycle": ("{session} --dry-run", "{other} --dry-run"),
     "health": ("", "{session}", "--check"),
+    "notifier": ("{folder}/none",),
     "quota": ("", "--project {hostile}"),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),

@@ -24,6 +24,8 @@ from tests.helpers import sm_yaml
 from tests.plugins.notify.service import Service, serve
 from tests.plugins.notify.words import Clock, make_word
 
+pytestmark = pytest.mark.long_lived
+
 
 @pytest.fixture
 def service() -> Iterator[Service]:
