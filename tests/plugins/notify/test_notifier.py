@@ -138,7 +138,7 @@ def test_secrets_stay_here(tmp_path: Path, root: Root, service: Service) -> None
     services = make_services(tmp_path, channels={"phone": {"url": service.url}})
     secret = "ghp_" + "a1" * 18
     services.ask(structs.replace(QUESTION, shortly=f"needs a person: is {secret} right?"))
-    wait_for(lambda: service.heard, "it was sent")
+    wait_for(lambda: service.heard and is_sent(services), "it was sent")
     assert secret not in json.dumps(service.heard)
     assert not any(secret in file.read_text() for file in files_of(root))
     assert not any(service.url in file.read_text() for file in files_of(root))
