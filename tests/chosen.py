@@ -93,6 +93,12 @@ CHOSEN = {
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
     "tests/plugins/http/test_webhooks.py::test_what_matters_is_accepted_and_noted": "webhooks",
+    "tests/plugins/notify/test_delivery.py::test_a_word_is_told_once_by_json_and_by_ntfy": (
+        "a service tells people"
+    ),
+    "tests/plugins/notify/test_notifier.py::test_a_slow_service_and_a_dead_one_delay_no_other": (
+        "the process that sends"
+    ),
     "tests/plugins/test_distribution.py::test_a_project_on_its_forge_is_polled": (
         "a plugin of somebody else"
     ),

@@ -138,7 +138,7 @@ def _check_keys(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
-    shapes = _types(shape)
+    shapes, named = _types(shape), _named(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
         if key == find_kind_key(shape):
@@ -148,8 +148,8 @@ def _check_keys(
             raise UsageError(
                 f"unknown key {entry.key((*at, str(key)))}: {_nearest(entry, key, shape)}"
             )
-        if (named := find_named(shapes[key])) and isinstance(value, dict):
-            found[key] = _check_named(entry, value, named, (*at, key))
+        if key in named and isinstance(value, dict):
+            found[key] = _check_named(entry, value, named[key], (*at, key))
         elif not (kinds := list_variants(shapes[key])):
             found[key] = value
         elif isinstance(value, dict):
@@ -179,6 +179,13 @@ def _check_named(
 def _types(shape: type[Section]) -> dict[str, Any]:
     """The type of each key of a section; to find them out takes longer than to read the section."""
     return {field.encode_name: field.type for field in structs.fields(shape)}
+
+
+@functools.cache
+def _named(shape: type[Section]) -> dict[str, type[Section]]:
+    """The keys of a section that hold sections by names, and what these are."""
+    found = {key: find_named(kind) for key, kind in _types(shape).items()}
+    return {key: named for key, named in found.items() if named}
 
 
 def _kind(

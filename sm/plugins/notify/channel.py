@@ -1,6 +1,6 @@
 """The services of `notify.channels` as a channel: what they are to be told goes into outboxes.
 
-It is imported in each pass, so it imports little. A process of its own sends what is there.
+A process of its own sends what is there.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _name(session: Session, word: Word) -> str:
     return f"{session.name}:{word.id}"
 
 
-def open_notify(session: Session) -> Services | None:
+def open_services(session: Session) -> Services | None:
     """Return the services of a session's project, or of the machine; None if there are none."""
     of_machine = read_section(session.machine.settings, Notify)
     settings = of_machine

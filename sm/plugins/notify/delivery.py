@@ -18,6 +18,7 @@ from sm.plugins.notify.letter_text import write_letter
 from sm.plugins.notify.model import AGAIN, Held, Lost
 from sm.plugins.notify.outbox import Outbox
 from sm.plugins.notify.rules import Letter
+from sm.plugins.notify.settled import list_settled
 from sm.store.failpoint import crash_point
 
 STUCK_S = 600.0
@@ -50,8 +51,13 @@ def _put_back(outbox: Outbox, word: Held, at: float) -> None:
 
 
 def find_due(outbox: Outbox, at: float) -> Due:
-    """Return what is to be sent now. What has waited too long is given up."""
-    memory, words = outbox.recall(), outbox.list_waiting()
+    """Return what is to be sent now. What has waited too long is given up.
+
+    Raises:
+        StateError: the outbox cannot be used.
+
+    """
+    memory, words = outbox.recall(), _list_open(outbox, at)
     given_up = [word for word in words if rules.is_given_up(word, memory.trouble, at)]
     if given_up:
         for word in given_up:
@@ -72,6 +78,15 @@ def find_due(outbox: Outbox, at: float) -> Due:
     except SmError as error:
         return Due(next_at=_note_trouble(outbox, error.message, at))
     return Due(plan.letters, plan.next_at, address)
+
+
+def _list_open(outbox: Outbox, at: float) -> list[Held]:
+    """Return the words that wait, without questions that were settled meanwhile."""
+    words = outbox.list_waiting()
+    settled = list_settled(outbox.root, words, at)
+    for word in settled:
+        outbox.move(word, outbox.new, outbox.told)
+    return [word for word in words if word not in settled]
 
 
 def _note_trouble(outbox: Outbox, reason: str, at: float) -> float:

@@ -53,8 +53,9 @@ class Destination(Struct, frozen=True):
 
 
 class Outbox(Struct, frozen=True):
-    """The folder of one destination."""
+    """The folder of one destination in a state root."""
 
+    root: Root
     path: Path
     FOLDERS: ClassVar[tuple[str, ...]] = ("new", "sending", "told")
 
@@ -236,12 +237,12 @@ class Post(Struct, frozen=True):
     def find(self, destination: Destination) -> Outbox:
         """Return the outbox of a channel, which need not be there."""
         check_name(destination.channel, "channel")
-        return Outbox(self.channels / destination.folder)
+        return Outbox(self.root, self.channels / destination.folder)
 
     def list_all(self) -> list[Outbox]:
         """Return every outbox that there is."""
         names = list_names(self.channels)
-        return [Outbox(self.channels / name) for name in names if not name.startswith(".")]
+        return [Outbox(self.root, self.channels / name) for name in names if name[0] != "."]
 
     def set_due(self, at: float | None) -> None:
         """Say when something is to be sent next; None for never.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    channels={"notify": "sm.plugins.notify.channel:open_notify"},
+    channels={"notify": "sm.plugins.notify.opening:open_notify"},
     sections={"notify": "sm.plugins.notify.settings:Notify"},
     checks={"notify": "sm.plugins.notify.examine:CHECK"},
     ticks={"heartbeat": "sm.plugins.notify.listener:LISTENER"},

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from sm.channels.channel import Channel
-from sm.plugins.notify.channel import open_notify
+from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root

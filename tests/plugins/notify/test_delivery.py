@@ -18,11 +18,15 @@ from sm.base.errors import StateError
 from sm.plugins.notify.delivery import deliver, find_due, take_back
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.rules import DAY_S
+from sm.sessions import plan
+from sm.sessions.history import Receipt, Verb
 from sm.store.paths import Root
 from tests.disks import fill, small_disk
 from tests.helpers import sm_yaml
 from tests.plugins.notify.service import Service, serve
 from tests.plugins.notify.words import Clock, make_word
+
+pytestmark = pytest.mark.long_lived
 
 
 @pytest.fixture
@@ -201,6 +205,27 @@ def test_what_is_settled_before_it_is_sent_is_not_sent(
     run(outbox, clock)
     [told] = service.read()
     assert told.startswith("shop#8")
+
+
+def test_what_is_answered_while_it_waits_is_not_sent(
+    outbox: Outbox, config: Path, root: Root, service: Service, clock: Clock
+) -> None:
+    """As in quiet hours, or while the service fails."""
+    service.status = 500
+    for number in (7, 8):
+        outbox.put(make_word(number, f"asks {'ab'[number - 7]}", at=clock.at, asked=True))
+        directory = root.session(f"dev-shop-{number}")
+        directory.path.mkdir(parents=True, mode=0o700)
+        plan.add_receipt(directory, Receipt(clock.at, "p", "escalate", "w", verb=Verb.NOTIFY))
+    run(outbox, clock, 120)
+    assert len(outbox.list_waiting()) == 2
+    answered = Receipt(clock.at, "q", "answer", "w", verb=Verb.INJECT)
+    plan.add_receipt(root.session("dev-shop-7"), answered)
+    service.status, tried = 200, len(service.heard)
+    run(outbox, clock, 3600)
+    [told] = service.read()[tried:]
+    assert told.startswith("shop#8: an agent asks")
+    assert not outbox.list_waiting()
 
 
 def test_what_is_settled_while_it_is_taken_is_left_out(

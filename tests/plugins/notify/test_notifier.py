@@ -15,7 +15,8 @@ from msgspec import structs
 from sm.adapters import process
 from sm.base.need import NeedKind
 from sm.channels.channel import Word
-from sm.plugins.notify.channel import Services, open_notify
+from sm.plugins.notify.channel import Services
+from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.store import lock
 from sm.store.paths import Root
@@ -44,7 +45,8 @@ def make_services(tmp_path: Path, **notify: object) -> Services:
 
 
 def list_started() -> list[int]:
-    return [one.pid for one in process._spawned if "notifier" in str(one.args) and not one.poll()]
+    started = [one for one in process._spawned if "notifier" in str(one.args)]
+    return [one.pid for one in started if one.poll() is None]
 
 
 def is_sent(services: Services) -> bool:
@@ -113,7 +115,8 @@ def test_it_ends_when_nothing_is_due_soon(
 ) -> None:
     services = make_services(tmp_path, channels={"phone": {"url": service.url}})
     services.ask(QUESTION)
-    [started] = [one for one in process._spawned if "notifier" in str(one.args)]
+    started = process._spawned[-1]
+    assert [started.pid] == list_started()
     wait_for(lambda: service.heard, "it was sent")
     assert started.wait(60) == 0
     assert not Post(root).due.exists()
@@ -135,7 +138,7 @@ def test_secrets_stay_here(tmp_path: Path, root: Root, service: Service) -> None
     services = make_services(tmp_path, channels={"phone": {"url": service.url}})
     secret = "ghp_" + "a1" * 18
     services.ask(structs.replace(QUESTION, shortly=f"needs a person: is {secret} right?"))
-    wait_for(lambda: service.heard, "it was sent")
+    wait_for(lambda: service.heard and is_sent(services), "it was sent")
     assert secret not in json.dumps(service.heard)
     assert not any(secret in file.read_text() for file in files_of(root))
     assert not any(service.url in file.read_text() for file in files_of(root))
