@@ -30,6 +30,7 @@ from sm.config.variants import (
     read_first_line,
 )
 from sm.store.files import follow_links
+from sm.store.paths import check_name
 
 S = TypeVar("S", bound=Section)
 
@@ -166,11 +167,9 @@ def _check_named(
     found: dict[str, Any] = {}
     for name, value in data.items():
         path = (*at, str(name))
-        if not isinstance(value, dict):
-            kind = "a section of keys"
-            raise UsageError(
-                f"wrong value for {entry.key(path)}: expected {kind}, got {_describe(value)}"
-            )
+        check_name(str(name), f"{_dotted(at)}:")
+        if not isinstance(value, dict):  # which may be a secret that is in the wrong place
+            raise UsageError(f"wrong value for {entry.key(path)}: expected a section of keys")
         found[str(name)] = _check_keys(entry, value, shape, path)
         _convert(entry, found[str(name)], shape, path)  # what is wrong is told with its name
     return found
@@ -250,10 +249,16 @@ def _explain(entry: FoundSection, shape: type, message: str, at: KeyPath = ()) -
         expected = " or ".join(list_choices(_type_at(shape, path)))
     else:
         wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
-        expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
+        expected = re.sub(r"`([\w |]+)`", lambda kinds: _name_kinds(kinds[1]), wanted)
+    if example := _find_example(_type_at(shape, path)):
+        expected = re.sub(r"matching regex .*", f"such as {example}", expected, flags=re.DOTALL)
     hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
     told = f"expected {expected}, got {_describe(value)}{hint}"
     return f"wrong value for {entry.key((*at, *path))}: {told}"
+
+
+def _name_kinds(kinds: str) -> str:
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | "))
 
 
 def _value(data: object, path: KeyPath) -> object:
@@ -299,6 +304,14 @@ def list_choices(kind: Any) -> tuple[str, ...]:
     if isinstance(literal, type) and issubclass(literal, Enum):
         return tuple(str(one.value) for one in literal)
     return get_args(literal) if str(get_origin(literal)) == "typing.Literal" else ()
+
+
+def _find_example(kind: Any) -> str:
+    for part in (kind, *get_args(kind)):
+        for meta in getattr(part, "__metadata__", ()):
+            if meta.examples:
+                return str(meta.examples[0])
+    return next(filter(None, map(_find_example, get_args(kind))), "")
 
 
 def _description(shape: type, path: KeyPath) -> str:

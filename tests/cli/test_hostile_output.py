@@ -78,6 +78,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "handoff": ("{folder}/none",),
     "cycle": ("{session} --dry-run", "{other} --dry-run"),
     "health": ("", "{session}", "--check"),
+    "notifier": ("{folder}/none",),
+    "notify": ("", "--json", "--test {hostile}"),
     "quota": ("", "--project {hostile}"),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),

@@ -57,12 +57,14 @@ def read_address(found: Found) -> str:
     if channel.url:
         return channel.url.text
     key = f"notify.channels.{name}.url"
+    if not (channel.url_command or channel.url_file or channel.url_env):
+        raise UsageError(f"it has no address: set {key}")
     source = TokenSource(
         channel.url_command,
         channel.url_file,
         channel.url_env,
         what="address",
         key=key,
-        whose=f"channel '{name}'",
+        whose="it",
     )
     return read_token(source).secret

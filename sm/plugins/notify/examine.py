@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.config.schema import Config, MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
 from sm.plugins.notify.address import Found, read_address
@@ -25,12 +26,30 @@ def check_machine(config: Config) -> Iterator[Finding]:
     from sm.plugins.notify.sending import HOW_TO_GET
 
     holders: list[MachineSettings | ProjectSettings] = [config, *config.projects]
+    if any(read_section(one, Notify).heartbeat_url for one in holders):
+        yield _check_heartbeat(Root(config.state_root))
     if not any(read_section(one, Notify).channels for one in holders):
         return
     if importlib.util.find_spec("apprise") is None:
         yield fail("apprise is missing, so notify.channels tell nobody", HOW_TO_GET)
         return
     yield from _check_channels(config, config)
+
+
+def _check_heartbeat(root: Root) -> Finding:
+    from sm.plugins.notify.heartbeat import read_beaten
+
+    told = read_beaten(root)
+    if told.reason:
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(told.since))
+        return warn(
+            f"no heartbeat was taken since {since} ({told.reason})",
+            "mend notify.heartbeat_url or its service; each tick of dev-poll calls it",
+        )
+    if not told.taken_at:
+        return ok("no heartbeat was sent yet; dev-poll sends one after each tick")
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told.taken_at))
+    return ok(f"the last heartbeat was taken at {when}")
 
 
 def check_project(project: Project) -> Iterator[Finding]:
@@ -58,8 +77,8 @@ def _check_address(name: str, channel: NotifyChannel) -> Finding:
         service = name_service(read_address(Found(name, channel)))
     except SmError as error:
         return fail(f"channel '{name}' tells nobody: {error.message}", "see docs/NOTIFY.md")
-    told = ", ".join(channel.needs) if len(channel.needs) < len(type(channel)().needs) else ""
-    return ok(f"channel '{name}' is {service}{f', for {told}' if told else ''}")
+    told = f" of {', '.join(channel.needs)}" if {*channel.needs} < {*NeedKind} else ""
+    return ok(f"channel '{name}' tells people{told} by {service}")
 
 
 def _check_outbox(name: str, outbox: Outbox) -> Iterator[Finding]:

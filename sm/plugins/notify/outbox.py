@@ -210,6 +210,11 @@ class Post(Struct, frozen=True):
         return self.path / "notifier.log"
 
     @property
+    def heartbeat(self) -> Path:
+        """What became of the last heartbeat."""
+        return self.path / "heartbeat.json"
+
+    @property
     def channels(self) -> Path:
         """A folder for each destination."""
         return self.path / "channels"

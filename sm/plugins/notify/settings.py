@@ -12,8 +12,9 @@ from sm.base.need import NeedKind
 from sm.config.secret import Secret
 from sm.config.section import Section
 
-HOURS = r"^$|^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
-"""Such as 22:00-07:00."""
+CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+Hours = Annotated[str, Meta(pattern=rf"^$|^{CLOCK}-{CLOCK}$", examples=["22:00-07:00"])]
+"""Such as 22:00-07:00, or nothing."""
 
 
 class NotifyChannel(Section, frozen=True):
@@ -33,7 +34,7 @@ class NotifyChannel(Section, frozen=True):
         tuple[NeedKind, ...], Meta(description="what it tells of: all that waits for a person")
     ] = tuple(NeedKind)
     quiet: Annotated[
-        str | None,
+        Hours | None,
         Meta(description="its own quiet hours; empty text: none; nothing: those of notify"),
     ] = None
 
@@ -50,13 +51,20 @@ class Notify(Section, frozen=True):
         dict[str, NotifyChannel], Meta(description="services by names that you choose")
     ] = msgspec.field(default_factory=dict)
     quiet: Annotated[
-        str,
+        Hours,
         Meta(
             description="hours such as 22:00-07:00 in which only what is urgent is told; "
-            "empty: none",
-            pattern=HOURS,
+            "empty: none"
         ),
     ] = ""
+
+    heartbeat_url: Annotated[
+        Secret,
+        Meta(
+            description="called after each completed tick of dev-poll: a check of healthchecks.io, "
+            "or a push monitor of Uptime Kuma"
+        ),
+    ] = Secret()
 
     @property
     def variables(self) -> tuple[str, ...]:
