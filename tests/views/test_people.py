@@ -76,6 +76,8 @@ def test_a_question_in_whose_terminal_a_person_types_needs_nobody_else(
     )
     assert run(["needs"]) == 0
     capsys.readouterr()
+    assert run(["status"]) == 0
+    assert f"person #4: {row.waits_for}" in capsys.readouterr().out.splitlines()
     assert run(["status", "--json"]) == 0
     [seen] = json.loads(capsys.readouterr().out)
     assert seen["needs"] == []
