@@ -170,11 +170,14 @@ def _heading(one: Overview) -> str:
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
     if one.ad_hoc:
+        yield from (("person", f"{kin.name}: {kin.person}") for kin in one.ad_hoc if kin.person)
         told = ((kin.name, one_line(kin.rotation)) for kin in one.ad_hoc if kin.rotation)
         yield from (("context", f"{name}: {rotation}") for name, rotation in told)
         return
     for row in one.sessions:
-        if row.problem and not row.person:
+        if row.person:
+            yield "person", f"#{row.issue}: {one_line(row.waits_for)}"
+        elif row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
         if row.rotation:
             yield "context", f"#{row.issue}: {row.rotation}"

@@ -100,12 +100,12 @@ class Session(Struct, frozen=True, dict=True):
         """Its id: the name of its directory and its tmux session."""
         return self.record.name
 
-    @property
+    @cached_property
     def root(self) -> Root:
         """The state root of the session."""
         return Root(self.record.state_root)
 
-    @property
+    @cached_property
     def dir(self) -> SessionDir:
         """The session's own directory."""
         return self.root.session(self.record.name)

@@ -514,7 +514,7 @@ _REVIEW = (
     Row(
         "review-waits",
         REVIEW,
-        "open and green, a review is required, and no verdict yet; once for each commit",
+        "open and green, and it is a reviewer's turn, also again; once for each commit",
         (Step(Verb.TELL, "review-waits"),),
         lambda f: f.review_waits,
         lambda f: f.head,

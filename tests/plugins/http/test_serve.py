@@ -62,6 +62,18 @@ def test_health_tells_the_version(served: Served) -> None:
     assert said.body["version"]
 
 
+def test_what_needs_a_person_is_listed_as_by_the_command(company: Company, served: Served) -> None:
+    assert served.get("/needs").body == {"needs": []}
+    state = company.root.session(company.new("ann", provider="mute")).state
+    state.write_text(f"dialog {time.time():.6f} context prompt\n")
+    state.chmod(0o600)
+    [need] = served.get("/needs").body["needs"]
+    assert (need["kind"], need["command"]) == ("dialog", "sm attach ann")
+    assert served.get("/sessions/ann/needs").body["needs"] == [need]
+    assert json.loads(company.sm("needs", "--json", code=1).stdout) == [need]
+    assert served.get("/sessions/nobody/needs").status == 404
+
+
 def test_sessions_are_shown_as_on_record(company: Company, served: Served) -> None:
     assert served.get("/sessions").body == {"sessions": []}
     ann = company.new("ann")
