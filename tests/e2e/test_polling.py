@@ -91,6 +91,26 @@ def test_loop_tells_of_failed_ci_questions_and_failures(stage_of: MakeStage) -> 
         wait_for(lambda: "#1 failed: the agent gave up" in said.read_text(), "the failure")
 
 
+def test_loop_tells_what_happens_while_a_tick_is_at_work(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    slow = f"touch {begun}; until test -e {go_on}; do sleep 0.1; done"
+    setup = f"case $PWD in *2) {slow};; esac"
+    stage = stage_of(settings=RARELY | {"worktree": {"setup": setup, "timeout": "5m"}})
+    first = stage.file_issue()
+    with looping(stage) as said:
+        wait_for(lambda: f"pick up #{first}" in said.read_text(), "the first to be taken up")
+        second = stage.file_issue()
+        wait_for(begun.exists, "a tick that lasts")
+        stage.write_phase(first, "PHASE:escalate\nwhich one?")
+        wait_for(lambda: f"#{first} a person is needed" in said.read_text(), "the question")
+        assert f"pick up #{second}" not in said.read_text()
+        go_on.touch()
+        wait_for(lambda: f"pick up #{second}" in said.read_text(), "the second to be taken up")
+    assert said.read_text().count("a person is needed") == 1
+
+
 def test_once_fails_where_an_issue_cannot_be_started(stage_of: MakeStage) -> None:
     stage = stage_of(settings={"agent": {"command": "/nowhere/agent"}})
     issue = stage.file_issue()
