@@ -85,10 +85,11 @@ def test_loop_tells_of_failed_ci_questions_and_failures(stage_of: MakeStage) -> 
         stage.write_phase(issue, "PHASE:awaiting_ci")
         wait_for(lambda: "#1 CI failed, its agent is told" in said.read_text(), "the CI result")
         stage.write_phase(issue, "PHASE:escalate\nwhich one?")
-        asks = "#1 a person is needed: The agent asks for a person"
+        asks = "#1 needs you: The agent asks for a person (which one?)"
         wait_for(lambda: asks in said.read_text(), "the question")
         stage.write_phase(issue, "PHASE:failed\nno idea")
-        wait_for(lambda: "#1 failed: the agent gave up" in said.read_text(), "the failure")
+        ended = "#1 needs you: The issue is blocked: the agent gave up (no idea)\n"
+        wait_for(lambda: ended in said.read_text(), "the failure")
 
 
 def test_loop_tells_what_happens_while_a_tick_is_at_work(
@@ -103,12 +104,15 @@ def test_loop_tells_what_happens_while_a_tick_is_at_work(
         wait_for(lambda: f"pick up #{first}" in said.read_text(), "the first to be taken up")
         second = stage.file_issue()
         wait_for(begun.exists, "a tick that lasts")
-        stage.write_phase(first, "PHASE:escalate\nwhich one?")
-        wait_for(lambda: f"#{first} a person is needed" in said.read_text(), "the question")
+        stage.push_work(first)
+        stage.write_phase(first, "PHASE:awaiting_review")
+        waits = f"#{first} needs you: The pull request waits for a review (#3)\n"
+        wait_for(lambda: waits in said.read_text(), "the review that waits")
+        assert "\n         sm review harb#3 --approve\n" in said.read_text()
         assert f"pick up #{second}" not in said.read_text()
         go_on.touch()
         wait_for(lambda: f"pick up #{second}" in said.read_text(), "the second to be taken up")
-    assert said.read_text().count("a person is needed") == 1
+    assert said.read_text().count("needs you") == 1
 
 
 def test_once_fails_where_an_issue_cannot_be_started(stage_of: MakeStage) -> None:
