@@ -62,16 +62,16 @@ def command(
     began, problems = time.monotonic(), dict[str, str]()
     if not dry_run:
         pausing.align(root)
-    begins_at = journal.find_size(root.journal) if loop else 0
+    if loop:
+        _tell_of_news(root, projects)
     for project in projects:
-        now = time.strftime("%H:%M:%S")
         try:
             for line in _tick(project, dry_run=dry_run):
-                say(f"{now} {project.name}: {line}")
+                say(f"{time.strftime('%H:%M:%S')} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
             problems[project.name] = error.message
-            say(f"{now} {project.name}: {error.message}", err=True)
+            say(f"{time.strftime('%H:%M:%S')} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
@@ -81,7 +81,8 @@ def command(
             unable |= isinstance(line, Unable)
         _tell_plugins(root, config, projects, problems, began)
     if loop:
-        _tell_loop(root, begins_at, _signs(projects), projects)
+        _tell_loop(f"watch {path}" for path in _signs(projects))
+        _tell_loop([f"watch {pause.locate(root)}", f"sessions {root.sessions}"])
     interval_s = min(project.settings.poll_interval_s for project in projects)
     say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
@@ -122,18 +123,15 @@ def _signs(projects: Iterable[Project]) -> Iterator[Path]:
             continue  # its tick has said what is wrong
 
 
-def _tell_loop(
-    root: Root, position: int, signs: Iterable[Path], projects: Iterable[Project]
-) -> None:
-    """Lines for the loop: what to look at until the next tick, and where its news begin."""
-    lines = [
-        *(f"watch {path}" for path in signs),
-        f"watch {pause.locate(root)}",
-        f"sessions {root.sessions}",
-        f"journal {position} {root.journal}",
-        *(
-            f"project {one.name} {one.settings.remote} {one.settings.primary_branch}"
-            for one in projects
-        ),
-    ]
+def _tell_of_news(root: Root, projects: Iterable[Project]) -> None:
+    """Lines for the loop: where its news begin, and of which projects it tells them.
+
+    They come first, so that it tells the news while the tick is at work.
+    """
+    named = ((one.name, one.settings) for one in projects)
+    _tell_loop(f"project {name} {one.remote} {one.primary_branch}" for name, one in named)
+    _tell_loop([f"journal {journal.find_size(root.journal)} {root.journal}"])
+
+
+def _tell_loop(lines: Iterable[str]) -> None:
     pass_on(b"".join(os.fsencode(line) + b"\n" for line in lines if "\n" not in line))

@@ -47,6 +47,8 @@ class PlannedStep(Struct, frozen=True):
     """The agent's own session that a restart resumes, '' for a new one."""
     need: NeedKind | None = None
     """What a person is needed for, None for nothing."""
+    why: str = ""
+    """Why, in one sentence; '' if that needs nobody now."""
     command: str = ""
     """What answers it, as it stands there; '' for nothing."""
     links: tuple[str, ...] = ()

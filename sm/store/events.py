@@ -124,12 +124,18 @@ class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
 
     `verb` is a word of docs/PROTOCOL.md. `result` says what came of it: the message's name, the
     number of a pull request, a commit, or ''. `trouble` says what was refused.
+
+    `need` is what a person is needed for from now on (`sm.base.need`), '' for nothing; `text` says
+    it in one sentence, and `command` answers it.
     """
 
     verb: str
     row: str = ""
     result: str = ""
     trouble: str = ""
+    need: str = ""
+    text: str = ""
+    command: str = ""
 
 
 class Dropped(Event, frozen=True, kw_only=True, tag=Kind.DROPPED.value):

@@ -147,6 +147,8 @@ def _step(event: StepDone) -> str:
         return f"parked the session {more}"
     if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
         return f"did not {event.verb}: {more}"
+    if event.need:
+        return _behind(STEPS.get(event.verb, event.verb), f"{event.text}. {event.command}")
     # Of a message the result is the name of a text, of other steps it is in words.
     return _behind(STEPS.get(event.verb, event.verb), "" if more == REMOVED else put_in_words(more))
 

@@ -16,15 +16,12 @@ from sm.config.forges import ForgeSettings
 from sm.issues.act.problem import Problem
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
-from sm.issues.rules.needs import CAUSES, Need, Waiting, find_waiting
+from sm.issues.rules.needs import CAUSES, OF_THE_PULL, Need, Waiting, find_waiting
 from sm.sessions import agent_state, turn
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.session import AdHocSession, IssueSession
-
-OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
-"""What is answered where the pull request is."""
 
 
 class OpenNeed(Struct, frozen=True, kw_only=True):
@@ -70,17 +67,10 @@ def make_need(
         name=session.address,
         title=one_line(session.record.title),
         since=waiting.since,
-        text=_tell(need, seen.pull),
+        text=need.tell(seen.pull.name if seen.pull else ""),
         command=need.command,
         link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
     )
-
-
-def _tell(need: Need, pull: PullRequest | None) -> str:
-    """Cause and detail in one sentence, with the number that the command may lack."""
-    number = pull.name if pull and need.kind in OF_THE_PULL else ""
-    details = ": ".join(filter(None, (number, need.detail)))
-    return one_line(f"{need.cause} ({details})" if details else need.cause)
 
 
 def _link(forge: ForgeSettings, kind: NeedKind, issue: int, pull: PullRequest | None) -> str:

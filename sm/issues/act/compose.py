@@ -24,7 +24,7 @@ from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
-from sm.issues.rules.notices import find_answer, write_notice, write_short_notice
+from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
@@ -108,6 +108,7 @@ def _plan_word(step: Step, material: Material) -> PlannedStep:
         write_notice(step.text, material),
         shortly=write_short_notice(step.text, material),
         need=need,
+        why=tell_need(step.text, material),
         command=command,
         links=material.links,
     )

@@ -48,7 +48,7 @@ from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import KILLED, Receipt, Verb
-from sm.sessions.plan import Plan
+from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -385,7 +385,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
             plans.drop(directory)
             return True
         crash_point(f"{verb}:after")
-        project.record(_make_event(session, receipt))
+        project.record(_make_event(session, plan.steps[number], receipt))
         if receipt.detail and receipt.trouble:
             project.record(events.Problem(session=session.name, text=receipt.trouble))
         if verb is Verb.FORGET:
@@ -398,13 +398,16 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     return True
 
 
-def _make_event(session: IssueSession, receipt: Receipt) -> events.StepDone:
+def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> events.StepDone:
     return events.StepDone(
         session=session.name,
         verb=str(receipt.verb),
         row=receipt.row,
         result=receipt.detail,
         trouble=receipt.trouble,
+        need=(step.need or "") if step.why else "",
+        text=step.why,
+        command=step.command,
     )
 
 
