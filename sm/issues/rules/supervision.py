@@ -423,8 +423,7 @@ ROWS: tuple[Row, ...] = (
         "its issue is open, and no session is on record",
         By.PERSON,
         "a worktree of issue #{left.issue} was kept: '{left.name}'",
-        "it goes once the issue is closed; to remove it now: sm worktree drop "
-        "{at.project}#{left.issue}",
+        "it goes with its issue; to remove it now: sm worktree drop {at.project}#{left.issue}",
         when=lambda left: not left.has_session,
     ),
     Row(

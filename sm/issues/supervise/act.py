@@ -99,6 +99,18 @@ def carry_out(scene: Scene, ruling: Ruling) -> Outcome:
         return Outcome(ruling, error.message, failed=True, refused=refused)
 
 
+def foresee(scene: Scene, ruling: Ruling) -> str:
+    """Return why `carry_out` would not do it, as far as that is known beforehand; '' if it would.
+
+    Raises:
+        SmError: that cannot be found out.
+
+    """
+    if ruling.row.act is Act.REMOVE_WORKTREE:
+        return kept_worktrees.find_keeper(scene.project, scene.seen, ruling.left.issue)
+    return ""
+
+
 def _find_issue(scene: Scene, left: Left) -> Issue:
     """The issue as it was seen; one that is not in sight may have been deleted: a start asks."""
     if known := scene.seen.issue(left.issue):
