@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sm.adapters.forge import protocol
@@ -13,7 +13,7 @@ from sm.issues.look import doubts, room
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_workable, start
-from sm.issues.supervise.act import AFTER, BEFORE, tend
+from sm.issues.supervise.act import AFTER, BEFORE, Begin, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks
 from sm.sessions import registry, terminal_log
@@ -61,8 +61,9 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from (error.message for error in damaged)
     scene = Scene(project, seen, sessions)
 
-    def begin(issue: Issue, what: str) -> Iterator[str]:
-        return _start(project, issue, what, dry_run)
+    def begin(due: Sequence[Begin]) -> Iterator[str]:
+        for one in due:
+            yield from _start(project, one.issue, one.what, dry_run)
 
     yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
