@@ -9,11 +9,12 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError
 from sm.issues.act.effects import NotNowError
-from sm.issues.look import doubts, room
+from sm.issues.look import doubts
+from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_workable, start
-from sm.issues.supervise.act import AFTER, BEFORE, Begin, tend
+from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks
 from sm.sessions import registry, terminal_log
@@ -61,7 +62,7 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from (error.message for error in damaged)
     scene = Scene(project, seen, sessions)
 
-    def begin(due: Sequence[Begin]) -> Iterator[str]:
+    def begin(due: Sequence[Due]) -> Iterator[str]:
         for one in due:
             yield from _start(project, one.issue, one.what, dry_run)
 
@@ -83,7 +84,7 @@ def _pick_up(
         if issue.number not in known and not claim.is_held(issue.number, seen.refs)
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    short = room.list_shortages(project) if dry_run else room.note_shortages(project)
+    short = list_shortages(project) if dry_run else note_shortages(project)
     if waiting and short:
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
     if short or not waiting:

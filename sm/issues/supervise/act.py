@@ -46,14 +46,14 @@ class Outcome(Struct, frozen=True):
     refused: bool = False
 
 
-class Begin(NamedTuple):
+class Due(NamedTuple):
     """An issue whose session is to be started, or let go of; `what` says in what sense."""
 
     issue: Issue
     what: str
 
 
-Start = Callable[[Sequence[Begin]], Iterator[str]]
+Start = Callable[[Sequence[Due]], Iterator[str]]
 """What does that, and yields a line for each."""
 
 
@@ -63,13 +63,13 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
     What is kept for a good reason is not told at each tick: `sm doctor` tells it.
     """
     for thing in things:
-        due: list[Begin] = []
+        due: list[Due] = []
         for ruling in rule(scene, thing, by=(By.BOTH, By.TICK)):
             if isinstance(ruling, Unable):
                 yield ruling
             elif ruling.row.act in STARTS:
                 what = LET_GO if ruling.row.act is Act.LET_GO else ruling.doing
-                due.append(Begin(_find_issue(scene, ruling.left), what))
+                due.append(Due(_find_issue(scene, ruling.left), what))
             elif dry_run:
                 yield from (f"would {ruling.doing}",) if ruling.doing else ()
             else:
