@@ -252,6 +252,18 @@ def test_worktree_that_a_person_is_in_is_kept_until_they_leave(
     assert not over.exists()
 
 
+def test_worktree_of_another_installation_of_the_same_clone_is_left_alone(
+    project: Project, over: Path, tmp_path: Path
+) -> None:
+    theirs = Root(tmp_path / "of somebody else")
+    claim.claim(project.git, project.settings, 1, theirs)
+    assert list(tick(project)) == []
+    assert found(project, str(over)).fix is None
+    claim.release(project.git, project.settings, 1, theirs)
+    project.directory.snapshot.unlink()
+    assert "removed the worktree of #1" in list(tick(project))
+
+
 def test_fix_says_what_it_does_and_what_it_keeps(
     project: Project, over: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
