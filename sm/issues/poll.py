@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError
 from sm.issues.act.effects import NotNowError
-from sm.issues.look import doubts, room
+from sm.issues.look import doubts
 from sm.issues.look.polled import keep_outcome
+from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.rules.supervision import Thing
 from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
-from sm.issues.supervise.act import AFTER, BEFORE, tend
+from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks
 from sm.sessions import pause, registry, terminal_log
@@ -67,8 +68,9 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from (error.message for error in damaged)
     scene = Scene(project, seen, sessions)
 
-    def begin(issue: Issue, what: str) -> Iterator[str]:
-        return _start(project, issue, what, dry_run)
+    def begin(due: Sequence[Due]) -> Iterator[str]:
+        for one in due:
+            yield from _start(project, one.issue, one.what, dry_run)
 
     if found := scene.pauses.find(project.name):
         yield found.sentence
@@ -95,7 +97,7 @@ def _pick_up(
         and not paused.find(project.name, name_session(project.name, issue.number))
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    short = room.list_shortages(project) if dry_run else room.note_shortages(project)
+    short = list_shortages(project) if dry_run else note_shortages(project)
     if waiting and short:
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
     if short or not waiting:

@@ -28,13 +28,15 @@ class Fix(Struct, frozen=True):
 
     `doing` and `done` say it, such as “remove …” and “removed …”. `make` does it, and returns why
     it did not, '' if it is done. It may be called long after the finding, so it looks again first.
-    `by_hand` is what a person can do if it did not.
+    `by_hand` is what a person can do if it did not. `foresee` returns, without a change, why `make`
+    would not do it, as far as that can be known.
     """
 
     doing: str
     done: str
     make: Callable[[], str]
     by_hand: str = ""
+    foresee: Callable[[], str] = str
 
 
 class Finding(Struct, frozen=True):

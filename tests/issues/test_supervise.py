@@ -244,12 +244,24 @@ def test_worktree_that_a_person_is_in_is_kept_until_they_leave(
     wait_for(lambda: list(find_at_terminals(over)), "the person to be there")
     with running(["sleep", "600"], cwd=over, start_new_session=True):
         list(tick(project))
-        assert "somebody is in it: 'sleep" in mend(project, str(over))
+        assert "somebody is in it: sleep (" in mend(project, str(over))
         assert over.exists()
         project.tmux.kill(pane.session, pane.pid)
         wait_for(lambda: not list(find_at_terminals(over)), "them to leave")
         assert list(tick(project)) == ["removed the worktree of #1"]
     assert not over.exists()
+
+
+def test_worktree_of_another_installation_of_the_same_clone_is_left_alone(
+    project: Project, over: Path, tmp_path: Path
+) -> None:
+    theirs = Root(tmp_path / "of somebody else")
+    claim.claim(project.git, project.settings, 1, theirs)
+    assert list(tick(project)) == []
+    assert found(project, str(over)).fix is None
+    claim.release(project.git, project.settings, 1, theirs)
+    project.directory.snapshot.unlink()
+    assert "removed the worktree of #1" in list(tick(project))
 
 
 def test_fix_says_what_it_does_and_what_it_keeps(
@@ -271,7 +283,7 @@ def test_fix_says_what_it_does_and_what_it_keeps(
     planned = said("--dry-run")
     for line in (
         f"would harb: remove '{index}', which a killed git has left behind",
-        "would harb: remove the worktree of #1",
+        f"kept  harb: a worktree of issue #1 was kept: '{over}': it has uncommitted work: ",
         f"would harb: delete the branch 'fix/{number}' of the clone, if its work is on the remote",
     ):
         assert line in planned
@@ -287,6 +299,7 @@ def test_fix_says_what_it_does_and_what_it_keeps(
     assert (over / "notes.txt").read_text() == "mine\n"
     assert git(project.settings.repo, "branch", "--list", "fix/*") == "+ fix/1"
     (over / "notes.txt").unlink()
+    assert "would harb: remove the worktree of #1\n" in said("--dry-run")
     assert "done  harb: removed the worktree of #1\n" in said()
     assert "harb: " not in "".join(line for line in said().splitlines() if "worktree" in line)
 

@@ -400,27 +400,29 @@ ROWS: tuple[Row, ...] = (
     Row(
         "worktree-over",
         Thing.WORKTREE,
-        "its issue is closed or deleted, and no session is on record",
+        "its issue is closed or deleted, not claimed, and no session is on record",
         By.BOTH,
         "a worktree of issue #{left.issue} was kept: '{left.name}'",
         "sm worktree drop {at.project}#{left.issue}",
         Act.REMOVE_WORKTREE,
         "remove the worktree of #{left.issue}",
         "removed the worktree of #{left.issue}",
-        lambda left: left.is_over and not left.has_session,
+        lambda left: left.is_over and not (left.has_session or left.is_claimed),
     ),
     Row(
         "worktree-gone",
         Thing.WORKTREE,
-        "its folder beside the clone was removed by hand, it was on its own branch, and no session "
-        "is on record",
+        "its folder beside the clone was removed by hand, it was on its own branch, its issue is "
+        "not claimed, and no session is on record",
         By.BOTH,
         "the worktree of issue #{left.issue} was removed by hand: '{left.name}'",
         "{at.git} worktree remove {left.quoted}",
         Act.FORGET_WORKTREE,
         "drop git's record of '{left.name}', which was removed by hand; its branch stays",
         "dropped git's record of '{left.name}', which was removed by hand; its branch stays",
-        lambda left: not (left.is_there or left.has_session) and left.owner is Owner.OURS,
+        lambda left: (
+            not (left.is_there or left.has_session or left.is_claimed) and left.owner is Owner.OURS
+        ),
     ),
     Row(
         "worktree-kept",
@@ -428,8 +430,7 @@ ROWS: tuple[Row, ...] = (
         "its issue is open, and no session is on record",
         By.PERSON,
         "a worktree of issue #{left.issue} was kept: '{left.name}'",
-        "it goes once the issue is closed; to remove it now: sm worktree drop "
-        "{at.project}#{left.issue}",
+        "it goes with its issue; to remove it now: sm worktree drop {at.project}#{left.issue}",
         when=lambda left: not left.has_session,
     ),
     Row(
@@ -461,14 +462,15 @@ ROWS: tuple[Row, ...] = (
     Row(
         "branch-left",
         Thing.BRANCH,
-        "it is one of the clone without a worktree, and its issue is closed and has no session",
+        "it is one of the clone without a worktree, and its issue is closed, not claimed, has no "
+        "session",
         By.DOCTOR,
         "your clone has the branch '{left.name}', and issue #{left.issue} is closed",
         "{at.git} branch -D {left.name}",
         Act.REMOVE_WORKTREE,
         "delete the branch '{left.name}' of the clone, if its work is on the remote",
         "deleted the branch '{left.name}' of the clone, whose work is on the remote",
-        lambda left: left.is_local and left.is_over and not left.has_session,
+        lambda left: left.is_local and left.is_over and not (left.has_session or left.is_claimed),
     ),
 )
 

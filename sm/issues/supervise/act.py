@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -45,8 +46,15 @@ class Outcome(Struct, frozen=True):
     refused: bool = False
 
 
-Start = Callable[[Issue, str], Iterator[str]]
-"""What starts the session of an issue, or lets go of it; the text says in what sense."""
+class Due(NamedTuple):
+    """An issue whose session is to be started, or let go of; `what` says in what sense."""
+
+    issue: Issue
+    what: str
+
+
+Start = Callable[[Sequence[Due]], Iterator[str]]
+"""What does that, and yields a line for each."""
 
 
 def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> Iterator[str]:
@@ -55,12 +63,13 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
     What is kept for a good reason is not told at each tick: `sm doctor` tells it.
     """
     for thing in things:
+        due: list[Due] = []
         for ruling in rule(scene, thing, by=(By.BOTH, By.TICK)):
             if isinstance(ruling, Unable):
                 yield ruling
             elif ruling.row.act in STARTS:
                 what = LET_GO if ruling.row.act is Act.LET_GO else ruling.doing
-                yield from start(_find_issue(scene, ruling.left), what)
+                due.append(Due(_find_issue(scene, ruling.left), what))
             elif dry_run:
                 yield from (f"would {ruling.doing}",) if ruling.doing else ()
             else:
@@ -68,6 +77,8 @@ def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> I
                 yield from _tell(outcome)
                 if outcome.refused:
                     break  # it keeps the others, too: at each tick one is tried
+        if due:
+            yield from start(due)
 
 
 def _tell(outcome: Outcome) -> Iterator[str]:
@@ -97,6 +108,18 @@ def carry_out(scene: Scene, ruling: Ruling) -> Outcome:
     except SmError as error:
         refused = isinstance(error, PushRefusedError)
         return Outcome(ruling, error.message, failed=True, refused=refused)
+
+
+def foresee(scene: Scene, ruling: Ruling) -> str:
+    """Return why `carry_out` would not do it, as far as that is known beforehand; '' if it would.
+
+    Raises:
+        SmError: that cannot be found out.
+
+    """
+    if ruling.row.act is Act.REMOVE_WORKTREE:
+        return kept_worktrees.find_keeper(scene.project, scene.seen, ruling.left.issue)
+    return ""
 
 
 def _find_issue(scene: Scene, left: Left) -> Issue:

@@ -252,6 +252,7 @@ def _find_worktrees(scene: Scene) -> Iterator[Left]:
             issue=number,
             standing=scene.stand(number),
             owner=Owner.OURS if certain or not gone else Owner.NOBODY,
+            is_claimed=scene.is_claimed(number),
             has_session=used,
             is_there=not gone,
             is_linked=linked,

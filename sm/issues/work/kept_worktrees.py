@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
+from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import read_number
 from sm.config.schema import ProjectSettings
@@ -102,10 +103,29 @@ def remove(project: Project, seen: Snapshot, issue: int) -> worktree.Removed | w
         SmError: it is not known what would be lost.
 
     """
-    merged = _merged_head(project, seen, issue)
-    return worktree.remove(
-        project.git, project.settings, issue, merged_head=merged, spare_people=True
-    )
+    found = worktree.examine(project.git, project.settings, issue)
+    if reason := _find_keeper(project, seen, issue, found):
+        return worktree.Kept(found.path, reason)
+    return worktree.discard(project.git, project.settings, issue, found)
+
+
+def find_keeper(project: Project, seen: Snapshot, issue: int) -> str:
+    """Return why `remove` would keep the worktree, '' if it would not.
+
+    Raises:
+        SmError: as `remove`.
+
+    """
+    found = worktree.examine(project.git, project.settings, issue)
+    return _find_keeper(project, seen, issue, found)
+
+
+def _find_keeper(project: Project, seen: Snapshot, issue: int, found: worktree.Examined) -> str:
+    reason = found.obstacle or next(_losses(project, seen, issue, found), "")
+    # A look at all processes is only for what would be removed otherwise.
+    people = [] if reason else [*find_at_terminals(found.path)]
+    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in people)
+    return f"somebody is in it: {names}" if names else reason
 
 
 def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:

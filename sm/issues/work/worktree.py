@@ -12,7 +12,6 @@ from sm.adapters import submodules
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
-from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
@@ -248,16 +247,9 @@ def list_losses(
 
 
 def remove(
-    git: Git,
-    project: ProjectSettings,
-    issue: int,
-    *,
-    merged_head: str = "",
-    spare_people: bool = False,
+    git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
 ) -> Removed | Kept:
     """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
-
-    With `spare_people` it also stays while somebody is in it.
 
     Raises:
         RemoteUnreachableError, GitLockedError: as `list_losses`; nothing was removed.
@@ -268,9 +260,6 @@ def remove(
     # If files would be lost, there is no need to ask the remote about commits.
     if reason := found.obstacle or next(lost, ""):
         return Kept(found.path, reason)
-    if spare_people and (people := [*find_at_terminals(found.path)]):
-        names = _name_some(f"{read_name(one)} {one.pid}" for one in people)
-        return Kept(found.path, f"somebody is in it: {names}")
     return discard(git, project, issue, found)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, last_snapshot, look
 from sm.issues.rules.supervision import By, Place, Ruling, Thing, judge
-from sm.issues.supervise.act import carry_out, rule
+from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene
 from sm.issues.supervise.processes import end_process, find_processes
 from sm.plugins.doctor.machine import Installation
@@ -42,7 +42,8 @@ def check_left(project: Project) -> Iterator[Finding]:
             yield fail(str(found))
         elif found.told:
             is_whole &= found.left.thing is not Thing.SESSION
-            yield _word(found, partial(_repair, project, seen, found))
+            make = partial(_repair, project, seen, found)
+            yield _word(found, make, partial(foresee, scene, found))
     if is_whole:
         count = len(sessions)
         yield ok(f"sessions: {count}, each with its monitor" if count else "no sessions")
@@ -77,13 +78,13 @@ def _watch(name: str, here: Installation) -> str:
     return ""
 
 
-def _word(ruling: Ruling, make: partial[str]) -> Finding:
+def _word(ruling: Ruling, make: Callable[[], str], foreseen: Callable[[], str] = str) -> Finding:
     row = ruling.row
     level = Level.FAIL if row.thing is Thing.RECORD else Level.WARN
     if row.by in (By.PERSON, By.TICK):
         advice = ruling.command or "the next dev-poll does it: dev-poll --once"
         return Finding(level, ruling.told, "" if row.thing is Thing.RECORD else advice)
-    fix = Fix(ruling.doing, ruling.done, make, ruling.command)
+    fix = Fix(ruling.doing, ruling.done, make, ruling.command, foreseen)
     return Finding(level, ruling.told, _advise(fix), fix=fix)
 
 

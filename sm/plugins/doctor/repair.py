@@ -55,14 +55,15 @@ def repair(finding: Finding, *, dry_run: bool) -> Told:
     """Repair what was found, if that is safe; return what came of it."""
     if finding.fix is None:
         return tell(finding)
-    if dry_run:
-        return structs.replace(tell(finding), result=Result.WOULD)
+    fix = finding.fix
     try:
-        kept = finding.fix.make()
+        kept = fix.foresee() if dry_run else fix.make()
     except SmError as error:
         kept = error.message
     except Exception as error:  # it may be anybody's code
         kept = plugin.describe(error)
-    said, by_hand = kept or finding.fix.done, finding.fix.by_hand if kept else ""
-    result = Result.KEPT if kept else Result.DONE
-    return structs.replace(tell(finding), fix=said, advice=by_hand, result=result)
+    if kept:
+        return structs.replace(tell(finding), fix=kept, advice=fix.by_hand, result=Result.KEPT)
+    if dry_run:
+        return structs.replace(tell(finding), result=Result.WOULD)
+    return structs.replace(tell(finding), fix=fix.done, advice="", result=Result.DONE)

@@ -70,7 +70,9 @@ def row(thing: Thing, **known: Any) -> str:
         ("worktree-unknown", Thing.WORKTREE, {"is_linked": False, "owner": Owner.NOBODY}),
         ("worktree-over", Thing.WORKTREE, {"standing": Standing.CLOSED}),
         ("worktree-over", Thing.WORKTREE, {"standing": Standing.UNKNOWN, "is_there": False}),
+        ("worktree-kept", Thing.WORKTREE, {"standing": Standing.CLOSED, "is_claimed": True}),
         ("worktree-gone", Thing.WORKTREE, {"is_there": False}),
+        ("worktree-kept", Thing.WORKTREE, {"is_there": False, "is_claimed": True}),
         ("worktree-kept", Thing.WORKTREE, {"is_there": False, "owner": Owner.NOBODY}),
         ("worktree-kept", Thing.WORKTREE, {}),
         ("", Thing.WORKTREE, {"has_session": True, "is_there": False}),
@@ -101,6 +103,7 @@ def test_nothing_of_another_installation_and_no_open_work_is_ever_removed() -> N
                 continue
             assert standing is not Standing.OPEN, ruling.row.name
             assert not left.has_session, ruling.row.name
+            assert not left.is_claimed or thing is Thing.CLAIM, ruling.row.name
             if thing in (Thing.CLAIM, Thing.TERMINAL):
                 assert owner is Owner.OURS, ruling.row.name
 
