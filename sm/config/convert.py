@@ -223,9 +223,13 @@ def _explain(entry: FoundSection, shape: type, message: str) -> str:
         expected = " or ".join(list_choices(_type_at(shape, path)))
     else:
         wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
-        expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
+        expected = re.sub(r"`([\w |]+)`", lambda kinds: _name_kinds(kinds[1]), wanted)
     hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
     return f"wrong value for {entry.key(path)}: expected {expected}, got {_describe(value)}{hint}"
+
+
+def _name_kinds(kinds: str) -> str:
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | "))
 
 
 def _value(data: object, path: KeyPath) -> object:

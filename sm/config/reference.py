@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, structs
@@ -138,8 +138,13 @@ def _type(annotated: Any, kind: Any) -> str:
         return TYPES[kind]
     if several := list_choices(annotated):
         return " or ".join(f"`{value}`" if value else "nothing" for value in several)
-    options = [option for option in get_args(kind) if option is not type(None)]
-    return f"{TYPES[options[0]]} or nothing"
+    option = next(option for option in get_args(kind) if option is not type(None))
+    return f"{TYPES[_strip(option)]} or nothing"
+
+
+def _strip(kind: Any) -> Any:
+    """The type without what is said about its values."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _default(field: structs.FieldInfo) -> Any:

@@ -13,7 +13,7 @@ from sm.issues.look import doubts, taken
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
-from sm.issues.work import claim, kept_worktrees, locks, remnants
+from sm.issues.work import claim, kept_worktrees, locks, remnants, slots
 from sm.sessions import monitors, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -41,9 +41,12 @@ def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
 
 
 def list_signs(project: Project) -> list[Path]:
-    """Return the files whose change may bring work for a tick; none where no slot is free."""
-    if len(registry.list_for(project)) >= project.settings.max_sessions:
+    """Return the files whose change may bring work for a tick; none where no issue may begin."""
+    settings = project.settings
+    if not settings.max_sessions or len(registry.list_for(project)) >= settings.open_limit:
         return []
+    if not slots.count_free(project):
+        return [project.directory.slot_freed]
     return list(protocol.list_signs(project.forge))
 
 
@@ -58,6 +61,8 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     sessions = registry.list_for(project, damaged.append)
     yield from (error.message for error in damaged)
     yield from _rebuild(project, seen, dry_run=dry_run)
+    if not dry_run:
+        slots.correct(project)
     yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
     yield from _pick_up(project, seen, sessions, dry_run=dry_run)
     if not dry_run:
@@ -70,15 +75,21 @@ def _keep_alive(
     project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
     """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
-    panes = project.tmux.panes() if sessions else {}
+    lost = _find_lost(project, seen, sessions)
+    panes = project.tmux.panes() if sessions or lost else {}
     for session in sessions:
         try:
             yield from _keep_session(seen, session, panes, dry_run=dry_run)
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
-    for issue in _find_lost(project, seen, sessions):
-        what = "take up again" if is_workable(project.settings, issue) else "let go of"
-        yield from _start(project, issue, what, dry_run)
+    for issue in lost:
+        name = name_session(project.name, issue.number)
+        if not is_workable(project.settings, issue):
+            yield from _start(project, issue, "let go of", dry_run)
+        elif dry_run or name in panes or slots.take_for_new(project, name):
+            yield from _start(project, issue, "take up again", dry_run)
+        else:
+            yield f"#{issue.number} {issue.title} waits for a free slot"
 
 
 def _keep_session(
@@ -122,7 +133,7 @@ def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -
 def _pick_up(
     project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
-    """The oldest issues that are ready, up to the maximum of sessions."""
+    """The oldest issues that are ready, as many as there are free slots."""
     known = {session.issue for session in sessions}
     waiting = [
         issue
@@ -132,10 +143,15 @@ def _pick_up(
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
     if not waiting:
         return
-    # Counted again, because some were resumed.
-    free = project.settings.max_sessions - len(registry.list_for(project))
-    for issue in waiting[: max(free, 0)]:
-        yield from _start(project, issue, "pick up", dry_run)
+    for issue in waiting[: _count_room(project)]:
+        if dry_run or slots.take_for_new(project, name_session(project.name, issue.number)):
+            yield from _start(project, issue, "pick up", dry_run)
+
+
+def _count_room(project: Project) -> int:
+    """How many issues may be taken up. Counted anew, because some were resumed."""
+    left = project.settings.open_limit - len(registry.list_for(project))
+    return min(max(0, left), slots.count_free(project))
 
 
 def list_ready(project: Project, seen: Snapshot) -> list[Issue]:

@@ -25,7 +25,7 @@ from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.material import SOURCES
 from sm.issues.rules.prompts import write_prompt
-from sm.issues.work import claim, worktree
+from sm.issues.work import claim, slots, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
 from sm.messages.queue import Place
@@ -76,6 +76,7 @@ def start(
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
+            slots.occupy(session)
             ours = not (by_hand or seize) and _find_claim_or_end(session)
             _take_text(session, by_hand=by_hand or seize, ours=ours)
             with _noted(session):
@@ -99,7 +100,7 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
         if ours:
             write_problem(session.dir, Problem(error.message))
         else:
-            registry.forget(session.project.root, session, session.project.config.logs)
+            _forget(session)
         raise
     crash_point("start:text")
 
@@ -140,8 +141,13 @@ def _end_settled(session: IssueSession, issue: Issue, *, ours: bool) -> None:
     if ours and not is_workable(project.settings, issue):
         with _noted(session):
             let_go(session, issue)
-    for problem in registry.forget(project.root, session, project.config.logs):
+    for problem in _forget(session):
         project.record(events.Problem(session=session.name, text=problem))
+
+
+def _forget(session: IssueSession) -> list[str]:
+    slots.free(session)
+    return registry.forget(session.project.root, session, session.project.config.logs)
 
 
 def _find_issue(session: IssueSession) -> Issue:
@@ -197,7 +203,7 @@ def _claim(session: IssueSession, *, seize: bool) -> None:
     take = claim.seize if seize else claim.claim
     outcome = take(project.git, session.own_settings, session.issue, project.root)
     if outcome is Claim.TAKEN:
-        registry.forget(project.root, session, project.config.logs)
+        _forget(session)
         raise TakenError(f"#{session.issue} is worked on elsewhere")
     crash_point("start:claimed")
     labels = project.settings.labels

@@ -108,7 +108,8 @@ def read_overview(project: Project, now: float) -> Overview:
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
-        hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits)),
+        hint=_hint(project, now, known, busy=bool(sessions) or any(one.ready for one in waits))
+        or _hint_at_limit(project, len(sessions), waits),
     )
 
 
@@ -186,3 +187,10 @@ def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
     if busy and now - known.taken_at > MISSED * find_longest_interval(project.settings):
         return "dev-poll does not seem to run: start it with dev-poll --loop, or from cron"
     return ""
+
+
+def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:
+    """Why nothing is taken up although an issue is ready."""
+    if not any(one.ready for one in waits) or count < project.settings.open_limit:
+        return ""
+    return f"{count} sessions are open, so no issue is taken up (max_open): see what each waits for"

@@ -103,6 +103,7 @@ DOING = {
     "dialog": "an answer in its terminal",
 }
 TO_FINISH = "the agent to finish: it is merged, and PHASE:done is not written"
+SLOT = "a free slot: as many agents are at work as may be (max_sessions)"
 ASKED = "a person: its turn has ended with a question"
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
@@ -167,7 +168,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
         doing=facts.signs.doing if facts.signs else "",
         waits_for=f"{need.waits_for}: {need.command}"
         if need
-        else _waits_for(state, facts, row, known) + _last_words(state, session),
+        else _wait(state, facts, row, known, session),
         why=one_line(need.why) if need else "",
         problem=one_line(known.problem or _problem(session) or _unasked(known)),
         rotation=one_line(one.rotation),
@@ -228,6 +229,15 @@ def _unasked(known: Observation) -> str:
     """Where the question to a person is not, or cannot be answered."""
     asked = known.facts.escalation
     return known.unread or (asked.missed if asked else "")
+
+
+def _wait(
+    state: ShownState, facts: Facts, row: StatusRow, known: Observation, session: IssueSession
+) -> str:
+    """What a session waits for that asks no person."""
+    if facts.slotless:
+        return SLOT
+    return _waits_for(state, facts, row, known) + _last_words(state, session)
 
 
 def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:

@@ -29,6 +29,7 @@ from sm.config.schema import ProjectSettings
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
+from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
@@ -209,8 +210,9 @@ def _gather(
     check = pull.check if pull else NO_CHECK
     edited, edited_review = read_edited(directory), reviews.read_edited(directory)
     heard = read_heard_comments(directory)
+    slot, now = read_slot(session), time.time()
     facts = Facts(
-        now=time.time(),
+        now=now,
         limits=read_limits(project.settings),
         history=history,
         session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
@@ -235,6 +237,8 @@ def _gather(
         edit=edited.id if edited else "",
         review_edit=edited_review.id if edited_review else "",
         said=heard.id if heard and pull and heard.pull == pull.number else "",
+        slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
+        slotless=slot.waits_at is not None,
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation

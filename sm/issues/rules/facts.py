@@ -103,6 +103,10 @@ class Facts(Struct, frozen=True):
     """The same of an edit of a review that the agent was told of."""
     said: str = ""
     """The id of what trusted people have said on the pull request."""
+    slot_at: float = 0.0
+    """Since when it holds a slot; now as long as it waits for one, 0 if it does neither."""
+    slotless: bool = False
+    """It has work for its agent, and waits for a free slot."""
 
     @property
     def answered(self) -> bool:
@@ -247,10 +251,25 @@ class Facts(Struct, frozen=True):
         return not self.open and not self.escalated
 
     @property
+    def turn_runs(self) -> bool:
+        """Whether its hooks tell that the agent is at work, whatever phase it has written.
+
+        One that gives no sign for long may have ended its turn without a word.
+        """
+        signs = self.signs
+        return signs is not None and signs.busy and self.now < self.sign_over_at
+
+    @property
+    def sign_over_at(self) -> float:
+        """Until when its last sign of life counts."""
+        return (self.signs or SILENT).active_at + self.limits.agent_timeout_s
+
+    @property
     def life_at(self) -> float:
         """The last sign of life, or the last event that should have caused one."""
         signs = self.signs or SILENT
-        expected_at = signs.failure.until if signs.failure else 0.0
+        # Nothing is expected of an agent whose work waits for a slot.
+        expected_at = max(signs.failure.until if signs.failure else 0.0, self.slot_at)
         return max(self.addressed_at, self.history.nudged_at, signs.active_at, expected_at)
 
     @property
@@ -398,7 +417,7 @@ class Facts(Struct, frozen=True):
             return False
         if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
             return False
-        return self.now >= self.idle_since + self.limits.idle_s
+        return self.now >= max(self.idle_since, self.slot_at) + self.limits.idle_s
 
     @property
     def asked_at(self) -> float:
