@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +24,11 @@ FETCH = (
     "--no-auto-maintenance",
     "--no-recurse-submodules",
 )
+
+
+WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+ANCESTRY: dict[tuple[Path, str, str], bool] = {}
+"""Which commit contains which: that never changes. A pass asks the same several times."""
 
 
 class WorktreeEntry(Struct, frozen=True):
@@ -134,11 +140,19 @@ class Git(Struct, frozen=True):
 
     def ancestry(self, ancestor: str, rev: str) -> bool | None:
         """As `is_ancestor`, but None if this repository does not know one of the two."""
+        known = (self.repo, ancestor, rev)
+        if known in ANCESTRY:
+            return ANCESTRY[known]
         args = ("merge-base", "--is-ancestor", ancestor, rev)
         result = call(self.repo, *args, accept=(0, 1, 128))
-        if result.code == 128 and self.rev_parse(rev) and self.rev_parse(ancestor):
-            raise SmError(f"git cannot compare commits in '{self.repo}': {read_first_line(result)}")
-        return None if result.code == 128 else result.code == 0
+        if result.code == 128:
+            if self.rev_parse(rev) and self.rev_parse(ancestor):
+                said = read_first_line(result)
+                raise SmError(f"git cannot compare commits in '{self.repo}': {said}")
+            return None
+        if WHOLE_NAME.fullmatch(ancestor) and WHOLE_NAME.fullmatch(rev):
+            ANCESTRY[known] = result.code == 0
+        return result.code == 0
 
     def ahead(self, base: str, rev: str = "HEAD") -> int:
         """Count the commits that `rev` has and `base` lacks."""

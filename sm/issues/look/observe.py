@@ -291,8 +291,24 @@ def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) ->
     base, head = seen.head(record.base), seen.head(record.branch)
     there, branch = (head, record.branch) if head else (base, record.base)
     unpushed = bool(tip) and tip != head and not _contains(session, there, branch, tip)
-    pushed = bool(head) and not _contains(session, base, record.base, head)
+    pushed = bool(head) and not _is_in_base(session, facts, base, head)
     return structs.replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _is_in_base(session: IssueSession, facts: Facts, base: str, head: str) -> bool:
+    """Whether the base has all that the branch has.
+
+    The embedded forge ends a pull request as soon as its base has the head. So for one that is open
+    it is enough to look for the head in the base as it was fetched last; others may push to the
+    base all the time.
+    """
+    record, project = session.record, session.project
+    on_offer = facts.pull is PullState.OPEN and facts.head == head
+    if on_offer and not project.settings.forge.is_elsewhere:
+        known = project.git.ancestry(head, f"refs/remotes/{record.remote}/{record.base}")
+        if known is not None:
+            return known
+    return _contains(session, base, record.base, head)
 
 
 def _tip(session: IssueSession) -> str:
