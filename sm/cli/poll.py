@@ -59,25 +59,28 @@ def command(
     code, root, unable = 0, check_root(Root(config.state_root)), False
     begins_at = journal.find_size(root.journal) if loop else 0
     for project in projects:
-        now = time.strftime("%H:%M:%S")
         try:
             for line in _tick(project, dry_run=dry_run):
-                say(f"{now} {project.name}: {line}")
+                say(f"{_now()} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
-            say(f"{now} {project.name}: {error.message}", err=True)
+            say(f"{_now()} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
         for line in keep_watched(root):
-            say(f"{time.strftime('%H:%M:%S')} {line}")
+            say(f"{_now()} {line}")
             unable |= isinstance(line, Unable)
     if loop:
         _tell_loop(root, begins_at, _signs(projects), projects)
     interval_s = min(project.settings.poll_interval_s for project in projects)
     say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:

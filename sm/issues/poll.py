@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
+from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError
 from sm.issues.act.effects import NotNowError
 from sm.issues.look import doubts, taken
@@ -21,6 +26,14 @@ from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+AT_ONCE = 4
+"""Starts that run side by side at the most."""
+PICK_UP_S = 20.0
+"""So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
 
 
 def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
@@ -82,14 +95,23 @@ def _keep_alive(
             yield from _keep_session(seen, session, panes, dry_run=dry_run)
         except StateError as error:  # only its files are damaged: the others go on
             yield Unable(f"cannot look after #{session.issue}: {error.message}")
+    yield from _take_up_again(project, lost, panes, dry_run=dry_run)
+
+
+def _take_up_again(
+    project: Project, lost: list[Issue], panes: Container[str], *, dry_run: bool
+) -> Iterator[str]:
+    """An agent that lives is adopted at once; another begins anew, and that needs a slot."""
+    due: list[Due] = []
     for issue in lost:
         name = name_session(project.name, issue.number)
         if not is_workable(project.settings, issue):
-            yield from _start(project, issue, "let go of", dry_run)
+            due.append(Due(issue, "let go of"))
         elif dry_run or name in panes or slots.take_for_new(project, name):
-            yield from _start(project, issue, "take up again", dry_run)
+            due.append(Due(issue, "take up again"))
         else:
             yield f"#{issue.number} {issue.title} waits for a free slot"
+    yield from _start_all(project, due, dry_run=dry_run)
 
 
 def _keep_session(
@@ -98,7 +120,8 @@ def _keep_session(
     if not is_started(session):
         # One that is not in sight may have been deleted: the start asks the forge.
         issue = seen.issue(session.issue) or taken.make_issue(session, None)
-        yield from _start(session.project, issue, "finish the start of", dry_run)
+        due = [Due(issue, "finish the start of")]
+        yield from _start_all(session.project, due, dry_run=dry_run)
     elif not monitors.is_watched(session):
         yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
         if not dry_run:
@@ -143,15 +166,24 @@ def _pick_up(
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
     if not waiting:
         return
-    for issue in waiting[: _count_room(project)]:
-        if dry_run or slots.take_for_new(project, name_session(project.name, issue.number)):
-            yield from _start(project, issue, "pick up", dry_run)
+    # Counted anew, because some were resumed.
+    room = max(0, project.settings.open_limit - len(registry.list_for(project)))
+    if dry_run:
+        admitted = iter(waiting[: min(room, slots.count_free(project))])
+    else:
+        admitted = _admit(project, waiting[:room])
+    yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
 
 
-def _count_room(project: Project) -> int:
-    """How many issues may be taken up. Counted anew, because some were resumed."""
-    left = project.settings.open_limit - len(registry.list_for(project))
-    return min(max(0, left), slots.count_free(project))
+def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
+    """The issues for which there is a slot when their turn has come, for a while."""
+    deadline = Deadline(PICK_UP_S)
+    for issue in waiting:
+        if deadline.is_over:
+            return
+        if not slots.take_for_new(project, name_session(project.name, issue.number)):
+            return
+        yield issue
 
 
 def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
@@ -180,27 +212,83 @@ def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
     return [number for number in issue.dependencies() if not is_closed(number)]
 
 
-def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator[str]:
-    line = f"{what} #{issue.number} {issue.title}"
+class Due(NamedTuple):
+    """An issue that is to be started, and what people call that."""
+
+    issue: Issue
+    what: str
+
+
+def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterator[str]:
+    """Start these issues, some side by side; yield a line for each, in their order.
+
+    Of `due` the next one is asked for only when it can begin.
+    """
     if dry_run:
-        yield f"would {line}"
+        yield from (f"would {_line(one)}" for one in due)
         return
+    at_once = _count_at_once(project)
+    if at_once > 1:
+        yield from _start_side_by_side(project, due, at_once)
+        return
+    for one in due:
+        yield _tell_start(project, one, partial(start, project, one.issue))
+
+
+def _start_side_by_side(project: Project, due: Iterable[Due], at_once: int) -> Iterator[str]:
+    """A line is yielded when its start and those before it are over."""
+    # Which a look at the status does without.
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+    with ThreadPoolExecutor(at_once) as pool:
+        begun: deque[tuple[Due, Future[IssueSession]]] = deque()
+        for one in due:
+            # What a project has opened, such as its forge, is for one thread.
+            own = Project(project.config, project.settings)
+            begun.append((one, pool.submit(start, own, one.issue)))
+            while len(running := [each for _, each in begun if not each.done()]) >= at_once:
+                wait(running, return_when=FIRST_COMPLETED)
+            while begun and begun[0][1].done():
+                yield _tell_first(project, begun)
+        while begun:
+            yield _tell_first(project, begun)
+
+
+def _count_at_once(project: Project) -> int:
+    """How many starts run side by side: most of one is git and tmux, which a processor is kept by.
+
+    A server is asked for one thing after another, as GitHub wants it (docs.github.com, "Best
+    practices for using the REST API": avoid concurrent requests).
+    """
+    if project.settings.forge.is_elsewhere:
+        return 1
+    return min(AT_ONCE, len(os.sched_getaffinity(0)))
+
+
+def _tell_first(project: Project, begun: deque[tuple[Due, Future[IssueSession]]]) -> str:
+    one, future = begun.popleft()
+    return _tell_start(project, one, future.result)
+
+
+def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
+    """The line about a start, or `Unable`."""
+    name = name_session(project.name, one.issue.number)
     try:
-        start(project, issue)
+        begin()
     except UntrustedTextError as error:
-        doubts.note(project.directory, issue, error.message)
-        name = name_session(project.name, issue.number)
-        problem = events.Problem(session=name, text=error.message)
-        journal.record_once(project.root.journal, problem)
-        yield f"did not {what} {error.message}"
+        doubts.note(project.directory, one.issue, error.message)
+        journal.record_once(project.root.journal, events.Problem(session=name, text=error.message))
+        return f"did not {one.what} {error.message}"
     except (SettledError, TakenError, NotNowError) as error:
-        yield error.message
+        return error.message
     except SmError as error:
-        name = name_session(project.name, issue.number)
         project.record(events.Problem(session=name, text=error.message))
-        yield Unable(f"cannot {line}: {error.message}")
-    else:
-        yield line
+        return Unable(f"cannot {_line(one)}: {error.message}")
+    return _line(one)
+
+
+def _line(one: Due) -> str:
+    return f"{one.what} #{one.issue.number} {one.issue.title}"
 
 
 def _would(dry_run: bool) -> str:
