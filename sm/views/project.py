@@ -191,6 +191,9 @@ def _hint(project: Project, now: float, known: Snapshot, *, busy: bool) -> str:
 
 def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:
     """Why nothing is taken up although an issue is ready."""
-    if not any(one.ready for one in waits) or count < project.settings.open_limit:
+    settings = project.settings
+    if not any(one.ready for one in waits) or count < settings.open_limit:
         return ""
+    if not settings.max_sessions:
+        return "no issue is taken up: max_sessions is 0"
     return f"{count} sessions are open, so no issue is taken up (max_open): see what each waits for"

@@ -38,7 +38,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
-    known.
+    known. `slotless`: it has work for its agent, and waits for a free slot.
     """
 
     project: str
@@ -65,6 +65,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     monitor: bool = False
     agent: bool = False
     state_since: float = 0.0
+    slotless: bool = False
     proof: Proof = Proof(Evidence.ERROR)
 
     @property
@@ -103,7 +104,6 @@ DOING = {
     "dialog": "an answer in its terminal",
 }
 TO_FINISH = "the agent to finish: it is merged, and PHASE:done is not written"
-SLOT = "a free slot: as many agents are at work as may be (max_sessions)"
 ASKED = "a person: its turn has ended with a question"
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
@@ -175,6 +175,7 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
         monitor=one.monitor,
         agent=facts.session is Life.ALIVE,
         state_since=since,
+        slotless=facts.slotless,
         proof=proof,
     )
 
@@ -236,7 +237,7 @@ def _wait(
 ) -> str:
     """What a session waits for that asks no person."""
     if facts.slotless:
-        return SLOT
+        return f"a free slot (max_sessions: {session.project.settings.max_sessions})"
     return _waits_for(state, facts, row, known) + _last_words(state, session)
 
 

@@ -53,7 +53,7 @@ def test_work_waits_for_a_slot_and_a_persons_answer_does_not(
     stage.write_phase(first, "PHASE:awaiting_ci")
     wait_for(lambda: stage.poll() and len(stage.sessions()) == 2, "the slot to be free")
     opened.touch()
-    waits = "a free slot: as many agents are at work"
+    waits = f"for a free slot, with work for its agent: #{first}"
     wait_for(lambda: waits in states(stage), "the result to wait")
     assert not [text for text in stage.told() if "[sm] CI passed" in text]
 

@@ -302,8 +302,8 @@ def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, De
     if decision.row and needs_slot(decision.row, seen.facts) and not slots.take(session):
         if not waited:
             limit = session.project.settings.max_sessions
-            waiting = f"no slot is free: so many agents are at work (max_sessions: {limit})"
-            session.project.record(events.Waiting(session=session.name, reason=waiting))
+            why = f"no slot is free (max_sessions: {limit})"
+            session.project.record(events.Waiting(session=session.name, reason=why))
         seen = _add_facts(seen, slotless=True, slot_at=seen.facts.now)
         decision = decide(seen.facts)
     return seen, decision
