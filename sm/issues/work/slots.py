@@ -103,13 +103,20 @@ def correct(project: Project) -> None:
     """
     directory = project.directory
     with _locked(project):
-        for folder in (directory.slots, directory.slot_line):
-            for name in _list_files(folder):
-                if not project.root.session(name).identity.exists():
-                    discard(folder / name)
+        held = _list_files(directory.slots)
+        for name in held:
+            if _is_gone(project, name):
+                discard(directory.slots / name)
+        for name in _list_files(directory.slot_line):
+            if name in held or _is_gone(project, name):
+                discard(directory.slot_line / name)
         woken = _list_next(project)
     for name in woken:
         registry.poke(project.root.session(name))
+
+
+def _is_gone(project: Project, name: str) -> bool:
+    return not project.root.session(name).identity.exists()
 
 
 @contextlib.contextmanager

@@ -208,6 +208,17 @@ def test_a_slot_whose_freeing_was_cut_short_is_given_by_the_next_tick(
     assert woken(third)
 
 
+def test_nobody_holds_a_slot_and_waits_for_one(project: Project) -> None:
+    """So a kill in the midst of taking it leaves a session."""
+    (first,) = waiting(project, 1)
+    slots.take(first)
+    (project.directory.slot_line / first.name).touch(mode=0o600)
+    assert slots.count_free(project) == LIMIT - 2
+    slots.correct(project)
+    assert slots.count_free(project) == LIMIT - 1
+    assert read_slot(first).held_at
+
+
 def test_a_slot_is_kept_by_a_pass_that_died_after_it_took_it(project: Project) -> None:
     (first,) = waiting(project, 1)
     assert in_a_process_that_dies("slot:taken", first) == -signal.SIGKILL
