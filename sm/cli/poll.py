@@ -67,17 +67,17 @@ def command(
     for project in projects:
         try:
             for line in _tick(project, dry_run=dry_run):
-                say(f"{time.strftime('%H:%M:%S')} {project.name}: {line}")
+                say(f"{_now()} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
             problems[project.name] = error.message
-            say(f"{time.strftime('%H:%M:%S')} {project.name}: {error.message}", err=True)
+            say(f"{_now()} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
         for line in keep_watched(root):
-            say(f"{time.strftime('%H:%M:%S')} {line}")
+            say(f"{_now()} {line}")
             unable |= isinstance(line, Unable)
         _tell_plugins(root, config, projects, problems, began)
     if loop:
@@ -86,6 +86,10 @@ def command(
     interval_s = min(project.settings.poll_interval_s for project in projects)
     say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:

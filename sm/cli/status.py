@@ -181,6 +181,8 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
         if row.rotation:
             yield "context", f"#{row.issue}: {row.rotation}"
+    if slotless := [f"#{row.issue}" for row in one.sessions if row.slotless]:
+        yield "waits", f"for a free slot, with work for its agent: {', '.join(slotless)}"
     if alone := [f"#{row.issue}" for row in one.sessions if row.alone]:
         yield "problem", f"no monitor, the next dev-poll starts it: {', '.join(alone)}"
     yield from (("problem", one_line(problem)) for problem in one.problems)

@@ -294,6 +294,13 @@ class ProjectSettings(
         Path | None, Meta(description="worktrees go here; default: REPO-worktrees beside the clone")
     ] = None
     max_sessions: Annotated[Count, Meta(description="how many agents work at the same time")] = 2
+    max_open: Annotated[
+        Count | None,
+        Meta(
+            description="how many sessions may be open, with those that wait for CI or for people; "
+            "default: four times max_sessions",
+        ),
+    ] = None
     poll_interval_s: Annotated[
         Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
     ] = Seconds(60)
@@ -317,6 +324,11 @@ class ProjectSettings(
     def branch(self, issue: int) -> str:
         """Return the branch of `issue`."""
         return f"{self.branch_prefix}/{issue}"
+
+    @property
+    def open_limit(self) -> int:
+        """How many sessions may be open, at work or not."""
+        return 4 * self.max_sessions if self.max_open is None else self.max_open
 
     @property
     def worktrees(self) -> Path:

@@ -67,6 +67,11 @@ class Plan(Struct, frozen=True):
     provisional: bool = False
     run: str = ""
 
+    @property
+    def ends_session(self) -> bool:
+        """Whether nothing of the session is left after it."""
+        return any(step.verb is Verb.FORGET for step in self.steps)
+
     def about_run(self, run: str, *, again: bool) -> Plan:
         """Return the plan as one about a failed run of CI. With `again` the run costs no fix."""
         if any(step.verb is Verb.RERUN_CI for step in self.steps):

@@ -182,6 +182,14 @@ class ProjectDir(Folder, frozen=True):
     """When the forge is to be looked at again: seconds since the epoch."""
     turn = StateEntry("turn")
     """Made by the monitor that has the forge looked at, and removed afterwards."""
+    slots = StateEntry("slots", EntryKind.DIRECTORY)
+    """A file for each session whose agent is at work, as `max_sessions` counts them."""
+    slot_line = StateEntry("slot-line", EntryKind.DIRECTORY)
+    """A file for each session that has work and waits for a slot; its time is since when."""
+    slots_lock = StateEntry("slots.lock")
+    """Held while a slot is taken or freed."""
+    slot_freed = StateEntry("slot-freed")
+    """Gets a new time when a slot is freed for which no session waits."""
     doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")

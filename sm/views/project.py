@@ -132,7 +132,7 @@ def read_overview(project: Project, now: float) -> Overview:
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
-        hint=_hint(project, known, silence),
+        hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
         silent_s=silence.for_s if silence else 0.0,
     )
 
@@ -207,3 +207,13 @@ def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+
+
+def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:
+    """Why nothing is taken up although an issue is ready."""
+    settings = project.settings
+    if not any(one.ready for one in waits) or count < settings.open_limit:
+        return ""
+    if not settings.max_sessions:
+        return "no issue is taken up: max_sessions is 0"
+    return f"{count} sessions are open, so no issue is taken up (max_open): see what each waits for"

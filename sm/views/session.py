@@ -41,7 +41,8 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
-    at who is in its terminal, '' for nobody: then nobody else is needed.
+    at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
+    for its agent, and waits for a free slot.
     """
 
     project: str
@@ -68,6 +69,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     monitor: bool = False
     agent: bool = False
     state_since: float = 0.0
+    slotless: bool = False
     proof: Proof = Proof(Evidence.ERROR)
     need: OpenNeed | None = None
     person: str = ""
@@ -199,6 +201,7 @@ def _filled(
         monitor=one.monitor,
         agent=facts.session is Life.ALIVE,
         state_since=since,
+        slotless=facts.slotless,
         proof=proof,
         need=open_need,
         person=WORDS.get(there, "") if there else "",

@@ -288,9 +288,10 @@ def read_git_state(session: IssueSession) -> GitState:
     git = session.project.git.at(session.worktree) if there else session.project.git
     tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
     try:
+        log = git.log_oneline(base, tip)
         return GitState(
-            diff_stat=git.diff_stat(base, tip),
-            log=git.log_oneline(base, tip),
+            diff_stat=git.diff_stat(base, tip) if log else "",  # no commit has changed anything
+            log=log,
             status="\n".join(git.status_lines()) if there else "",
         )
     except SmError:

@@ -36,11 +36,12 @@ from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
-from sm.issues.rules.decide import BY_HAND, Held, decide
+from sm.issues.rules.decide import BY_HAND, Decision, Held, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.outage import OutageError
-from sm.issues.work import locks
+from sm.issues.rules.slots import is_at_work, needs_slot
+from sm.issues.work import locks, slots
 from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
@@ -69,6 +70,9 @@ FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
+"""Of these a person is the cause. The session waits for them, and leaves its slot to others."""
 
 TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
 """Steps that an agent feels: they wait while its session is paused; those elsewhere are done."""
@@ -175,6 +179,8 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
                 return
         except SmError as error:
             if not _unlock(session, error):
+                if isinstance(error, NotNowError) and error.problem.refusal in BY_PERSON:
+                    slots.free(session)
                 _rest(directory, started, retry.note_obstacle(session, error))
                 return
             plan = None
@@ -241,6 +247,9 @@ def _find_pending(session: IssueSession) -> Plan | None:
         return None
     if waits and decide(facts, INTERRUPTING).acts:
         return _take_back(session, plan, step, "has to wait")
+    row = BY_NAME.get(plan.row)
+    if waits and row and needs_slot(row, facts) and not slots.take(session):
+        return _take_back(session, plan, step, "has to wait for a slot")
     return plan
 
 
@@ -284,15 +293,10 @@ def _drop(session: IssueSession, plan: Plan, why: str) -> None:
 def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
     directory = session.dir
-    seen = _observe(session, newer_than)
-    decision = decide(seen.facts)
-    if decision.concerns_people:
-        seen = structs.replace(
-            seen, facts=structs.replace(seen.facts, hands=observe_hands(session))
-        )
-        decision = decide(seen.facts)
+    seen, decision = _consider(session, _observe(session, newer_than))
     _note_held(session, decision.held)
     if not decision.acts:
+        _settle_slot(session, seen.facts, decision)
         _rest(directory, started, decision.wake_at)
         return None
     try:
@@ -314,6 +318,38 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
         )
     )
     return plan
+
+
+def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, Decision]:
+    """What is due, with what has to be known for it: who is at the terminal, is there a slot."""
+    waited = seen.facts.slotless
+    seen = _add_facts(seen, slotless=False)
+    decision = decide(seen.facts)
+    if decision.concerns_people:
+        seen = _add_facts(seen, hands=observe_hands(session))
+        decision = decide(seen.facts)
+    if decision.row and needs_slot(decision.row, seen.facts) and not slots.take(session):
+        if not waited:
+            limit = session.project.settings.max_sessions
+            why = f"no slot is free (max_sessions: {limit})"
+            session.project.record(events.Waiting(session=session.name, reason=why))
+        seen = _add_facts(seen, slotless=True, slot_at=seen.facts.now)
+        decision = decide(seen.facts)
+    return seen, decision
+
+
+def _add_facts(seen: Observation, **facts: object) -> Observation:
+    return structs.replace(seen, facts=structs.replace(seen.facts, **facts))
+
+
+def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> None:
+    """Have the session hold a slot if its agent is at work, and else none."""
+    if decision.queued:
+        return
+    if is_at_work(facts) and not decision.held:
+        slots.occupy(session)
+    else:
+        slots.free(session)
 
 
 def _note_held(session: IssueSession, held: Held | None) -> None:
@@ -392,6 +428,8 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
             return False
         plans.add_receipt(directory, receipt)
         crash_point(f"{verb}:receipt")
+        if verb is Verb.KILL and plan.ends_session:
+            slots.free(session)
     plans.add_receipt(directory, plan.receipt(len(plan.steps)))
     crash_point("plan:before-drop")
     plans.drop(directory)

@@ -109,6 +109,10 @@ class Facts(Struct, frozen=True):
     """When the session went on last after a pause: what sm waits for has the whole time again."""
     said: str = ""
     """The id of what trusted people have said on the pull request."""
+    slot_at: float = 0.0
+    """Since when it holds a slot; now as long as it waits for one, 0 if it does neither."""
+    slotless: bool = False
+    """It has work for its agent, and waits for a free slot."""
 
     @property
     def answered(self) -> bool:
@@ -265,10 +269,25 @@ class Facts(Struct, frozen=True):
         return not self.open and not self.escalated
 
     @property
+    def turn_runs(self) -> bool:
+        """Whether its hooks tell that the agent is at work, whatever phase it has written.
+
+        One that gives no sign for long may have ended its turn without a word.
+        """
+        signs = self.signs
+        return signs is not None and signs.busy and self.now < self.sign_over_at
+
+    @property
+    def sign_over_at(self) -> float:
+        """Until when its last sign of life counts."""
+        return (self.signs or SILENT).active_at + self.limits.agent_timeout_s
+
+    @property
     def life_at(self) -> float:
         """The last sign of life, or what should have caused one since; or a pause's end."""
         signs = self.signs or SILENT
-        expected_at = signs.failure.until if signs.failure else 0.0
+        # Nothing is expected of an agent whose work waits for a slot.
+        expected_at = max(signs.failure.until if signs.failure else 0.0, self.slot_at)
         return max(
             self.addressed_at,
             self.history.nudged_at,
@@ -442,7 +461,7 @@ class Facts(Struct, frozen=True):
     @property
     def idle_due_at(self) -> float:
         """When an agent counts as idle that has never written a phase."""
-        return max(self.idle_since or 0.0, self.resumed_at) + self.limits.idle_s
+        return max(self.idle_since or 0.0, self.resumed_at, self.slot_at) + self.limits.idle_s
 
     @property
     def asked_at(self) -> float:

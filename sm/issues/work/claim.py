@@ -71,10 +71,18 @@ def is_ours(
     return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
 
 
-def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
+def claim(
+    git: Git,
+    project: ProjectSettings,
+    issue: int,
+    root: Root,
+    *,
+    first: dict[str, str] | None = None,
+) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
-    One push does both or nothing, so exactly one of several claimers wins.
+    One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
+    has just seen: that it still holds, the push finds out.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -85,7 +93,7 @@ def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
     ours = _object(git, project, issue, root)
     seen: dict[str, str] | None = None
     for _ in range(LOOKS):
-        before, seen = seen, _look(git, project, issue)
+        before, seen, first = seen, first or look(git, project, issue), None
         if seen.get(name_ref(issue), ours) != ours:
             return Claim.TAKEN
         _check_name(project, issue, seen)
@@ -119,19 +127,21 @@ def _missing_branch(
     branch = f"refs/heads/{project.branch(issue)}"
     if branch in seen:
         return []
-    base = git.fetch_branch(project.remote, project.primary_branch)
+    base = git.fetch_branch(
+        project.remote, project.primary_branch, at=seen.get(_name_primary(project), "")
+    )
     return [Update(branch, base, ABSENT)]
 
 
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
-    ours = _object(git, project, issue, root)
-    held = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue), "")
-    if held not in ("", ours):
+    refs = git.ls_remote(project.remote, name_ref(issue))
+    if not is_held(issue, refs):
+        return ""
+    if not is_ours(git, project, issue, root, refs):
         return NOT_OURS
     try:
-        if held:
-            git.delete_ref(project.remote, name_ref(issue), expect=ours)
+        git.delete_ref(project.remote, name_ref(issue), expect=refs[name_ref(issue)])
     except RefMovedError:
         return NOT_OURS
     return ""
@@ -145,7 +155,7 @@ def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
 
     """
     ours = _object(git, project, issue, root)
-    seen = _look(git, project, issue)
+    seen = look(git, project, issue)
     if seen.get(name_ref(issue), ours) == ours:
         return claim(git, project, issue, root)
     _check_name(project, issue, seen)
@@ -190,10 +200,21 @@ def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> lis
     return [line for line in lines if ": " in line][:8]
 
 
-def _look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
-    """The claim, the branch, and every branch that its name cannot exist beside."""
+def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
+    """The claim, the branch, its base, and every branch that its name cannot exist beside."""
     branch = f"refs/heads/{project.branch(issue)}"
-    return git.ls_remote(project.remote, name_ref(issue), branch, f"{branch}/*", *_parents(branch))
+    beside = (f"{branch}/*", *_parents(branch))
+    return git.ls_remote(project.remote, name_ref(issue), branch, _name_primary(project), *beside)
+
+
+def find_head(project: ProjectSettings, issue: int, seen: Mapping[str, str]) -> str:
+    """The commit at which the branch is on the remote after a claim, by the look before it."""
+    branch = f"refs/heads/{project.branch(issue)}"
+    return seen.get(branch, "") or seen.get(_name_primary(project), "")
+
+
+def _name_primary(project: ProjectSettings) -> str:
+    return f"refs/heads/{project.primary_branch}"
 
 
 def _parents(branch: str) -> list[str]:
