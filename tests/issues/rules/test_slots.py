@@ -14,6 +14,7 @@ from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.sessions.failure import PATIENCE, Fault
 from sm.sessions.presence_rule import Hands
 from tests.issues.rules.test_decide import (
+    ANNOUNCED,
     APPROVED,
     CHANGES,
     CI,
@@ -48,6 +49,9 @@ AT_WORK = {
     "it was told to merge": replace(APPROVED, history=answered("approved", 10)),
     "its turn has ended without a phase": hooked(ended_at=NOW - 5, idle_since=NOW - 5),
     "its turn has failed, and is tried again in a minute": failed(Fault.SERVICE),
+    "it has met a usage limit, as any other would": failed(Fault.LIMIT),
+    "it has met a limit for hours": failed(Fault.LIMIT, count=PATIENCE),
+    "its limit is over": LIMITED_AGAIN,
     "it goes on after it has asked for CI": hooked(CI, doing="busy"),
     "somebody has typed to it while it waits": hooked(REVIEW, doing="busy"),
 }
@@ -63,10 +67,8 @@ WAITS = {
     "for an answer, and its agent has died": replace(ASKED, session=Life.GONE),
     "for an answer to a plain question": hooked(ended_at=NOW - 5, asks="Which one?"),
     "for a dialog": hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)),
-    "for the end of a limit": failed(Fault.LIMIT),
     "for an API that has failed for hours": failed(Fault.SERVICE, count=PATIENCE),
     "for a login": failed(Fault.ACCESS),
-    "to be told that its limit is over": LIMITED_AGAIN,
 }
 NEED = {
     "CI has passed": (GREEN, "ci-passed"),
@@ -91,7 +93,7 @@ NEVER_WAIT = {
     ),
     "the end": (replace(REVIEW, issue_open=False), "issue-closed"),
     "word to a person that a review is late": (
-        replace(REVIEW, written_at=NOW - 4 * HOUR),
+        replace(ANNOUNCED, written_at=NOW - 4 * HOUR),
         "review-timeout",
     ),
     "a message to an agent whose turn runs": (hooked(GREEN, doing="busy"), "ci-passed"),
@@ -159,7 +161,7 @@ def test_a_restart_waits_for_people_first() -> None:
 
 
 def test_an_agent_that_seems_busy_is_looked_at_again_when_that_has_lost_its_meaning() -> None:
-    busy = hooked(replace(REVIEW, review=None), doing="busy", active_at=NOW - HOUR)
+    busy = hooked(ANNOUNCED, doing="busy", active_at=NOW - HOUR)
     assert decide(busy).wake_at == NOW - HOUR + busy.limits.agent_timeout_s
 
 
