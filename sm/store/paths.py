@@ -202,6 +202,8 @@ class ProjectDir(Folder, frozen=True):
     """Which webhooks of the forge have arrived."""
     shortage = StateEntry("shortage.json")
     """What the machine lacks for anything new, and since when."""
+    shortage_told = StateEntry("shortage.told")
+    """The session that tells people of it."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)

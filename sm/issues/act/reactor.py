@@ -30,8 +30,8 @@ from sm.issues.act.effects import (
     withdraw,
 )
 from sm.issues.act.forge_answers import answer_requests
+from sm.issues.act.holdups import tell_of_holdups
 from sm.issues.act.problem import Problem, read_problem, write_problem
-from sm.issues.act.silence import tell_of_silence
 from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
@@ -148,7 +148,7 @@ def _tend(session: IssueSession) -> float:
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
         lambda: tend_messages(session),
-        lambda: tell_of_silence(session),
+        lambda: tell_of_holdups(session),
     )
     return min(_see_to(session, tend) for tend in seen_to)
 

@@ -106,6 +106,7 @@ def note_shortages(project: Project) -> list[Shortage]:
                 write_json(project.directory.shortage, since)
             else:
                 discard(project.directory.shortage)
+                discard(project.directory.shortage_told)
     return known
 
 
