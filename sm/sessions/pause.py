@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -218,7 +217,7 @@ def list_sentences(root: Root) -> list[str]:
 
 def name_host() -> str:
     """The name of this machine, as people see it beside a user's."""
-    return socket.gethostname()
+    return os.uname().nodename
 
 
 # The marks
