@@ -35,10 +35,8 @@ def _tell_of_silence(session: IssueSession) -> None:
 
 def _describe_silence(silence: Silence) -> str:
     """How long there has been no tick, and what that means."""
-    return (
-        f"its last tick was completed {duration.show(silence.for_s // 60 * 60)} ago, and until the next "
-        "one no issue is taken up"
-    )
+    ago = duration.show(silence.for_s // 60 * 60)
+    return f"its last tick was completed {ago} ago, and until the next one no issue is taken up"
 
 
 def _tell_of_shortages(session: IssueSession) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
-from sm.config.schema import Config, MachineSettings, ProjectSettings
-from sm.config.shapes import read_section
+from sm.config.schema import Config
 from sm.plugins.notify.address import Found, read_address
-from sm.plugins.notify.outbox import Destination, Outbox, Post
-from sm.plugins.notify.settings import Notify, NotifyChannel
+from sm.plugins.notify.outbox import Outbox, Post
+from sm.plugins.notify.overview import list_heartbeats, list_places
+from sm.plugins.notify.settings import NotifyChannel
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, fail, ok, warn
 from sm.store.paths import Root
@@ -25,15 +25,14 @@ def check_machine(config: Config) -> Iterator[Finding]:
     """Check the library, if anybody needs it, and the channels of the whole machine."""
     from sm.plugins.notify.sending import HOW_TO_GET
 
-    holders: list[MachineSettings | ProjectSettings] = [config, *config.projects]
-    if any(read_section(one, Notify).heartbeat_url for one in holders):
+    if list_heartbeats(config):
         yield _check_heartbeat(Root(config.state_root))
-    if not any(read_section(one, Notify).channels for one in holders):
+    if not any(list_places(config)):
         return
     if importlib.util.find_spec("apprise") is None:
         yield fail("apprise is missing, so notify.channels tell nobody", HOW_TO_GET)
         return
-    yield from _check_channels(config, config)
+    yield from _check_channels(config, "")
 
 
 def _check_heartbeat(root: Root) -> Finding:
@@ -55,19 +54,16 @@ def _check_heartbeat(root: Root) -> Finding:
 def check_project(project: Project) -> Iterator[Finding]:
     """Check the channels that a project has for itself."""
     if importlib.util.find_spec("apprise") is not None:
-        yield from _check_channels(project.config, project.settings)
+        yield from _check_channels(project.config, project.name)
 
 
-def _check_channels(config: Config, holder: MachineSettings | ProjectSettings) -> Iterator[Finding]:
-    of_machine = read_section(config, Notify).channels
-    for name, channel in read_section(holder, Notify).channels.items():
-        is_shared = of_machine.get(name) == channel
-        if is_shared and isinstance(holder, ProjectSettings):
-            continue
-        project = holder.name if isinstance(holder, ProjectSettings) else ""
-        outbox = Post(Root(config.state_root)).find(Destination(str(config.source), project, name))
-        yield _check_address(name, channel)
-        yield from _check_outbox(name, outbox)
+def _check_channels(config: Config, project: str) -> Iterator[Finding]:
+    """Check the channels that this project has for itself; '' for those of the machine."""
+    for place in list_places(config):
+        if place.project == project:
+            name, channel, _ = place.found
+            yield _check_address(name, channel)
+            yield from _check_outbox(name, Post(Root(config.state_root)).find(place.destination))
 
 
 def _check_address(name: str, channel: NotifyChannel) -> Finding:
