@@ -613,6 +613,8 @@ def test_the_description_is_valid_and_complete(served: Served) -> None:
         "/sessions/{session_id}/handoff",
         "/sessions/{session_id}/input",
         "/sessions/{session_id}/kill",
+        "/sessions/{session_id}/needs",
+        "/needs",
         "/pause",
         "/resume",
         "/hooks/context-usage",
