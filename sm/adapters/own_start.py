@@ -73,18 +73,58 @@ def _is_alone() -> bool:
         return False
 
 
+def fork_aside(action: Callable[[], object]) -> bool:
+    """Call `action` in a fork of us, which nobody waits for; False if that is not safe now.
+
+    It has no terminal, and what it says is not seen. Of our descriptors it has none.
+
+    Raises:
+        SmError: there can be no process more.
+
+    """
+    if not _is_alone():
+        return False
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    try:
+        output = os.open(os.devnull, os.O_WRONLY)
+        child = os.fork()
+        if not child:
+            _be_aside(action, output)
+        os.close(output)
+    except OSError as error:
+        raise explain_unstarted(("sm",), error) from error
+    _forked.append(child)
+    return True
+
+
+def _be_aside(action: Callable[[], object], output: int) -> NoReturn:
+    code = FAILED
+    try:
+        _detach(output, ())
+        action()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _detach(output: int, kept: Collection[int]) -> None:
+    """Leave behind what our parent has open, its terminal and its garbage."""
+    gc.freeze()  # none of it is the fork's garbage: looking at it would copy it
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)
+    os.dup2(output, STDOUT)
+    os.dup2(output, STDERR)
+    _close_all_but({STDIN, STDOUT, STDERR, *kept})
+
+
 def _be(
     run: Run, words: list[str], output: int, env: Mapping[str, str], kept: Collection[int]
 ) -> NoReturn:
     """Be what a new `sm` would be; nothing of ours is unwound, whatever goes wrong."""
     code = FAILED
     try:
-        gc.freeze()  # none of it is the fork's garbage: looking at it would copy it
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)
-        os.dup2(output, STDOUT)
-        os.dup2(output, STDERR)
-        _close_all_but({STDIN, STDOUT, STDERR, *kept})
+        _detach(output, kept)
         os.environ.clear()
         os.environ.update(env)
         time.tzset()

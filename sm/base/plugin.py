@@ -18,7 +18,16 @@ from sm.base.errors import SmError, UsageError
 Place = str
 """Where a part stands: 'package.module:attribute'."""
 Kind = Literal[
-    "forges", "agents", "channels", "sections", "verbs", "checks", "files", "events", "routes"
+    "forges",
+    "agents",
+    "channels",
+    "sections",
+    "verbs",
+    "checks",
+    "files",
+    "events",
+    "routes",
+    "ticks",
 ]
 
 
@@ -58,6 +67,8 @@ class Plugin(NamedTuple):
     """Kinds of events in the journal."""
     routes: Mapping[str, Place] = NO_PARTS
     """Of `sm serve`."""
+    ticks: Mapping[str, Place] = NO_PARTS
+    """A `Listener` of `sm.issues.ticks`, which hears of each completed tick of dev-poll."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

@@ -56,7 +56,8 @@ def command(
     from sm.personal.lifecycle import keep_watched
     from sm.sessions.undone import Unable
 
-    code, root, unable = 0, check_root(Root(config.state_root)), False
+    code, root, unable, problem = 0, check_root(Root(config.state_root)), False, ""
+    began = time.monotonic()
     begins_at = journal.find_size(root.journal) if loop else 0
     for project in projects:
         now = time.strftime("%H:%M:%S")
@@ -65,7 +66,8 @@ def command(
                 say(f"{now} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
-            say(f"{now} {project.name}: {error.message}", err=True)
+            problem = f"{project.name}: {error.message}"
+            say(f"{now} {problem}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
@@ -73,6 +75,7 @@ def command(
         for line in keep_watched(root):
             say(f"{time.strftime('%H:%M:%S')} {line}")
             unable |= isinstance(line, Unable)
+        _tell_plugins(root, config, projects, problem, began)
     if loop:
         _tell_loop(root, begins_at, _signs(projects), projects)
     interval_s = min(project.settings.poll_interval_s for project in projects)
@@ -84,6 +87,21 @@ def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:
     from sm.issues.poll import tick
 
     return tick(project, dry_run=dry_run)
+
+
+def _tell_plugins(
+    root: Root, config: Config, projects: Iterable[Project], problem: str, began: float
+) -> None:
+    """Have plugins hear of the ticks that were completed since `began` (of the monotonic clock)."""
+    from sm.issues.look.polled import read_polled
+    from sm.issues.ticks import Tick, tell_listeners
+
+    found = {one.name: read_polled(root.project(one.name)) for one in projects}
+    done = {name: one for name, one in found.items() if one and one.clock.up_s >= began}
+    # What has cut a completed tick short is told as its error.
+    error = "" if any(one.error for one in done.values()) else problem
+    if done or error:
+        tell_listeners(root, Tick(config, done, error))
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:

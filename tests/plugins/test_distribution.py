@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.local.setup import create
-from tests.helpers import make_repository
+from tests.helpers import make_repository, wait_for
 from tests.shell import REPOSITORY
 
 NOTICEBOARD = REPOSITORY / "tests" / "plugins" / "noticeboard"
@@ -125,6 +125,14 @@ def test_a_project_on_its_forge_is_polled(sm: Sm, tmp_path: Path) -> None:
     assert "Round up" in sm("issue", "list").stdout
 
 
+def test_its_listener_hears_of_a_tick_that_failed(sm: Sm, tmp_path: Path) -> None:
+    assert sm("poll").returncode == 0
+    shutil.rmtree(tmp_path / "hall")
+    assert "hall" in sm("poll").stderr
+    wait_for(lambda: list((tmp_path / "board").glob("*.md")), "a notice")
+    assert sm("notices").stdout.startswith("dev-poll: harb: ")
+
+
 def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> None:
     found = json.loads(sm("doctor", "--json").stdout)
     told = {one["what"]: (one["level"], one["where"]) for one in found}
@@ -132,7 +140,7 @@ def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> 
     adds = (
         "plugin 'noticeboard': forges 'noticeboard', agents 'scribe', channels 'noticeboard', "
         "sections 'noticeboard', verbs 'notices', checks 'noticeboard', files 'noticeboard', "
-        "events 'notice-pinned'"
+        "events 'notice-pinned', ticks 'noticeboard'"
     )
     assert told[adds] == ("ok", "machine")
     assert not any("cannot be used" in what for what in told)

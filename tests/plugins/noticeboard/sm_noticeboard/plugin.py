@@ -17,4 +17,5 @@ PLUGIN = Plugin(
     checks={"noticeboard": "sm_noticeboard.check:CHECK"},
     files={"noticeboard": "sm_noticeboard.files:list_files"},
     events={"notice-pinned": "sm_noticeboard.words:tell_pinned"},
+    ticks={"noticeboard": "sm_noticeboard.tick:LISTENER"},
 )

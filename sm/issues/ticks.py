@@ -1,0 +1,93 @@
+"""Tells plugins that ticks of dev-poll were completed, without delaying the next one.
+
+A plugin has a `Listener` among its parts of the kind `ticks`. What it does is done in a process of
+its own: one at a time, and none for longer than a minute.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from sm.adapters import own_start
+from sm.base import plugin
+from sm.base.errors import SmError
+from sm.base.plugin import Part, describe
+from sm.config.schema import Config
+from sm.issues.look.polled import Polled
+from sm.store import events, journal, lock
+from sm.store.files import ensure_private_dir
+from sm.store.paths import Root, check_name
+
+DEADLINE_S = 60
+"""So long a listener may take."""
+
+
+class Tick(Struct, frozen=True):
+    """What one call of dev-poll has completed: the tick of each project, by its name.
+
+    `error` says why it could not tick all of them, '' if it could.
+    """
+
+    config: Config
+    projects: Mapping[str, Polled]
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything in it went wrong."""
+        return bool(self.error) or any(one.failed for one in self.projects.values())
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What went wrong, a line each."""
+        found = {self.error: ""} if self.error else {}
+        for name, one in self.projects.items():
+            found |= {f"{name}: {said}": "" for said in (one.error, *one.unable) if said}
+        return tuple(found)
+
+
+class Listener(NamedTuple):
+    """What a plugin does after each completed tick.
+
+    `hear` is called in a process of its own, if `wants` says at once that there is anything to do.
+    """
+
+    hear: Callable[[Root, Tick], object]
+    wants: Callable[[Tick], bool]
+
+
+def tell_listeners(root: Root, tick: Tick) -> None:
+    """Have each listener hear of the tick; nobody waits for it."""
+    for part in plugin.list_parts("ticks").values():
+        try:
+            listener: Listener = plugin.load_entry(part)
+            if listener.wants(tick):
+                own_start.fork_aside(partial(_call, root, part, listener, tick))
+        except Exception as error:  # whatever is wrong with a plugin, the tick is done
+            _note(root, part, error)
+
+
+def _call(root: Root, part: Part, listener: Listener, tick: Tick) -> None:
+    """Have it hear, unless it is still at work on an earlier tick: then it hears the next one."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(DEADLINE_S)
+    try:
+        folder = root.plugins / check_name(part.plugin, "plugin")
+        ensure_private_dir(folder)
+        with lock.try_hold(folder / f"{check_name(part.name, 'listener')}.ticks.lock") as is_ours:
+            if is_ours:
+                listener.hear(root, tick)
+    except Exception as error:
+        _note(root, part, error)
+
+
+def _note(root: Root, part: Part, error: Exception) -> None:
+    text = f"plugin '{part.plugin}' did not hear of a tick: {describe(error)}"
+    with contextlib.suppress(SmError):
+        journal.record_once(root.journal, events.Problem(text=text))
