@@ -18,6 +18,7 @@ from sm.messages.queue import Place
 from sm.messages.telling import tell_all
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
+from sm.sessions.followers import have_followed
 from sm.sessions.launch import Launch
 from sm.sessions.session import AdHocSession, Session
 from sm.store import events, journal, lock
@@ -55,6 +56,7 @@ def run_pass(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     session.configure()
+    have_followed(session)
     again_at = _tend_context(session)
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)

@@ -55,8 +55,8 @@ def test_what_is_wrong_with_a_listener_is_noted_once_and_stops_no_other(root: Ro
     wait_for(lambda: heard(root), "the listener that works")
     wait_for(lambda: len(problems(root)) == 3, "what is wrong")
     assert problems(root) == {
-        "plugin 'BROKEN' did not hear of a tick: TypeError: fail() missing 1 required positional argument: "
-        "'tick'",
+        "plugin 'BROKEN' did not hear of a tick: TypeError: fail() missing 1 required positional "
+        "argument: 'tick'",
         "plugin 'BROKEN' did not hear of a tick: plugin 'BROKEN' cannot give 'absent': "
         "ModuleNotFoundError: No module named 'no_such_module'",
         "plugin 'PLUGIN' did not hear of a tick: ValueError: no paper",

@@ -47,6 +47,7 @@ from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, registry
 from sm.sessions import plan as plans
+from sm.sessions.followers import have_followed
 from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.presence_rule import LEFT_S, Deed
@@ -133,6 +134,7 @@ def _tend(session: IssueSession) -> float:
     def context() -> float:
         return tend_context(session, relaunch)
 
+    have_followed(session)
     seen_to = (
         context,
         *(channel.listen for channel in people.open_channels(session)),
