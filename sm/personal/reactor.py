@@ -46,8 +46,10 @@ def run_pass(session: AdHocSession) -> None:
     repair(session.root, directory)
     try:
         with lock.hold(directory.lock, timeout_s=120):
-            if directory.identity.exists() and not session.is_over:
-                _tend(session)
+            if not directory.identity.exists() or session.is_over:
+                return
+            _tend(session)
+        have_followed(session)
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
             raise
@@ -56,7 +58,6 @@ def run_pass(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     session.configure()
-    have_followed(session)
     again_at = _tend_context(session)
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)

@@ -78,6 +78,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "cycle": ("{session} --dry-run", "{other} --dry-run"),
     "health": ("", "{session}", "--check"),
     "quota": ("", "--project {hostile}"),
+    "cost": ("", "--by model", "--by model --csv", "--project {hostile}", "--since {hostile}"),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),
     "hooks uninstall": ("--settings {folder}/s.json",),

@@ -106,7 +106,7 @@ ORDER = (
     *("init", "config", "doctor", "issue", "pr", "ci", "sync", "review", "reply", "status"),
     *("trace", "events", "logs", "attach", "worktree", "recover", "kill", "new", "send", "queue"),
     *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),
-    *("hooks", "serve", "bridge", "mcp", "uninstall"),
+    *("cost", "hooks", "serve", "bridge", "mcp", "uninstall"),
 )
 
 

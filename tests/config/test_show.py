@@ -8,6 +8,8 @@ import pytest
 
 from sm.__main__ import run
 from sm.adapters.forge.local.setup import create
+from sm.base import plugin
+from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.config.show import format_yaml, list_effective
 from sm.store.paths import Root
@@ -41,6 +43,13 @@ def write(folder: Path, more: str = "") -> Path:
     return path
 
 
+@pytest.fixture
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sections of plugins are shown, too; then a file that has none is of another shape."""
+    monkeypatch.setattr(plugin, "_registry", Registry(list))
+
+
+@pytest.mark.usefixtures("no_plugins")
 def test_what_is_shown_is_the_same_configuration_again(config: Path, tmp_path: Path) -> None:
     write(tmp_path, "ci: {timeout: 90m, command: 'a \"b\" # ❯'}\ntrusted: [ada]")
     before = load(config, {}, tmp_path)
@@ -51,6 +60,7 @@ def test_what_is_shown_is_the_same_configuration_again(config: Path, tmp_path: P
     assert "timeout: 1h30m\n" in again.read_text()
 
 
+@pytest.mark.usefixtures("no_plugins")
 def test_thresholds_of_the_machine_and_of_projects_are_the_same_again(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()

@@ -122,6 +122,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             for _ in _passes(session, directory):
                 pass
         _call_sooner(directory, again_at)
+    have_followed(session)
 
 
 def _tend(session: IssueSession) -> float:
@@ -134,7 +135,6 @@ def _tend(session: IssueSession) -> float:
     def context() -> float:
         return tend_context(session, relaunch)
 
-    have_followed(session)
     seen_to = (
         context,
         *(channel.listen for channel in people.open_channels(session)),
