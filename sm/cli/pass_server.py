@@ -66,6 +66,8 @@ FAILED = 1
 
 PRELOADED = (
     "sm.adapters.agent.profiles",
+    "sm.adapters.agent.spending_claude",
+    "sm.adapters.agent.spending_codex",
     "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",
@@ -77,6 +79,7 @@ PRELOADED = (
     "sm.context.run",
     "sm.personal.reactor",
     "sm.sessions.machine",
+    "sm.store.sqlite_file",
     "yaml",
 )
 """With what they import; a pass imports some of them only where it comes to use them."""

@@ -119,7 +119,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         reader = find_reader("claude")
         assert reader
         assert following.wants(session)
-        following._note_size(session, following._measure(reader, transcript, "s1"))
+        following.note_size(session, following.measure(reader, transcript, "s1"))
         assert not following.wants(session)
 
         def look() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.spending import Certainty, Tokens, find_reader
-from sm.plugins.cost.following import catch_up
+from sm.plugins.cost.entering import catch_up
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.sessions import agent_state

@@ -1,31 +1,18 @@
-"""Enters in the ledger what a session's agent has used, whenever a pass finds more of it."""
+"""Looks in each pass whether the records of a session's agent have grown.
+
+It is loaded with the passes, so it knows nothing of databases and prices.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.spending import Reader, find_reader
-from sm.base.clock import Deadline
-from sm.base.errors import StateError
-from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.prices import price_pending
-from sm.plugins.cost.reading import read_on
-from sm.plugins.cost.settings import find_ledger
-from sm.sessions import agent, hook_events, window
+from sm.sessions import window
 from sm.sessions.followers import Follower
 from sm.sessions.session import Session
-from sm.store.files import discard, read_harmless, write_atomic
-
-LATE_S, AGAIN_S = 1.5, 0.25
-"""Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
-LIMITS = slice(4, 8)
-"""The words of the line `usage` that tell of a subscription's limits."""
-SLACK_S = 60.0
-"""A session's first request may seem to be so much older than its record."""
+from sm.store.files import read_harmless, write_atomic
 
 
 def wants(session: Session) -> bool:
@@ -34,124 +21,43 @@ def wants(session: Session) -> bool:
     present = window.read(session.dir)
     if reader is None or present.conversation is None:
         return False
-    return _read_size(session) != _measure(reader, present.conversation, present.id)
+    return _read_size(session) != measure(reader, present.conversation, present.id)
 
 
-def follow(session: Session) -> None:
-    """Read on all that the session's agent has written, and again until nothing more comes."""
-    reader = find_reader(session.profile.spending)
-    present = window.read(session.dir)
-    if reader is None or present.conversation is None:
-        return
-    owner = _make_owner(session)
-    with open_ledger(find_ledger(session.machine.settings)) as ledger:
-        _finish_gone(ledger, session)
-        deadline = Deadline(LATE_S)
-        while True:
-            size = _measure(reader, present.conversation, present.id)
-            files = list(_list_files(ledger, session, reader, present, owner))
-            if sum(read_on(ledger, reader, file) for file in files):
-                price_pending(ledger)
-            _note_size(session, size)
-            if deadline.is_over:
-                return
-            time.sleep(AGAIN_S)
-
-
-def catch_up(ledger: Ledger, since: float) -> None:
-    """Read on the files that were read since then, as the ledger itself knows them."""
-    if _read_on(ledger, ledger.list_lately_read(since)):
-        price_pending(ledger)
-
-
-def _read_on(ledger: Ledger, files: list[Followed]) -> int:
-    count = 0
-    for file in files:
-        reader = find_reader(file.reader)
-        if reader and _find_size(file.path) not in (None, file.mark.position):
-            count += read_on(ledger, reader, file)
-    return count
-
-
-def _make_owner(session: Session) -> Owner:
-    attempt = 0
-    with contextlib.suppress(StateError):
-        known = agent.load(session.dir)
-        attempt = known.generation if known else 0
-    return Owner(
-        session=session.name,
-        project=session.project_name,
-        issue=session.issue,
-        attempt=attempt,
-        client=session.profile.name,
-        is_on_plan=_is_on_plan(session),
-        since=session.record.created_at - SLACK_S,
-    )
-
-
-def _is_on_plan(session: Session) -> bool:
-    """Whether the client has told of the limits that only a subscription has."""
-    words = read_harmless(session.dir.usage, 400).decode("utf-8", "replace").split()
-    return any(word != "-" for word in words[LIMITS])
-
-
-def _list_files(
-    ledger: Ledger, session: Session, reader: Reader, present: window.Window, owner: Owner
-) -> Iterator[Followed]:
-    """The files of every conversation that the session has had."""
-    assert present.conversation is not None
-    known = {file.path: file.mark for file in ledger.list_files(session.name)}
-    conversations = {present.conversation: present.id}
-    for _, _, ident, _ in hook_events.read_events(session.dir, "SessionStart"):
-        if ident != "-" and (other := reader.find_other(present.conversation, ident)):
-            conversations[other] = ident
-    paths = dict.fromkeys(known)
-    for path, ident in conversations.items():
-        paths |= dict.fromkeys(reader.list_files(path, ident))
-    for path in paths:
-        mark = known.get(path) or ledger.find_mark(path)
-        if _find_size(path) not in (None, mark.position):
-            yield Followed(path, session.profile.spending, owner, mark)
-
-
-def _measure(reader: Reader, conversation: Path, ident: str) -> str:
+def measure(reader: Reader, conversation: Path, ident: str) -> str:
     """How much a conversation has written, in all of its files."""
-    sizes = (_find_size(path) or 0 for path in reader.list_files(conversation, ident))
+    sizes = (find_size(path) or 0 for path in reader.list_files(conversation, ident))
     return f"{ident} {sum(sizes)}"
 
 
-def _find_size(path: Path) -> int | None:
+def find_size(path: Path) -> int | None:
+    """Bytes of a file, None if there is none."""
     try:
         return path.stat().st_size
     except OSError:
         return None
 
 
-def _note_size(session: Session, size: str) -> None:
-    write_atomic(_find_note(session), f"{size}\n")
+def note_size(session: Session, size: str) -> None:
+    """Note how much had been written when it was read."""
+    write_atomic(find_note(session), f"{size}\n")
 
 
 def _read_size(session: Session) -> str:
-    return read_harmless(_find_note(session), 400).decode("utf-8", "replace").strip()
+    return read_harmless(find_note(session), 400).decode("utf-8", "replace").strip()
 
 
-def _find_note(session: Session) -> Path:
+def find_note(session: Session) -> Path:
+    """Where that is noted, also once the session is gone."""
     return session.root.plugins / "cost" / f"{session.name}.read"
 
 
-def _finish_gone(ledger: Ledger, session: Session) -> None:
-    """Read the files of sessions that are gone a last time, and forget what is noted of them."""
-    for note in _find_note(session).parent.glob("*.read"):
-        if session.root.session(note.stem).path.exists():
-            continue
-        _read_on(ledger, ledger.list_files(note.stem))
-        discard(note)
-        discard(note.with_name(f"cost.{note.stem}.lock"))
+def _follow(session: Session) -> None:
+    """Enter them. It is in a process of its own, which alone loads what that takes."""
+    from sm.plugins.cost.entering import follow
 
-
-def _follow_aside(session: Session) -> None:
     os.nice(10)  # agents and passes come first
     follow(session)
 
 
-FOLLOWER = Follower(_follow_aside, wants)
+FOLLOWER = Follower(_follow, wants)

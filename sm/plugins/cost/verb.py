@@ -76,7 +76,7 @@ def command(
 
 
 def _read(path: Path, by: By, since: str, project: str) -> list[Sum]:
-    from sm.plugins.cost.following import catch_up
+    from sm.plugins.cost.entering import catch_up
     from sm.plugins.cost.ledger import open_ledger
     from sm.plugins.cost.sums import read_sums
     from sm.store import sqlite_file

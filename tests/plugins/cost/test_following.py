@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.claude import CLAUDE
-from sm.plugins.cost import following
+from sm.plugins.cost import entering, following
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.sums import By, read_sums
 from sm.sessions import registry
@@ -23,7 +23,7 @@ from tests.plugins.cost.lines import add_lines, write_answer
 @pytest.fixture
 def session(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AdHocSession:
     """One whose first conversation has begun."""
-    monkeypatch.setattr(following, "LATE_S", 0.0)
+    monkeypatch.setattr(entering, "LATE_S", 0.0)
     ensure_private_dir(root.plugins / "cost")
     return begin(root, tmp_path, "s-one")
 
@@ -64,17 +64,17 @@ def test_it_is_read_on_only_when_it_has_grown(
     session: AdHocSession, tmp_path: Path, sealed: Path
 ) -> None:
     transcript = tmp_path / "s-one-a.jsonl"
-    following.follow(session)
+    entering.follow(session)
     assert not following.wants(session)
     add_lines(transcript, [write_answer("r1")])
     assert following.wants(session)
-    following.follow(session)
+    entering.follow(session)
     assert not following.wants(session)
     subagents = transcript.with_suffix("") / "subagents" / "deeper"
     subagents.mkdir(parents=True)
     add_lines(subagents / "agent-x.jsonl", [write_answer("r2")])
     assert following.wants(session)
-    following.follow(session)
+    entering.follow(session)
     assert count(sealed) == {"s-one": 2}
 
 
@@ -84,11 +84,11 @@ def test_conversations_between_two_looks_are_read_too(
     for number in range(3):
         path = begin_conversation(session, tmp_path, f"c{number}")
         add_lines(path, [write_answer(f"r{number}", sessionId=f"c{number}")])
-    following.follow(session)
+    entering.follow(session)
     # What was asked for in the background ends after the context was left.
     add_lines(tmp_path / "c0.jsonl", [write_answer("late", sessionId="c0")])
     add_lines(tmp_path / "c2.jsonl", [write_answer("r9", sessionId="c2")])
-    following.follow(session)
+    entering.follow(session)
     assert count(sealed) == {"s-one": 5}
 
 
@@ -96,10 +96,10 @@ def test_a_session_that_is_gone_is_read_a_last_time(
     session: AdHocSession, root: Root, tmp_path: Path, sealed: Path
 ) -> None:
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
-    following.follow(session)
+    entering.follow(session)
     add_lines(transcript, [write_answer("r2")])
     session.dir.path.rename(tmp_path / "gone")
-    following.follow(begin(root, tmp_path, "s-two"))
+    entering.follow(begin(root, tmp_path, "s-two"))
     assert count(sealed) == {"s-one": 2}
     assert [one.name for one in (root.plugins / "cost").glob("*.read")] == ["s-two.read"]
 
