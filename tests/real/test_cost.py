@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import threading
@@ -19,6 +20,7 @@ from sm.sessions import agent_state
 from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Kind, Reply, Request, Spent, Tool, Usage
 from tests.real.codex import Codex
+from tests.real.handoffs import Writer, contexts, resumes
 from tests.real.managed import Managed
 from tests.real.responses import exec_command
 from tests.real.terminal import Terminal
@@ -143,6 +145,37 @@ def test_passes_enter_turns_subagents_and_new_contexts(
         assert agents["subagent"] >= 4
         owners = ledger.connection.execute("SELECT DISTINCT session, client, attempt FROM requests")
         assert owners.fetchall() == [("s-real", "claude", 1)]
+
+
+@pytest.mark.parametrize(
+    ("clear", "attempts"), [("/clear", {1}), ("/there-is-no-such-command", {1, 2})]
+)
+def test_a_rotated_context_is_still_the_sessions(
+    unstarted: Managed, api: Api, sealed: Path, clear: str, attempts: set[int]
+) -> None:
+    """By the same client, and by one that is started anew."""
+    managed = unstarted
+    managed.folder.mkdir()
+    managed.provider, managed.config = "own", managed.folder / "machine.yaml"
+    profile = {"like": "claude", "clear": clear}
+    managed.config.write_text(json.dumps({"profiles": {managed.provider: profile}}))
+    writer = api.model = Writer(managed.folder / "notes.md")
+    managed.start()
+    managed.watch()
+    managed.send("Hand off.")
+    wait_for(lambda: len(contexts(api)) == 2, "another context", 60.0)
+    wait_for(lambda: resumes(list(contexts(api).values())[1]), f"it to read {writer.notes}", 60.0)
+    managed.wait_state(agent_state.State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    with open_ledger(path) as ledger:
+        wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))
+        rows = ledger.connection.execute(
+            "SELECT session, attempt, context FROM requests"
+        ).fetchall()
+    assert {session for session, _, _ in rows} == {"s-real"}
+    assert {attempt for _, attempt, _ in rows} == attempts
+    assert {context for _, _, context in rows} == set(contexts(api))
 
 
 def test_a_killed_client_a_resumed_conversation_and_its_fork(

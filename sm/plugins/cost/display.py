@@ -69,7 +69,7 @@ def format_price(one: Sum) -> str:
 def list_notes(total: Sum) -> Iterator[str]:
     """What the figures leave out, and what they mean."""
     if total.unknown:
-        yield f"≥: of {_count(total.unknown)} nobody says what was used (docs/COST.md)"
+        yield f"≥: what {_count(total.unknown)} used is in no record (docs/COST.md)"
     if total.at_least:
         yield f"≥: the answer to {_count(total.at_least)} was cut off"
     if total.unpriced:

@@ -19,13 +19,14 @@ def write_answer(
     ident: str,
     output: int = 20,
     *,
+    input_: int = 10,
     model: str = "claude-opus-4-5",
     stop: str | None = "end_turn",
     at: str = AT,
     **more: Any,
 ) -> dict[str, Any]:
     """A line of an answer to the request of this id."""
-    usage = {"input_tokens": 10, "output_tokens": output, "cache_read_input_tokens": 30}
+    usage = {"input_tokens": input_, "output_tokens": output, "cache_read_input_tokens": 30}
     message = {"id": f"msg_{ident}", "model": model, "stop_reason": stop, "usage": usage}
     line = {"type": "assistant", "timestamp": at, "sessionId": "s1", "requestId": ident}
     return line | {"message": message} | more

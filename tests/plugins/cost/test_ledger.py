@@ -73,7 +73,8 @@ def test_of_lines_that_differ_the_largest_counts(ledger: Ledger, transcript: Pat
     lines = [write_answer("r1", output=1, stop=None), write_answer("r1", output=500)]
     enter(ledger, add_lines(transcript, lines))
     enter(ledger, add_lines(transcript, [write_answer("r1", output=3)]))
-    assert total(ledger).tokens.output == 500
+    enter(ledger, add_lines(transcript, [write_answer("r1", output=3, input_=11)]))
+    assert (total(ledger).tokens.output, total(ledger).tokens.input) == (500, 11)
     assert total(ledger).is_complete
 
 

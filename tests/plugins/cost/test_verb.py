@@ -59,7 +59,7 @@ def test_a_table_of_issues_with_what_is_missing(path: Path, tmp_path: Path, caps
         "Total            6    ≥50        ≥150             ≥0   ≥1.2M  ≈≥$30.87",
     ]
     assert shown.err.splitlines() == [
-        "≥: of 1 request nobody says what was used (docs/COST.md)",
+        "≥: what 1 request used is in no record (docs/COST.md)",
         "≥: the answer to 1 request was cut off",
         "≥: 1 request without a known price cost more",
         "≈: list price of what a subscription has paid for",
