@@ -13,9 +13,10 @@ from sm.plugins.cost import entering, following
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.sums import By, read_sums
 from sm.sessions import registry
-from sm.sessions.record import AdHocRecord
-from sm.sessions.session import AdHocSession
-from sm.store.files import ensure_private_dir
+from sm.sessions.agent import Agent
+from sm.sessions.record import AdHocRecord, IssueRecord
+from sm.sessions.session import AdHocSession, IssueSession, Session
+from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import Root
 from tests.plugins.cost.lines import add_lines, write_answer
 
@@ -43,7 +44,7 @@ def begin(root: Root, folder: Path, name: str) -> AdHocSession:
     return session
 
 
-def begin_conversation(session: AdHocSession, folder: Path, ident: str) -> Path:
+def begin_conversation(session: Session, folder: Path, ident: str) -> Path:
     """What the hook of a new context writes; returns the transcript."""
     path = folder / f"{ident}.jsonl"
     start = {"session_id": ident, "source": "startup", "transcript_path": str(path)}
@@ -102,6 +103,38 @@ def test_a_session_that_is_gone_is_read_a_last_time(
     entering.follow(begin(root, tmp_path, "s-two"))
     assert count(sealed) == {"s-one": 2}
     assert [one.name for one in (root.plugins / "cost").glob("*.read")] == ["s-two.read"]
+
+
+def test_an_issue_keeps_its_requests_over_launches(
+    session: AdHocSession, root: Root, tmp_path: Path, sealed: Path
+) -> None:
+    assert session
+    record = IssueRecord(
+        name="dev-shop-7",
+        provider=CLAUDE.name,
+        cwd=tmp_path,
+        config=None,
+        state_root=root.path,
+        created_at=1795860000.0,
+        project="shop",
+        issue=7,
+        title="t",
+        branch="fix/7",
+        base="main",
+        remote="origin",
+        repo=tmp_path,
+    )
+    issue = registry.create(root, IssueSession(record)).provide(profile=CLAUDE)
+    for generation in (1, 2):
+        path = begin_conversation(issue, tmp_path, f"c{generation}")
+        add_lines(path, [write_answer(f"r{generation}")])
+        known = Agent(issue.name, 1, 1, "%1", record.created_at, generation)
+        write_json(issue.dir.agent, known)
+        entering.follow(issue)
+    with open_ledger(sealed / ".local" / "share" / "sm" / "ledger.db") as ledger:
+        query = "SELECT project, issue, session, attempt FROM requests ORDER BY key"
+        found = ledger.connection.execute(query).fetchall()
+    assert found == [("shop", 7, "dev-shop-7", 1), ("shop", 7, "dev-shop-7", 2)]
 
 
 def test_a_client_of_which_nothing_is_known_is_left_alone(session: AdHocSession) -> None:

@@ -11,8 +11,10 @@ import pytest
 from msgspec import structs
 
 from sm.__main__ import run
+from sm.config.schema import Config
+from sm.plugins.cost.examine import check_ledger
 from sm.plugins.cost.ledger import Owner, name_day, open_ledger
-from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.prices import name_source, price_pending
 from sm.store.paths import Root
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
@@ -117,3 +119,32 @@ def test_a_damaged_ledger_is_told_of(path: Path, capsys: Out) -> None:
 def test_a_day_that_is_none_is_refused(capsys: Out) -> None:
     assert run(["cost", "--since", "soon"]) == 2
     assert "expected a day such as" in capsys.readouterr().err
+
+
+def test_it_is_found_and_kept_when_sm_goes(path: Path, tmp_path: Path, capsys: Out) -> None:
+    fill(path, tmp_path)
+    assert run(["uninstall", "--dry-run"]) == 0
+    assert f"what agents have used: {path}" in capsys.readouterr().out
+
+
+def test_the_doctor_names_the_ledger_and_the_prices(path: Path, root: Root, tmp_path: Path) -> None:
+    config = Config(state_root=root.path, projects=(), source=tmp_path)
+    assert next(one.what for one in check_ledger(config)).startswith(f"'{path}' is made with")
+    fill(path, tmp_path)
+    found = [(one.level, one.what) for one in check_ledger(config)]
+    assert found == [
+        ("ok", f"what agents use is in '{path}'"),
+        ("ok", f"prices: {name_source()}"),
+    ]
+
+
+def test_nothing_that_a_transcript_says_reaches_the_terminal_as_it_is(
+    path: Path, tmp_path: Path, capsys: Out
+) -> None:
+    with open_ledger(path) as ledger:
+        lines = [write_answer("r1", model="\x1b]0;owned\x07=1+1")]
+        enter(ledger, add_lines(tmp_path / "t.jsonl", lines))
+    for arguments in ((), ("--csv",), ("--json",)):
+        assert run(["cost", "--by", "model", *arguments]) == 0
+        assert "\x1b" not in (shown := capsys.readouterr().out)
+        assert "=1+1" in shown
