@@ -150,7 +150,7 @@ def play(stage: Stage, view: View) -> Played:
             stage.check_poll()
             progress.look()
             view.update(progress)
-            people.look(progress.active)
+            people.look(progress.active, {need.issue for need in progress.needs})
             if progress.elapsed_s > stage.agent.deadline_s:
                 raise DemoError(f"not all issues were over within {stage.agent.deadline_s:g} s")
             time.sleep(LOOK_S)

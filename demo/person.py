@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cast import PARTS, Journey, Part, Remark
+from cast import NAME, PARTS, Journey, Part, Remark
 from stage import DemoError, Stage
 
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
@@ -19,6 +20,7 @@ from sm.views.states import ShownState
 
 ANSWERS = 4
 """To an agent that nobody can foresee; one that asks more often gets nowhere."""
+PLAIN = re.compile(r"[\w./-][\w./#-]*")
 NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
 
 
@@ -26,13 +28,13 @@ NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
 class Deed:
     """Something that a person did at `at`, seconds since the epoch: the command and why.
 
-    `asked` is the question that it answers, after the issue: `#3 asks: …`.
+    `issue` is the one whose need it answers, 0 for none.
     """
 
     at: float
     command: str
     why: str
-    asked: str = ""
+    issue: int = 0
 
 
 @dataclass
@@ -43,8 +45,8 @@ class People:
     report: Callable[[Deed], None]
     _done: set[tuple[object, ...]] = field(default_factory=set)
 
-    def look(self, rows: list[StatusRow]) -> None:
-        """Do what is to be done now, once each.
+    def look(self, rows: list[StatusRow], needed: Collection[int]) -> None:
+        """Do what is to be done now, once each; `needed`: the issues that need a person.
 
         Raises:
             DemoError: an agent asks for something that is not in the scenario.
@@ -54,6 +56,8 @@ class People:
             part = PARTS[row.issue - 1]
             if part.journey is Journey.KILLED:
                 self._kill(row)
+            if row.issue not in needed:
+                continue
             if row.phase is ShownState.ESCALATED:
                 self._answer(row, part)
             elif row.phase is ShownState.AWAITING_REVIEW:
@@ -67,21 +71,22 @@ class People:
             return
         if part.remark and self._first("remark", row.issue):
             self._first("review", pull.head)
-            self._request(pull, part.remark)
+            self._request(row.issue, pull, part.remark)
         elif self._first("review", pull.head):
             why = "the remark is dealt with" if part.remark else "it looks good"
-            self._sm(why, "review", str(pull.number), "--approve", "--head", pull.head[:12])
+            self._sm(why, "review", f"{NAME}#{pull.number}", "--approve", issue=row.issue)
 
-    def _request(self, pull: PullRequest, remark: Remark) -> None:
+    def _request(self, issue: int, pull: PullRequest, remark: Remark) -> None:
         tree = self.stage.git("ls-tree", "-r", "--name-only", pull.head, folder=self.stage.hub)
         if remark.path not in tree.split("\n"):  # an agent's own idea of where it belongs
             self._sm(
                 "one thing is missing",
                 "review",
-                str(pull.number),
+                f"{NAME}#{pull.number}",
                 "--request-changes",
                 "-m",
                 remark.less,
+                issue=issue,
             )
             return
         text = self.stage.git("show", f"{pull.head}:{remark.path}", folder=self.stage.hub)
@@ -90,8 +95,9 @@ class People:
         wish = f"{line}:{remark.text}" if line else f"1:{remark.less}"
         self._sm(
             "one thing is missing",
-            *("review", str(pull.number), "--request-changes"),
+            *("review", f"{NAME}#{pull.number}", "--request-changes"),
             *("--comment", f"{remark.path}:{wish}"),
+            issue=issue,
         )
 
     def _answer(self, row: StatusRow, part: Part) -> None:
@@ -104,8 +110,7 @@ class People:
         asked = sum(comment.author == BOT for comment in comments)
         if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
             answer = part.answer or NO_ANSWER
-            question = f"#{row.issue} asks: {row.reason}"
-            self._sm("an answer", "reply", row.project, str(row.issue), answer, asked=question)
+            self._sm("an answer", "reply", NAME, str(row.issue), answer, issue=row.issue)
 
     def _kill(self, row: StatusRow) -> None:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
@@ -131,8 +136,8 @@ class People:
         """Whether the agent of this issue was told what it had asked."""
         return any(deed[:2] == ("answer", issue) for deed in self._done)
 
-    def _sm(self, why: str, *args: str, asked: str = "") -> None:
-        self.report(Deed(time.time(), shlex.join(["sm", *args]), why, asked))
+    def _sm(self, why: str, *args: str, issue: int) -> None:
+        self.report(Deed(time.time(), _spell(["sm", *args]), why, issue))
         self.stage.run("sm", *args)
 
     def _first(self, *deed: object) -> bool:
@@ -141,3 +146,8 @@ class People:
             return False
         self._done.add(deed)
         return True
+
+
+def _spell(argv: list[str]) -> str:
+    """As a person types it: a shell takes `textkit#7` as it is."""
+    return " ".join(word if PLAIN.fullmatch(word) else shlex.quote(word) for word in argv)

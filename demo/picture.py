@@ -19,6 +19,7 @@ from show import Board
 from stage import Stage
 
 from demo import play
+from sm.base.need import NeedKind
 
 WIDTH = 108
 """Columns; as many as stay legible in the width that a README is given."""
@@ -43,8 +44,8 @@ class Picture(Board):
     def update(self, progress: Progress) -> None:
         """Draw the table anew; the later of two moments that show as much is the better one."""
         super().update(progress)
-        asked = any(deed.asked for deed in self._deeds)
-        moment = (_worth(progress) + len(self._deeds) + 20 * asked, list(self._parts(progress)))
+        asks = any(need.kind is NeedKind.QUESTION for need in progress.needs)
+        moment = (_worth(progress) + len(self._entries) + 20 * asks, list(self._parts(progress)))
         if moment[0] >= self._best[0]:
             self._best = moment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cast import PARTS
@@ -12,6 +13,7 @@ from stage import DemoError, Stage
 
 from sm.adapters.forge.model import PullState
 from sm.views import trace
+from sm.views.open_need import OpenNeed
 from sm.views.project import read_overview
 from sm.views.session import StatusRow, read_last_look
 from sm.views.states import ShownState
@@ -34,6 +36,7 @@ class Progress:
     stage: Stage
     started_at: float = field(default_factory=time.time)
     active: list[StatusRow] = field(default_factory=list)
+    needs: Sequence[OpenNeed] = ()
     over: dict[int, StatusRow] = field(default_factory=dict)
     _ended_at: dict[int, float] = field(default_factory=dict)
 
@@ -49,7 +52,7 @@ class Progress:
         for row in self.active:
             if row.issue not in at_work:
                 self.over[row.issue] = self._settled(row)
-        self.active = list(found.sessions)
+        self.active, self.needs = list(found.sessions), found.needs
 
     def _settled(self, row: StatusRow) -> StatusRow:
         """The last row of a session that is over, with what came of it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import Self
 
 from cast import PARTS, Part
@@ -19,20 +21,31 @@ from stage import ROOT, Stage
 from sm.cli.table import STYLES, explain, make_table
 from sm.cli.times import format_span
 from sm.store import journal
+from sm.store.events import Decided, Event
 from sm.views.event_words import name_event, tell
+from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
-DEEDS = 4
-"""Lines below the table: deeds, and the questions that they answer."""
+ROOM = 8
+"""Lines below the table: what needs a person, how it is answered, and what else people do."""
 
 QUIET = frozenset(
     {
-        *("monitor", "inject", "escalate", "remind", "write ci-result", "open the pull request"),
-        *("kill session", "clean labels", "close issue", "remove worktree", "delete branch"),
-        *("release the claim", "recover"),
+        *("monitor", "inject", "escalate", "tell people", "remind", "write ci-result"),
+        *("open the pull request", "kill session", "clean labels", "close issue"),
+        *("remove worktree", "delete branch", "release the claim", "recover"),
     }
 )
 """Events that follow from a decision, which has been shown already."""
+
+
+@dataclass
+class Entry:
+    """What needs a person, what a person has done, or both."""
+
+    at: float
+    need: OpenNeed | None = None
+    deed: Deed | None = None
 
 
 class Lines:
@@ -41,6 +54,7 @@ class Lines:
     def __init__(self) -> None:
         self._shown = 0
         self._from = time.time()
+        self._known: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -54,8 +68,6 @@ class Lines:
 
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
-        if deed.asked:
-            self._line(deed.at, *deed.asked.split(" ", 1))
         self._line(deed.at, "you", f"$ {deed.command}  # {deed.why}")
 
     def update(self, progress: Progress) -> None:
@@ -64,9 +76,14 @@ class Lines:
         if not self._shown:
             self._from = progress.started_at
         for event in events[self._shown :]:
-            if name_event(event) not in QUIET:
+            if name_event(event) not in QUIET and not _asks(event):
                 self._line(event.at, f"#{event.session.rpartition('-')[2]}", tell(event))
         self._shown = len(events)
+        for need in progress.needs:
+            if need.key not in self._known:
+                self._known.add(need.key)
+                self._line(time.time(), f"#{need.issue}", f"needs you: {need.text}")
+                self._line(time.time(), "", need.command)
 
     def _line(self, at: float, who: str, what: str) -> None:
         print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {' '.join(what.split())}", flush=True)
@@ -79,7 +96,8 @@ class Board:
         self._console = console
         self._stage = stage
         self._live = Live(console=console, auto_refresh=False, transient=False)
-        self._deeds: list[Deed] = []
+        self._entries: list[Entry] = []
+        self._known: set[str] = set()
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -94,11 +112,30 @@ class Board:
 
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
-        self._deeds = [*self._deeds, deed][-DEEDS:]
+        if entry := self._find_open(deed.issue):
+            entry.deed = deed
+        else:
+            self._entries.append(Entry(deed.at, deed=deed))
 
     def update(self, progress: Progress) -> None:
         """Draw the table anew."""
+        for need in progress.needs:
+            self._note(need)
         self._live.update(Group(*self._parts(progress)), refresh=True)
+
+    def _note(self, need: OpenNeed) -> None:
+        if need.key in self._known:
+            return
+        self._known.add(need.key)
+        if entry := self._find_open(need.issue):
+            entry.need = need
+        else:
+            self._entries.append(Entry(time.time(), need))
+
+    def _find_open(self, issue: int) -> Entry | None:
+        """What needs a person for the issue, and was not answered yet."""
+        needs = (one for one in self._entries if one.need and one.need.issue == issue)
+        return next((one for one in needs if not one.deed), None)
 
     def _parts(self, progress: Progress) -> Iterator[RenderableType]:
         merged = f"{progress.merged} of {len(PARTS)} merged"
@@ -113,16 +150,25 @@ class Board:
         yield Text("")
         if initials := explain(progress.rows, self._console.width):
             yield Text(f"tries: {initials}", "dim")
-        lines = [line for deed in self._deeds for line in self._lines(deed, progress)][-DEEDS:]
+        lines = [line for one in self._entries for line in self._lines(one, progress)][-ROOM:]
         yield from lines
-        yield from [Text("")] * (DEEDS - len(lines))
+        yield from [Text("")] * (ROOM - len(lines))
 
-    def _lines(self, deed: Deed, progress: Progress) -> Iterator[Text]:
-        at = (f"{deed.at - progress.started_at:5.0f}s ", "dim")
-        if deed.asked:
-            yield self._cut(Text.assemble(at, (deed.asked, STYLES["escalated"])))
-        now = "" if deed is self._deeds[-1] else "dim"
-        yield self._cut(Text.assemble(at, (f"$ {deed.command}", now), (f"  # {deed.why}", "dim")))
+    def _lines(self, entry: Entry, progress: Progress) -> Iterator[Text]:
+        need, deed = entry.need, entry.deed
+        if need:
+            told = f"#{need.issue} needs you: {need.text}"
+            since, style = f"{entry.at - progress.started_at:5.0f}s ", STYLES["escalated"]
+            for line in wrap(told, max(self._console.width - len(since), 20)):
+                yield Text.assemble((since, "dim"), (line, "dim" if deed else style))
+                since = " " * len(since)
+        if deed:
+            at = (f"{deed.at - progress.started_at:5.0f}s ", "dim")
+            now = "" if entry is self._entries[-1] else "dim"
+            said = (f"$ {deed.command}", now), (f"  # {deed.why}", "dim")
+            yield self._cut(Text.assemble(at, *said))
+        elif need:
+            yield Text(f"{'':9}{need.command}", "cyan")
 
     def _cut(self, text: Text) -> Text:
         text.truncate(self._console.width, overflow="ellipsis")
@@ -130,6 +176,11 @@ class Board:
 
 
 View = Lines | Board
+
+
+def _asks(event: Event) -> bool:
+    """Whether it is the decision to say that a person is needed: how it is said follows."""
+    return isinstance(event, Decided) and event.row in ("escalate", "review-waits")
 
 
 def summary(console: Console, played: Played) -> None:

@@ -408,7 +408,7 @@ _process_alive() {
 }
 
 # One pass of the reactor; returns its exit code, or 1 if nobody has told one. The server of passes
-# makes it: sm/cli/pass_server.py, which also says what is said through which FIFO.
+# makes it: sm/passes/server.py, which also says what is said through which FIFO.
 _ask_for_pass() {
   local ident=$BASHPID.$EPOCHREALTIME hold answer code=
   # A FIFO opened for both directions is open at once. Held so until the server has opened its end,
@@ -512,7 +512,7 @@ _describe_caller() {
   _caller=("$mask" "$PWD" "$SM_PYTHON" "$REPLY" "${_caller[@]}")
 }
 
-# What the kernel lets us do and see: REPLY. As describe_limits in sm/cli/pass_server.py has it.
+# What the kernel lets us do and see: REPLY. As describe_limits in sm/passes/fork.py has it.
 _describe_limits() {
   local line lines=() found=()
   mapfile -t lines </proc/self/status || :

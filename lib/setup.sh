@@ -38,7 +38,8 @@ _set_up() {
   _require_programs || return
   ! _restamp "$stamp" || return 0
   log "setting up (once): $venv"
-  if [[ -e $begun ]] || ! "$venv/bin/python" -Ic 'import pip' 2>/dev/null; then
+  # Without pyvenv.cfg its Python is the one that it was made with, and pip would install there.
+  if [[ -e $begun || ! -e $venv/pyvenv.cfg ]] || ! "$venv/bin/python" -Ic 'import pip' 2>/dev/null; then
     rm -rf -- "$venv"
   fi
   mkdir -p -- "$venv" && _stamp_text >"$begun" || return

@@ -38,6 +38,9 @@ CHOSEN = {
     "tests/context/test_verb_context.py::test_an_agents_context_is_seen_and_it_is_warned_once": (
         "an agent hears that it fills up"
     ),
+    "tests/e2e/test_pausing.py::test_messages_wait_and_say_how_they_go_on": (
+        "a session rests, and goes on"
+    ),
     # Issues
     "tests/issues/look/test_observe.py": "the phase of a running agent is observed",
     "tests/issues/act/test_hands.py": "nothing ends a session under a person's hands",
@@ -70,7 +73,7 @@ CHOSEN = {
         "an agent hands off to itself"
     ),
     # Beside the core
-    "tests/cli/test_pass_server.py::test_a_pass_that_is_killed_ends_alone": "the server of passes",
+    "tests/passes/test_server.py::test_a_pass_that_is_killed_ends_alone": "the server of passes",
     "tests/lib/test_shell_phase.py": "the loop for scripts of one's own",
     "tests/lib/test_hooks.py": "hooks and monitor meet",
     "tests/views/test_session.py::test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was": (  # noqa: E501
@@ -93,6 +96,12 @@ CHOSEN = {
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
     "tests/plugins/http/test_webhooks.py::test_what_matters_is_accepted_and_noted": "webhooks",
+    "tests/plugins/notify/test_delivery.py::test_a_word_is_told_once_by_json_and_by_ntfy": (
+        "a service tells people"
+    ),
+    "tests/plugins/notify/test_notifier.py::test_a_slow_service_and_a_dead_one_delay_no_other": (
+        "the process that sends"
+    ),
     "tests/plugins/test_distribution.py::test_a_project_on_its_forge_is_polled": (
         "a plugin of somebody else"
     ),

@@ -78,6 +78,8 @@ class World:
     typed: set[int] = field(default_factory=set)
     """The clears that were typed: none is a second time."""
     accepted_at: dict[Key, float] = field(default_factory=dict)
+    resumed_at: float = 0.0
+    """When a pause was over."""
     old: int = 0
     """The context that is to be replaced."""
     clears: int = 0
@@ -113,6 +115,7 @@ class World:
             begun=agent.begun,
             compacted_at=agent.compacted_at,
             worked_at=agent.worked_at,
+            resumed_at=self.resumed_at,
             parked=self.parked,
             document=self.document,
             readable=self.readable,

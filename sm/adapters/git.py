@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -23,6 +24,11 @@ FETCH = (
     "--no-auto-maintenance",
     "--no-recurse-submodules",
 )
+
+
+WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+ANCESTRY: dict[tuple[Path, str, str], bool] = {}
+"""Which commit contains which: that never changes. A pass asks the same several times."""
 
 
 class WorktreeEntry(Struct, frozen=True):
@@ -58,14 +64,21 @@ class Git(Struct, frozen=True):
         args = (*FETCH, "--", remote, *refspecs)
         call(self.repo, *args, remote=remote, timeout_s=timeout_s, settings=self.access)
 
-    def fetch_branch(self, remote: str, branch: str, *, timeout_s: float | None = None) -> str:
+    def fetch_branch(
+        self, remote: str, branch: str, *, at: str = "", timeout_s: float | None = None
+    ) -> str:
         """Update `refs/remotes/{remote}/{branch}`; return its commit.
+
+        `at` is the commit that the remote was just seen to have there: if this repository has it,
+        too, nothing is fetched.
 
         Raises:
             NoSuchBranchError: the remote has no such branch.
 
         """
         tracking = f"refs/remotes/{remote}/{branch}"
+        if at and self.rev_parse(tracking) == at:
+            return at
         self.fetch(remote, f"+refs/heads/{branch}:{tracking}", timeout_s=timeout_s)
         return self._out("rev-parse", "--verify", tracking)
 
@@ -127,11 +140,19 @@ class Git(Struct, frozen=True):
 
     def ancestry(self, ancestor: str, rev: str) -> bool | None:
         """As `is_ancestor`, but None if this repository does not know one of the two."""
+        known = (self.repo, ancestor, rev)
+        if known in ANCESTRY:
+            return ANCESTRY[known]
         args = ("merge-base", "--is-ancestor", ancestor, rev)
         result = call(self.repo, *args, accept=(0, 1, 128))
-        if result.code == 128 and self.rev_parse(ancestor) and self.rev_parse(rev):
-            raise SmError(f"git cannot compare commits in '{self.repo}': {read_first_line(result)}")
-        return None if result.code == 128 else result.code == 0
+        if result.code == 128:
+            if self.rev_parse(rev) and self.rev_parse(ancestor):
+                said = read_first_line(result)
+                raise SmError(f"git cannot compare commits in '{self.repo}': {said}")
+            return None
+        if WHOLE_NAME.fullmatch(ancestor) and WHOLE_NAME.fullmatch(rev):
+            ANCESTRY[known] = result.code == 0
+        return result.code == 0
 
     def ahead(self, base: str, rev: str = "HEAD") -> int:
         """Count the commits that `rev` has and `base` lacks."""
@@ -205,11 +226,19 @@ class Git(Struct, frozen=True):
         Settings are written because `--track` refuses in a clone that fetches a single branch. The
         last one is for a person's `remote.pushDefault`, which would lead a push elsewhere.
         """
+        known = self._branch_settings(branch)
         values = (("remote", remote), ("merge", f"refs/heads/{branch}"), ("pushRemote", remote))
         for key, value in values:
-            name = f"branch.{branch}.{key}"
-            if self.setting(name) != value:
-                call(self.repo, "config", "--replace-all", name, value)
+            if known.get(key.lower()) != value:
+                call(self.repo, "config", "--replace-all", f"branch.{branch}.{key}", value)
+
+    def _branch_settings(self, branch: str) -> dict[str, str]:
+        """What git's configuration has for a branch, by keys in small letters."""
+        args = ("config", "-z", "--get-regexp", r"^branch\..*\.(remote|merge|pushremote)$")
+        entries = call(self.repo, *args, accept=(0, 1)).stdout.split("\0")
+        pairs = (entry.partition("\n")[::2] for entry in entries)
+        names = ((name.rpartition("."), value) for name, value in pairs)
+        return {key: value for (of, _, key), value in names if of == f"branch.{branch}"}
 
     def setting(self, name: str) -> str:
         """Return the value that git's configuration has for `name`, the last of several; or ''."""
@@ -233,6 +262,10 @@ class Git(Struct, frozen=True):
     def unlock_worktree(self, path: Path) -> None:
         """Undo `git worktree lock`, also git's own one while it makes a worktree."""
         call(self.repo, "worktree", "unlock", str(path))
+
+    def repair_worktrees(self) -> None:
+        """Have the worktrees find the clone again after that was moved: git-worktree(1)."""
+        call(self.repo, "worktree", "repair")
 
     def restore(self) -> None:
         """Give every tracked file the content of HEAD, after an interrupted checkout."""

@@ -50,13 +50,17 @@ class Lock(NamedTuple):
         return time.time() - self.changed_ns / 1e9
 
 
-def clear(git_dir: Path, folders: Iterable[Path] = (), *, older_than_s: float = OLD_S) -> list[str]:
+def clear(
+    git_dir: Path, folders: Iterable[Path] = (), *, older_than_s: float = OLD_S, only: str = ""
+) -> list[str]:
     """Remove the dead locks of a repository, its worktrees and submodules; return their paths.
 
-    `git_dir` is the folder that all worktrees share, or a bare repository. `folders` are further
-    places in which gits of the repository run.
+    `only` is the path of the one that is meant; '' for all of them. `git_dir` is the folder that
+    all worktrees share, or a bare repository. `folders` are further places in which gits of the
+    repository run.
     """
-    old = [lock for lock in find_locks(git_dir) if lock.age_s >= older_than_s]
+    found = (lock for lock in find_locks(git_dir) if only in ("", lock.path))
+    old = [lock for lock in found if lock.age_s >= older_than_s]
     if not old:
         return []
     # Of two processes that clear, the later one would hit new locks.

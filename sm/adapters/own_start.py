@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sm.adapters.process import explain_unstarted, spawn
+from sm.base.clock import wait_until
 from sm.store.files import open_guarded
 
 Run = Callable[[list[str]], int]
@@ -23,6 +24,8 @@ Run = Callable[[list[str]], int]
 STDIN, STDOUT, STDERR = range(3)
 FAILED = 1
 TASKS = Path("/proc/self/task")
+ENDING_S, ENDING_LOOK_S = 1.0, 0.002
+"""How long our other threads may take to end, and how often it is looked."""
 
 _run: Run | None = None
 _forked: list[int] = []
@@ -82,7 +85,8 @@ def fork_aside(action: Callable[[], object]) -> bool:
         SmError: there can be no process more.
 
     """
-    if not _is_alone():
+    # Those that have waited for a program's end may just be ending.
+    if not wait_until(_is_alone, ENDING_S, ENDING_LOOK_S):
         return False
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

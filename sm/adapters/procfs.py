@@ -102,12 +102,47 @@ def find_by_variable(name: str) -> Iterator[tuple[Process, str]]:
                 yield process, os.fsdecode(rest.partition(b"\0")[0])
 
 
+def read_command(process: Process) -> list[str]:
+    """Return the words of its command line; none if it has ended."""
+    try:
+        said = (PROC / str(process.pid) / "cmdline").read_bytes()
+    except OSError:
+        return []
+    return [os.fsdecode(word) for word in said.split(b"\0")[:-1]]
+
+
 def read_name(process: Process) -> str:
     """Return the name of its program, '' if it has ended."""
     try:
         return (PROC / str(process.pid) / "comm").read_text("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def find_at_terminals(folder: Path) -> Iterator[Process]:
+    """Yield the processes with a terminal that are in `folder`: a shell, an editor.
+
+    What has no terminal is nobody who is there: a daemon keeps the folder that it was started in.
+    """
+    place = os.path.realpath(folder)
+    for pid in list_pids():
+        with contextlib.suppress(OSError):  # another user's, or one that has just ended
+            cwd = os.readlink(PROC / pid / "cwd")  # noqa: PTH115 - there are thousands
+            if cwd != place and not cwd.startswith(f"{place}/"):
+                continue
+            stat = (PROC / pid / "stat").read_text("utf-8", "replace")
+            # tty_nr, the fifth after the name: proc_pid_stat(5).
+            if stat.rpartition(")")[2].split()[4] != "0" and (process := find(int(pid))):
+                yield process
+
+
+def find_ancestors(pid: int) -> list[Process]:
+    """Return the process with `pid`, its parent, the parent of that, and so on."""
+    found = []
+    while pid and (process := find(pid)):
+        found.append(process)
+        pid = process.parent
+    return found
 
 
 def find_family(leaders: Iterable[Process]) -> set[Process]:

@@ -90,11 +90,11 @@ def ask(question: str, default: str | None) -> str:
     return str(click.prompt(_line(question), default=_line(default), err=True))
 
 
-def confirm(question: str) -> bool:
-    """Whether a person agrees, which they do by Enter alone; the question goes to stderr."""
+def confirm(question: str, *, default: bool = True) -> bool:
+    """Whether a person agrees; Enter alone means `default`. The question goes to stderr."""
     import click
 
-    return click.confirm(_line(question), default=True, err=True)
+    return click.confirm(_line(question), default=default, err=True)
 
 
 def console(width: int | None = None) -> Console:

@@ -50,6 +50,7 @@ class Refusal(Enum):
     ATTACHED = "attached", "a person is attached to it"
     CHANGED = "changed", "a person typed at that moment"
     NO_TMUX = "no-tmux", "tmux does not answer"
+    PAUSED = "paused", "it is paused: 'sm resume' lets it go on"
     BEHIND = "behind", "other messages are before it"
     HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
 

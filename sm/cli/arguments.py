@@ -92,6 +92,38 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def issue_and_text(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, and the text behind, in one word or several: `text: tuple[str, ...]`."""
+
+    @click.argument("given", metavar="PROJECT ISSUE TEXT...", callback=_find_text, nargs=-1)
+    @functools.wraps(function)
+    def wrapper(*args: Any, given: tuple[Project, int, tuple[str, ...]], **kwargs: Any) -> Any:
+        project, issue, text = given
+        return function(*args, project=project, issue=issue, text=text, **kwargs)
+
+    return wrapper
+
+
+def _find_text(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[Project, int, tuple[str, ...]]:
+    count = 1 if words and _stands_alone(ctx, words) else 2
+    if not (text := words[count:]):
+        raise UsageError("expected a project and a number, such as 'harb 7' or 'harb#7', then TEXT")
+    return *_find_issue(ctx, param, words[:count]), text
+
+
+def _stands_alone(ctx: click.Context, words: tuple[str, ...]) -> bool:
+    """Whether the first of the words names an issue by itself; a project may be called `7`."""
+    from sm.sessions.address import OF_ISSUE
+
+    if not ISSUE.fullmatch(words[0]):
+        return bool(OF_ISSUE.fullmatch(words[0]))
+    may_be_project = len(words) > 2 and ISSUE.fullmatch(words[1])
+    names = (project.name for project in load_config(ctx).projects) if may_be_project else ()
+    return words[0] not in names
+
+
 def _parse_about(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, int]:
@@ -128,13 +160,13 @@ def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
         case ():
             return ""
         case (text,):
-            return _spell_in_full(ctx, text)
+            return spell_in_full(ctx, text)
         case (project, issue) if ISSUE.fullmatch(issue):
             return f"{project}#{issue}"
     raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
 
 
-def _spell_in_full(ctx: click.Context, text: str) -> str:
+def spell_in_full(ctx: click.Context, text: str) -> str:
     """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
@@ -191,7 +223,7 @@ def find_place(
 
     """
     if len(words) == 1:
-        if ISSUE.fullmatch(words[0]) and _spell_in_full(ctx, words[0]) != words[0]:
+        if ISSUE.fullmatch(words[0]) and spell_in_full(ctx, words[0]) != words[0]:
             return _find_issue(ctx, param, words)
         found = _target(ctx, param, words[0])
         assert found is not None

@@ -13,7 +13,7 @@ from sm.base.output import say, say_lines
 from sm.cli.arguments import target_argument
 from sm.cli.options import json_option
 from sm.cli.times import format_age, format_span
-from sm.cli.words import print_json
+from sm.cli.words import print_json, tell_paused
 
 if TYPE_CHECKING:
     from sm.context.cycle import Preview
@@ -47,6 +47,7 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
         print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
     else:
         say(_tell_begun(session, record))
+        tell_paused(session)
 
 
 def _check_caller(session: AnySession, wait: bool) -> None:

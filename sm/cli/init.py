@@ -12,7 +12,7 @@ import click
 from sm.base.errors import SmError, UsageError
 from sm.base.output import ask, confirm, say, say_text, warn
 from sm.base.redact import redact
-from sm.cli.invocation import find_project
+from sm.cli.invocation import find_meant_project, find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
 from sm.config.forges import AnyForgeSettings, LocalSettings
@@ -344,11 +344,19 @@ def _say_next(setup: Setup, cwd: Path) -> None:
     try:
         found = find(None, os.environ, cwd)
         is_found = found in (setup.output, setup.output.parent)
-        is_only = not is_found or len(load(found, os.environ, cwd).projects) == 1
+        is_meant = not is_found or bool(find_meant_project(load(found, os.environ, cwd)))
     except UsageError:  # no command finds one, or can use what it finds
-        is_found, is_only = False, True
+        is_found, is_meant = False, True
     if not is_found:
         say(f"  export SM_CONFIG={shlex.quote(str(setup.output))}")
-    which = "" if is_only else f"--project {setup.name} "
-    say(f'  {spell_command("sm", cwd)} issue add {which}"…"')
-    say(f"  {spell_command('dev-poll', cwd)} --loop")
+    which = "" if is_meant else f"--project {setup.name} "
+    sm = spell_command("sm", cwd)
+    steps = (
+        (f'{sm} issue add {which}"…"', "what is to be done"),
+        (f"{spell_command('dev-poll', cwd)} --loop", "takes it up, says what needs you"),
+        (f"{sm} status --watch", "in another terminal"),
+        (init.spell_pull(setup), "when it is merged"),
+    )
+    width = max(len(line) for line, _ in steps)
+    for line, what in steps:
+        say(f"  {line:{width}}  # {what}")

@@ -54,15 +54,15 @@ def serve_passes(invocation: Invocation, words: list[str]) -> None:
 
     """
     from sm.adapters import own_start
-    from sm.cli import pass_server
+    from sm.passes import server
     from sm.store.root_check import check_root
 
     if len(words) > 1:
         raise UsageError("expected a session")
     if words:
-        if pass_server.serve_lines():
+        if server.serve_lines():
             react(invocation, words)
-    elif fork := pass_server.serve(check_root(invocation.root)):
+    elif fork := server.serve(check_root(invocation.root)):
         if invocation.again:
             own_start.fork_by(invocation.again)
         try:

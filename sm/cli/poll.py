@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -14,6 +14,7 @@ from sm.base.output import pass_on, say
 from sm.cli.invocation import Invocation
 from sm.cli.options import pass_config, projects_option
 from sm.config.schema import Config
+from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
@@ -53,34 +54,42 @@ def command(
 
     Where something could not be started the exit code is 1, but for a loop, which tries again.
     """
+    from sm.messages import pausing
     from sm.personal.lifecycle import keep_watched
     from sm.sessions.undone import Unable
 
-    code, root, unable, problem = 0, check_root(Root(config.state_root)), False, ""
-    began = time.monotonic()
-    begins_at = journal.find_size(root.journal) if loop else 0
+    code, root, unable = 0, check_root(Root(config.state_root)), False
+    began, problems = time.monotonic(), dict[str, str]()
+    if not dry_run:
+        pausing.align(root)
+    if loop:
+        _tell_of_news(root, projects)
     for project in projects:
-        now = time.strftime("%H:%M:%S")
         try:
             for line in _tick(project, dry_run=dry_run):
-                say(f"{now} {project.name}: {line}")
+                say(f"{_now()} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
-            problem = f"{project.name}: {error.message}"
-            say(f"{now} {problem}", err=True)
+            problems[project.name] = error.message
+            say(f"{_now()} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
                 # Of several projects the others are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
         for line in keep_watched(root):
-            say(f"{time.strftime('%H:%M:%S')} {line}")
+            say(f"{_now()} {line}")
             unable |= isinstance(line, Unable)
-        _tell_plugins(root, config, projects, problem, began)
+        _tell_plugins(root, config, projects, problems, began)
     if loop:
-        _tell_loop(root, begins_at, _signs(projects), projects)
+        _tell_loop(f"watch {path}" for path in _signs(projects))
+        _tell_loop([f"watch {pause.locate(root)}", f"sessions {root.sessions}"])
     interval_s = min(project.settings.poll_interval_s for project in projects)
     say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:
@@ -90,7 +99,11 @@ def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:
 
 
 def _tell_plugins(
-    root: Root, config: Config, projects: Iterable[Project], problem: str, began: float
+    root: Root,
+    config: Config,
+    projects: Iterable[Project],
+    problems: Mapping[str, str],
+    began: float,
 ) -> None:
     """Have plugins hear of the ticks that were completed since `began` (of the monotonic clock)."""
     from sm.issues.look.polled import read_polled
@@ -98,10 +111,9 @@ def _tell_plugins(
 
     found = {one.name: read_polled(root.project(one.name)) for one in projects}
     done = {name: one for name, one in found.items() if one and one.clock.up_s >= began}
-    # What has cut a completed tick short is told as its error.
-    error = "" if any(one.error for one in done.values()) else problem
-    if done or error:
-        tell_listeners(root, Tick(config, done, error))
+    errors = {name: said for name, said in problems.items() if name not in done}
+    if done or errors:
+        tell_listeners(root, Tick(config, done, errors))
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:
@@ -115,17 +127,15 @@ def _signs(projects: Iterable[Project]) -> Iterator[Path]:
             continue  # its tick has said what is wrong
 
 
-def _tell_loop(
-    root: Root, position: int, signs: Iterable[Path], projects: Iterable[Project]
-) -> None:
-    """Lines for the loop: what to look at until the next tick, and where its news begin."""
-    lines = [
-        *(f"watch {path}" for path in signs),
-        f"sessions {root.sessions}",
-        f"journal {position} {root.journal}",
-        *(
-            f"project {one.name} {one.settings.remote} {one.settings.primary_branch}"
-            for one in projects
-        ),
-    ]
+def _tell_of_news(root: Root, projects: Iterable[Project]) -> None:
+    """Lines for the loop: where its news begin, and of which projects it tells them.
+
+    They come first, so that it tells the news while the tick is at work.
+    """
+    named = ((one.name, one.settings) for one in projects)
+    _tell_loop(f"project {name} {one.remote} {one.primary_branch}" for name, one in named)
+    _tell_loop([f"journal {journal.find_size(root.journal)} {root.journal}"])
+
+
+def _tell_loop(lines: Iterable[str]) -> None:
     pass_on(b"".join(os.fsencode(line) + b"\n" for line in lines if "\n" not in line))

@@ -7,6 +7,7 @@ import click
 from sm.base.output import say
 from sm.cli.agent_forge import leave_to_others
 from sm.cli.arguments import project_issue
+from sm.cli.words import tell_paused
 from sm.sessions.project import Project
 
 
@@ -25,3 +26,4 @@ def command(project: Project, issue: int) -> None:
     leave_to_others(project, "restart it", issue=issue)
     session = recover(project, issue)
     say(f"recovering {session.name} in {session.worktree}")
+    tell_paused(session)

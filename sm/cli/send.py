@@ -80,9 +80,19 @@ def _tell(session: AnySession, sent: Sent) -> str:
         case Status.TYPED:
             return f"typed to {name} (its client cannot confirm)"
         case Status.WAITING:
-            return f"queued for {name}: {sent.outcome.sentence} ({sent.ident})"
+            return f"queued for {name}: {_explain(session, sent)} ({sent.ident})"
         case _:
             return f"indeterminate: typed to {name}, not confirmed yet; sm queue {name} tells more"
+
+
+def _explain(session: AnySession, sent: Sent) -> str:
+    """What it waits for; of a pause also since when, and the command that ends just that."""
+    from sm.base.refusal import Refusal
+    from sm.sessions import pause
+
+    found = pause.find(session.root, session.project_name, session.name)
+    is_paused = sent.outcome.refusal is Refusal.PAUSED
+    return found.sentence if found and is_paused else sent.outcome.sentence
 
 
 def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:

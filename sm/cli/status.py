@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 
     from sm.cli.table import Column
     from sm.sessions.project import Project
+    from sm.views.open_need import OpenNeed
     from sm.views.project import KeptWorktree, MergedPull, Overview
 
+NEEDS = 10
+"""What waits for a person that is listed in a terminal; the others are counted."""
 LISTED = 5
 """Issues of the backlog that are listed; the others are counted."""
 ROOM = 4
@@ -38,9 +41,10 @@ ROOM = 4
 def command(
     click_context: click.Context, projects: tuple[Project, ...], as_json: bool, watch: bool
 ) -> None:
-    """Show every session: phase, CI, review, attempts, age, and what it waits for.
+    """Show what waits for you, then every session: phase, CI, review, attempts, age.
 
-    Below that: the next issues, those that wait and why, what was merged within a day, kept
+    Of what waits for you it has the command that answers it; sm needs shows that alone. Below the
+    sessions: the next issues, those that wait and why, what was merged within a day, kept
     worktrees, and problems. At the end: the sessions of sm new. In a pipe the tables are plain
     text, with cells of up to 1,000 characters.
     """
@@ -65,13 +69,14 @@ def _looker(
     from sm.views.project import read_overview, read_sessions_without_project
 
     named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
-    root = load_machine(click_context).root
+    machine = load_machine(click_context)
+    root = machine.root
     if not projects and read_sessions_without_project(root) is None:
         load_config(click_context)  # says that there is none
     opened = projects
 
     def look() -> list[Overview]:
-        others = None if named else read_sessions_without_project(root)
+        others = None if named else read_sessions_without_project(root, machine.tmux)
         seen = [read_overview(project, time.time()) for project in opened]
         return [*seen, others] if others else seen
 
@@ -81,8 +86,27 @@ def _looker(
 def draw_status(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
     """The projects for a terminal; with a `height`, no more sessions than it has room for."""
     from rich.console import Group
+    from rich.text import Text
 
-    return Group(*(part for one in seen for part in _view(one, width, height)))
+    from sm.cli.need_lines import draw_needs
+
+    needs = _list_needs(seen)
+    most = NEEDS if height is None else max(1, height // 6)
+    paused = [Text(one_line(sentence), "bold yellow") for sentence in _list_paused(seen)]
+    head = [*paused, *draw_needs(needs, width, most), Text("")]
+    left = None if height is None else max(height - len(head), 0)
+    return Group(*head, *(part for one in seen for part in _view(one, width, left)))
+
+
+def _list_needs(seen: Sequence[Overview]) -> list[OpenNeed]:
+    from sm.views.needs import sort_needs
+
+    return sort_needs(need for one in seen for need in one.needs)
+
+
+def _list_paused(seen: Sequence[Overview]) -> list[str]:
+    """What is paused, each decision once: it concerns several projects, perhaps."""
+    return list(dict.fromkeys(sentence for one in seen for sentence in one.paused))
 
 
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
@@ -97,8 +121,6 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
     if initials := explain(one.sessions, width):
         notes.insert(0, ("tries", Text(initials, "dim")))
     yield Text(_heading(one), "bold")
-    if one.silent_s:
-        yield Text(one.hint, "bold red")
     rows, columns = _rows(one)
     room = max(ROOM, height - ROOM - len(notes)) if height and one.sessions else len(rows)
     if rows:
@@ -110,12 +132,13 @@ def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableT
 
 
 def _plain(seen: Sequence[Overview]) -> Iterator[str]:
+    from sm.cli.need_lines import list_plain_needs
     from sm.cli.table import list_plain_lines
 
+    yield from map(one_line, _list_paused(seen))
+    yield from list_plain_needs(_list_needs(seen))
     for one in seen:
         yield _heading(one)
-        if one.silent_s:
-            yield f"hint {one.hint}"
         rows, columns = _rows(one)
         if rows:
             yield from list_plain_lines(rows, columns)
@@ -128,7 +151,7 @@ def _rows(one: Overview) -> tuple[Sequence[object], Sequence[Column]]:
     return (one.ad_hoc, KIN) if one.ad_hoc else (one.sessions, COLUMNS)
 
 
-URGENT = ("asks", "problem", "hint")
+URGENT = ("problem", "hint")
 
 
 def _heading(one: Overview) -> str:
@@ -147,21 +170,26 @@ def _heading(one: Overview) -> str:
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
     """What is said below the table: a label and one line each."""
     if one.ad_hoc:
+        yield from (("person", f"{kin.name}: {kin.person}") for kin in one.ad_hoc if kin.person)
         told = ((kin.name, one_line(kin.rotation)) for kin in one.ad_hoc if kin.rotation)
         yield from (("context", f"{name}: {rotation}") for name, rotation in told)
         return
     for row in one.sessions:
-        if row.phase == "escalated":
-            yield "asks", f"#{row.issue} {row.why} waits for {row.waits_for}"
-        if row.problem:
+        if row.person:
+            yield "person", f"#{row.issue}: {one_line(row.waits_for)}"
+        elif row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
         if row.rotation:
             yield "context", f"#{row.issue}: {row.rotation}"
+    if slotless := [f"#{row.issue}" for row in one.sessions if row.slotless]:
+        yield "waits", f"for a free slot, with work for its agent: {', '.join(slotless)}"
     if alone := [f"#{row.issue}" for row in one.sessions if row.alone]:
         yield "problem", f"no monitor, the next dev-poll starts it: {', '.join(alone)}"
     yield from (("problem", one_line(problem)) for problem in one.problems)
     yield from _issues("next", [f"#{w.issue} {w.title}" for w in one.waiting if w.ready])
-    yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in one.waiting if w.why])
+    listed = {need.issue for need in one.needs if not need.session}
+    others = [w for w in one.waiting if w.why and w.issue not in listed]
+    yield from _issues("waits", [f"#{w.issue} {w.title}: {w.why}" for w in others])
     yield from _issues("merged", list(map(_tell_merged, one.merged)))
     yield from _issues("kept", list(map(_tell_kept, one.kept)))
     if not one.silent_s and (hint := one.hint or _next_step(one)):

@@ -42,7 +42,8 @@ class Column(NamedTuple):
     It is at least `least` characters wide: what grows by itself moves no other column. In a live
     view it has room for `longest` characters, so that another word moves none either; one with a
     share has just that there, unless its words are `steady`. By `grows` characters a cell may yet
-    grow while nothing happens. The words of a `coloured` one have the colours of `STYLES`.
+    grow while nothing happens. The words of a `coloured` one have the colours of `STYLES`. One that
+    `yields` is left out of a terminal's table while it is empty, unless that is a live view.
     """
 
     header: str
@@ -55,6 +56,7 @@ class Column(NamedTuple):
     steady: bool = False
     grows: Callable[[Any], int] | None = None
     coloured: bool = False
+    yields: bool = False
 
 
 def _longest(words: Iterable[str]) -> int:
@@ -96,6 +98,7 @@ def explain(rows: Iterable[StatusRow], width: int) -> str:
 
 
 SEE_BELOW = "see the problem below"
+SEE_NEEDS = "you: sm needs"
 
 
 def _event(row: StatusRow) -> str:
@@ -114,12 +117,17 @@ def _growing(row: StatusRow) -> int:
 
 
 def _waits_for(row: StatusRow) -> str:
-    return SEE_BELOW if row.problem else row.waits_for
+    return SEE_BELOW if row.problem and not row.person else row.waits_for
+
+
+def _waits_for_shortly(row: StatusRow) -> str:
+    """The same beside a list of what a person is needed for, and beside the pull requests."""
+    return SEE_NEEDS if row.need else _waits_for(row).replace("pull request ", "")
 
 
 COLUMNS = (
     Column("#", lambda row: str(row.issue)),
-    Column("Title", lambda row: row.title, share=6, steady=True),
+    Column("Title", lambda row: row.title, share=7, steady=True),
     Column("Session", lambda row: row.session, ROOMY),
     Column(
         "Phase",
@@ -127,14 +135,26 @@ COLUMNS = (
         longest=_longest(state for state, _ in STATES),
         coloured=True,
     ),
-    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True),
-    Column("Review", lambda row: row.review, longest=_longest(VERDICTS.values()), coloured=True),
-    Column("Tries", format_tries, widest=ROOMY),
-    Column("Attempts", describe_attempts, ROOMY),
+    Column(
+        "PR",
+        lambda row: str(row.pull) if row.pull else "",
+        widest=VERY_WIDE,
+        yields=True,
+    ),
+    Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True, yields=True),
+    Column(
+        "Review",
+        lambda row: row.review,
+        longest=_longest(VERDICTS.values()),
+        coloured=True,
+        yields=True,
+    ),
+    Column("Tries", format_tries, widest=ROOMY, yields=True),
+    Column("Attempts", describe_attempts, ROOMY, yields=True),
     Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
-    Column("Last event", _event, widest=WIDE, share=5),
     Column("Last event", _last_event, WIDE, share=3, grows=_growing),
-    Column("Waits for", _waits_for, WIDE, share=3),
+    Column("Waits for", _waits_for_shortly, widest=VERY_WIDE, share=5),
+    Column("Waits for", _waits_for, VERY_WIDE, share=3),
     Column("Worktree", lambda row: row.worktree, VERY_WIDE),
 )
 
@@ -163,6 +183,12 @@ def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
     return [column for column in of if column.narrowest <= width < column.widest]
 
 
+def _choose_telling(width: int, of: Sequence[Column], rows: Sequence[object]) -> list[Column]:
+    """Those of them that say something of these rows."""
+    fitting = choose_columns(width, of)
+    return [one for one in fitting if not one.yields or any(map(one.cell, rows))]
+
+
 def make_table(
     rows: Iterable[object],
     width: int | None = None,
@@ -184,8 +210,8 @@ def make_table(
 
     width = width or shutil.get_terminal_size().columns
     pad = 1 if width >= WIDE else 0
-    shown = choose_columns(width, of)
     found = list(rows)
+    shown = choose_columns(width, of) if live else _choose_telling(width, of, found)
     lines = [[one_line(column.cell(row)) for column in shown] for row in found]
     demands = [
         _demand(
@@ -213,7 +239,7 @@ def make_table(
             no_wrap=True,
             overflow="ellipsis",
             width=wide,
-            justify="right" if column.header in ("#", "Age") else "left",
+            justify="right" if column.header in ("#", "PR", "Age") else "left",
         )
     for line in lines:
         cells = zip(shown, line, widths, strict=True)

@@ -9,7 +9,7 @@ import click
 from sm.base.errors import SmError
 from sm.base.output import warn
 from sm.cli.arguments import target_argument
-from sm.cli.words import TIME_UP
+from sm.cli.words import TIME_UP, tell_paused
 
 if TYPE_CHECKING:
     from sm.sessions.session import AnySession
@@ -49,6 +49,7 @@ def command(
     """
     from sm.messages.wait import Awaited, await_event
 
+    tell_paused(session, err=True)
     found = await_event(session, Awaited(event), timeout_s)
     if found is None:
         warn(f"timed out after {timeout_s:g} s: {session.address} {EVENTS[event]}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from sm.base.errors import UsageError
-from sm.base.output import say_json
+from sm.base.output import say, say_json
 from sm.base.text import TEXT_BYTES
+
+if TYPE_CHECKING:
+    from sm.sessions.session import Session
 
 TIME_UP = 124
 """The exit code of a verb that waited in vain, as that of timeout(1)."""
@@ -60,3 +63,11 @@ def print_json(value: object) -> None:
 
     encoded = msgspec.json.encode(value, enc_hook=str)
     say_json(msgspec.json.format(encoded, indent=2).decode())
+
+
+def tell_paused(session: Session, *, err: bool = False) -> None:
+    """Say that the session is paused, if it is: what was asked for waits until it goes on."""
+    from sm.sessions import pause
+
+    if found := pause.find(session.root, session.project_name, session.name):
+        say(found.sentence, err=err)

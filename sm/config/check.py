@@ -96,6 +96,12 @@ def _labels(project: ProjectSettings) -> str | None:
     return None
 
 
+def _max_open(project: ProjectSettings) -> str | None:
+    if project.open_limit >= project.max_sessions:
+        return None
+    return f"it must be at least 'max_sessions', which is {project.max_sessions}"
+
+
 def _command(project: ProjectSettings) -> str | None:
     if not project.agent.command:
         return None
@@ -162,6 +168,7 @@ CHECKS: tuple[tuple[KeyPath, Callable[[ProjectSettings], str | None]], ...] = (
     (("primary_branch",), lambda project: find_ref_problem(project.primary_branch)),
     (("branch_prefix",), _branch_prefix),
     (("labels",), _labels),
+    (("max_open",), _max_open),
     (("agent", "command"), _command),
     (("agent", "env"), _env),
     (("agent", "pass_env"), _pass_env),

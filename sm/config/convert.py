@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -14,7 +15,7 @@ from msgspec import Struct, structs
 
 from sm.base.errors import UsageError
 from sm.base.nearest import GUESS, advise, find_nearest
-from sm.config import duration
+from sm.config import duration, secret
 from sm.config.cache import KeyPath
 from sm.config.read import Document
 from sm.config.schema import MachineSettings, ProjectSettings
@@ -22,12 +23,14 @@ from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
+    find_named,
     find_variant,
     list_variants,
     name_kind,
     read_first_line,
 )
 from sm.store.files import follow_links
+from sm.store.paths import check_name
 
 S = TypeVar("S", bound=Section)
 
@@ -95,17 +98,23 @@ def convert(entry: FoundSection, shape: type[S]) -> S:
         UsageError: a key is unknown, missing, or of a wrong type.
 
     """
-    data = _check_keys(entry, entry.data, shape, ())
+    return _convert(entry, _check_keys(entry, entry.data, shape, ()), shape)
+
+
+def _convert(entry: FoundSection, data: dict[str, Any], shape: type[S], at: KeyPath = ()) -> S:
+    """Return the struct of the section that stands `at` that place in the entry."""
     try:
         return msgspec.convert(data, shape, dec_hook=_decoder(entry.document.path.parent))
     except msgspec.ValidationError as error:
-        raise UsageError(_explain(entry, shape, str(error))) from error
+        raise UsageError(_explain(entry, shape, str(error), at)) from error
 
 
 def _decoder(base: Path) -> Callable[[type, Any], Any]:
     def decode(kind: type, value: Any) -> Any:
         if kind is duration.Seconds:
             return duration.parse(value)
+        if kind is secret.Secret:
+            return secret.parse(value)
         assert kind is Path
         return _path(base, value)
 
@@ -129,7 +138,7 @@ def _check_keys(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
     """`data` without empty sections, once all of its keys are known."""
-    shapes = _types(shape)
+    shapes, named = _types(shape), _named(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
         if key == find_kind_key(shape):
@@ -139,7 +148,9 @@ def _check_keys(
             raise UsageError(
                 f"unknown key {entry.key((*at, str(key)))}: {_nearest(entry, key, shape)}"
             )
-        if not (kinds := list_variants(shapes[key])):
+        if key in named and isinstance(value, dict):
+            found[key] = _check_named(entry, value, named[key], (*at, key))
+        elif not (kinds := list_variants(shapes[key])):
             found[key] = value
         elif isinstance(value, dict):
             path = (*at, key)
@@ -149,10 +160,32 @@ def _check_keys(
     return found
 
 
+def _check_named(
+    entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
+) -> dict[str, Any]:
+    """`data`, sections by names that a person has chosen, once each of them can be used."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        path = (*at, str(name))
+        check_name(str(name), f"{_dotted(at)}:")
+        if not isinstance(value, dict):  # which may be a secret that is in the wrong place
+            raise UsageError(f"wrong value for {entry.key(path)}: expected a section of keys")
+        found[str(name)] = _check_keys(entry, value, shape, path)
+        _convert(entry, found[str(name)], shape, path)  # what is wrong is told with its name
+    return found
+
+
 @functools.cache
 def _types(shape: type[Section]) -> dict[str, Any]:
     """The type of each key of a section; to find them out takes longer than to read the section."""
     return {field.encode_name: field.type for field in structs.fields(shape)}
+
+
+@functools.cache
+def _named(shape: type[Section]) -> dict[str, type[Section]]:
+    """The keys of a section that hold sections by names, and what these are."""
+    found = {key: find_named(kind) for key, kind in _types(shape).items()}
+    return {key: named for key, named in found.items() if named}
 
 
 def _kind(
@@ -210,22 +243,29 @@ def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
             yield path
 
 
-def _explain(entry: FoundSection, shape: type, message: str) -> str:
+def _explain(entry: FoundSection, shape: type, message: str, at: KeyPath = ()) -> str:
     what, *places = PLACE.split(message, maxsplit=1)
-    path = tuple(
+    path: KeyPath = tuple(
         int(index) if index else name for name, index in PATH_PART.findall("".join(places))
     )
     if missing := MISSING.fullmatch(what):
         path = (*path, missing[1])
-        return f"missing key {entry.key(path)}: {_description(shape, path)}"
-    value = _value(entry.data, path)
+        return f"missing key {entry.key((*at, *path))}: {_description(shape, path)}"
+    value = _value(entry.data, (*at, *path))
     if what.startswith("Invalid enum value"):
         expected = " or ".join(list_choices(_type_at(shape, path)))
     else:
         wanted = re.sub(r",? got .*", "", what.removeprefix("Expected "), flags=re.DOTALL)
-        expected = re.sub(r"`(\w+)`", lambda kind: KINDS.get(kind[1], kind[1]), wanted)
+        expected = re.sub(r"`([\w |]+)`", lambda kinds: _name_kinds(kinds[1]), wanted)
+    if example := _find_example(_type_at(shape, path)):
+        expected = re.sub(r"matching regex .*", f"such as {example}", expected, flags=re.DOTALL)
     hint = ": put it in quotes" if expected == "text" and _is_plain(value) else ""
-    return f"wrong value for {entry.key(path)}: expected {expected}, got {_describe(value)}{hint}"
+    told = f"expected {expected}, got {_describe(value)}{hint}"
+    return f"wrong value for {entry.key((*at, *path))}: {told}"
+
+
+def _name_kinds(kinds: str) -> str:
+    return " or ".join(KINDS.get(kind, kind) for kind in kinds.split(" | "))
 
 
 def _value(data: object, path: KeyPath) -> object:
@@ -268,7 +308,17 @@ def list_choices(kind: Any) -> tuple[str, ...]:
     literal = get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
     if get_origin(literal) is tuple:
         literal = get_args(literal)[0]
+    if isinstance(literal, type) and issubclass(literal, Enum):
+        return tuple(str(one.value) for one in literal)
     return get_args(literal) if str(get_origin(literal)) == "typing.Literal" else ()
+
+
+def _find_example(kind: Any) -> str:
+    for part in (kind, *get_args(kind)):
+        for meta in getattr(part, "__metadata__", ()):
+            if meta.examples:
+                return str(meta.examples[0])
+    return next(filter(None, map(_find_example, get_args(kind))), "")
 
 
 def _description(shape: type, path: KeyPath) -> str:

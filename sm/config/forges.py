@@ -32,11 +32,6 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
         return ""
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables of a person's environment that it needs."""
-        return ()
-
-    @property
     def has_webhooks(self) -> bool:
         """Whether there is a secret by which it can sign webhooks."""
         return False

@@ -8,18 +8,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, structs
 
-from sm.config import duration
+from sm.base import plugin
+from sm.base.need import NeedKind
+from sm.config import duration, secret
 from sm.config.convert import list_choices
 from sm.config.schema import SHARED, MachineSettings, ProjectSettings
 from sm.config.section import Section
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
+    find_named,
     list_variants,
     name_kind,
     read_first_line,
@@ -32,8 +35,10 @@ TYPES: dict[object, str] = {
     bool: "true or false",
     Path: "path",
     duration.Seconds: "duration",
+    secret.Secret: "text",
     tuple[str, ...]: "list of text",
     tuple[Literal["parent", "person"], ...]: "list of `parent`, `person`",
+    tuple[NeedKind, ...]: "list of needs",
     dict[str, str]: "names and text",
     dict[str, dict[str, Any]]: "names and sections of keys",
 }
@@ -44,8 +49,12 @@ EXAMPLES = {
     "forge.path": "~/src/harb-hub/forge",
     "forge.repository": "harbor/harb",
     "forge.url": "https://codeberg.org",
+    "notify.channels.NAME.url": "ntfys://ntfy.sh/a-topic-that-nobody-guesses",
 }
-"""Values of the example for the keys without a default."""
+"""Values of the example for the keys without a default, or with none that shows anything."""
+
+NAME = "NAME"
+"""Stands for a name that a person chooses."""
 
 EXAMPLE_HEAD = """\
 # Every key of sm, with its default; only name, repo and forge have none.
@@ -73,7 +82,8 @@ have never allowed counts as it is.
 - A file holds one project, with its keys at the top, or a list of projects under `projects`.
 - In a file with such a list, project keys beside `projects` are defaults for all its projects.
 - Relative paths start at the folder of the file; `~` is your home.
-- `context_monitor` and `handoff_cycle` at the top of a file with one project hold for that project.
+- `context_monitor`, `handoff_cycle` and the sections of plugins (`notify`), at the top of a file
+  with one project, hold for that project.
   Beside `projects`, or in a file without a project, they hold for the whole machine: for sessions
   without a project, and for every project. A project can override each of their keys in its own
   file or in its entry of `projects`. If every file holds one project, a session without a project
@@ -116,6 +126,9 @@ def list_keys(shape: type[Section], section: str = "") -> Iterator[Key]:
             default=None if field.required else _default(field),
             description=descriptions[-1],
         )
+        if named := find_named(field.type):
+            path = ".".join(filter(None, [section, field.encode_name]))
+            yield from list_keys(named, f"{path}.{NAME}")
 
 
 def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[Key]:
@@ -138,17 +151,24 @@ def _type(annotated: Any, kind: Any) -> str:
         return TYPES[kind]
     if several := list_choices(annotated):
         return " or ".join(f"`{value}`" if value else "nothing" for value in several)
-    options = [option for option in get_args(kind) if option is not type(None)]
-    return f"{TYPES[options[0]]} or nothing"
+    if find_named(kind):
+        return "sections by name"
+    option = next(option for option in get_args(kind) if option is not type(None))
+    return f"{TYPES[_strip(option)]} or nothing"
+
+
+def _strip(kind: Any) -> Any:
+    """The type without what is said about its values."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _default(field: structs.FieldInfo) -> Any:
     value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
     if isinstance(value, duration.Seconds):
         return duration.show(value)
-    if isinstance(value, Path):
+    if isinstance(value, Path | secret.Secret):
         return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    return [*map(str, value)] if isinstance(value, tuple) else value
 
 
 def _scalar(value: object) -> str:
@@ -165,6 +185,7 @@ def render_document() -> str:
         _table(f"`{part.name}`" if part.name else title, part.doc, part.rows)
         for title, part in (
             *(("The machine", part) for part in _parts(MachineSettings)),
+            *(("", part) for part in _parts_of_plugins()),
             *(("A project", part) for part in _parts(ProjectSettings, but=SHARED)),
         )
     ]
@@ -188,6 +209,23 @@ def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
         yield _Part(name, doc, [key for key in every if key.section == name])
 
 
+def _parts_of_plugins() -> Iterator[_Part]:
+    """Yield the sections of plugins, with those in them that a person gives names."""
+    for name, shape in plugin.load_parts("sections"):
+        rows = list(list_keys(shape, name))
+        for section in dict.fromkeys(key.section for key in rows):
+            named = (
+                shape if section == name else find_named(_types_of(shape)[section.split(".")[1]])
+            )
+            assert named is not None
+            own = [key for key in rows if key.section == section]
+            yield _Part(section, read_first_line(named), own)
+
+
+def _types_of(shape: type[Section]) -> dict[str, Any]:
+    return {field.encode_name: field.type for field in structs.fields(shape)}
+
+
 def _table(title: str, doc: str, rows: list[Key]) -> str:
     lines = [f"## {title}", "", doc, ""]
     lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
@@ -209,7 +247,11 @@ def _capital(text: str) -> str:
 def render_example() -> str:
     """Return the text of `config.example.yaml`."""
     lines = [EXAMPLE_HEAD.rstrip("\n")]
-    for part in (*_parts(MachineSettings), *_parts(ProjectSettings, but=SHARED)):
+    parts = (*_parts(MachineSettings), *_parts_of_plugins())
+    for part in (*parts, *_parts(ProjectSettings, but=SHARED)):
+        if NAME in part.name.split("."):
+            lines += ["#", *_example_of_named(part)]
+            continue
         lines += ["", f"# {part.doc}"]
         lines += [f"{part.name}:"] if part.name else []
         kinds = _kinds_of(part.name)
@@ -219,6 +261,17 @@ def render_example() -> str:
             lines += ["#", f"# {read_first_line_of_kind(kind)}", f"# {part.name}:"]
             lines += _example_lines(_rows_of(part, kind), "#   ")
     return "\n".join(lines) + "\n"
+
+
+def _example_of_named(part: _Part) -> Iterator[str]:
+    """Show a section that a person gives a name, as a comment, since there is none by default."""
+    yield f"# {part.doc}"
+    indent = ""
+    for name in part.name.split("."):
+        yield f"# {indent}{name}:"
+        indent += "  "
+    for line in _example_lines(part.rows, indent):
+        yield f"# {line}"
 
 
 def _kinds_of(section: str) -> tuple[type[Section], ...]:
@@ -236,7 +289,8 @@ def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
 
 def _example_lines(rows: list[Key], indent: str) -> Iterator[str]:
     for key in rows:
-        value = _scalar(EXAMPLES[key.path] if key.required else key.default)
+        known = EXAMPLES if key.required or NAME in key.section.split(".") else {}
+        value = _scalar(known.get(key.path, key.default))
         yield f"{indent}{key.name}: {value}  # {key.description}"
 
 
@@ -247,4 +301,6 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    # As a program of its own it stands above all rooms, as `sm.__main__` does.
+    plugin.use(plugin.load("sm.plugins:OURS").items)
     main(sys.argv[1:])

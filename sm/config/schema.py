@@ -246,6 +246,21 @@ class HandoffCycle(Section, frozen=True, rename={"timeout_s": "timeout"}):
         return self.header if self.require_header else ()
 
 
+class KeepFree(Section, frozen=True):
+    """How much of the machine has to be free before sm takes up anything new."""
+
+    disk: Annotated[
+        Count,
+        Meta(
+            description="megabytes on the disks of state, worktrees and clone, or 5 % of a "
+            "smaller one; 0: any will do"
+        ),
+    ] = 1000
+    memory: Annotated[
+        Count, Meta(description="megabytes of memory, or 5 % of a smaller one; 0: any will do")
+    ] = 500
+
+
 class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     """How long sm keeps the terminal logs of ended sessions."""
 
@@ -279,6 +294,13 @@ class ProjectSettings(
         Path | None, Meta(description="worktrees go here; default: REPO-worktrees beside the clone")
     ] = None
     max_sessions: Annotated[Count, Meta(description="how many agents work at the same time")] = 2
+    max_open: Annotated[
+        Count | None,
+        Meta(
+            description="how many sessions may be open, with those that wait for CI or for people; "
+            "default: four times max_sessions",
+        ),
+    ] = None
     poll_interval_s: Annotated[
         Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
     ] = Seconds(60)
@@ -302,6 +324,11 @@ class ProjectSettings(
     def branch(self, issue: int) -> str:
         """Return the branch of `issue`."""
         return f"{self.branch_prefix}/{issue}"
+
+    @property
+    def open_limit(self) -> int:
+        """How many sessions may be open, at work or not."""
+        return 4 * self.max_sessions if self.max_open is None else self.max_open
 
     @property
     def worktrees(self) -> Path:
@@ -341,6 +368,7 @@ class MachineSettings(Section, frozen=True):
         Meta(description="a shell runs it with one line for each thing that a person has to know"),
     ] = ""
     logs: Logs = msgspec.field(default_factory=Logs)
+    keep_free: KeepFree = msgspec.field(default_factory=KeepFree)
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 

@@ -13,3 +13,8 @@ Count = Annotated[int, Meta(ge=0)]
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of all sections. They never change, and an unknown key is an error."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of a person's environment that it needs; monitors keep them."""
+        return ()

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from sm.base import plugin
 from sm.base.errors import UsageError
@@ -133,10 +133,16 @@ def _join(kinds: tuple[type[Section], ...]) -> Any:
 
 def read_section(holder: MachineSettings | ProjectSettings, section: type[S]) -> S:
     """What a project, or the machine, has set in a plugin's section; its defaults if nothing."""
-    for field in structs.fields(holder):
-        if type(value := getattr(holder, field.name)) is section:
+    for name in holder.__struct_fields__:
+        if type(value := getattr(holder, name)) is section:
             return value
     return section()
+
+
+def list_variables(holder: MachineSettings | ProjectSettings) -> tuple[str, ...]:
+    """The variables of a person's environment that its sections need."""
+    values = (getattr(holder, name) for name in holder.__struct_fields__)
+    return tuple(name for one in values if isinstance(one, Section) for name in one.variables)
 
 
 def list_defaults(holder: MachineSettings | ProjectSettings) -> dict[str, Section]:

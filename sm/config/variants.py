@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import UnionType
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from sm.config.section import Section
 
@@ -13,6 +13,15 @@ def list_variants(shape: object) -> tuple[type[Section], ...]:
     members = get_args(shape) if isinstance(shape, UnionType) else (shape,)
     sections = tuple(m for m in members if isinstance(m, type) and issubclass(m, Section))
     return sections if len(sections) == len(members) else ()
+
+
+def find_named(shape: object) -> type[Section] | None:
+    """The section that a key holds any number of, by names that a person chooses; None if none."""
+    named = get_args(shape)[0] if hasattr(shape, "__metadata__") else shape
+    if get_origin(named) is not dict:
+        return None
+    kinds = list_variants(get_args(named)[1])
+    return kinds[0] if kinds else None
 
 
 def find_kind_key(section: type[Section]) -> str:

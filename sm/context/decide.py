@@ -61,6 +61,11 @@ def _of_now(r: Rotation, seen: Standing) -> Rotation:
     return structs.replace(r, parked=False, resting=False, **ahead, **named)
 
 
+def _counted_from(at: float, seen: Standing) -> float:
+    """From when a time counts that began at `at`: anew, where the session was paused since."""
+    return max(at, seen.resumed_at)
+
+
 def _is_fresh(record: Rotation, seen: Standing) -> bool:
     another = seen.context and seen.context != record.context
     return record.cleared or seen.relaunched or bool(another)
@@ -91,9 +96,9 @@ def _request(r: Rotation, seen: Standing, limits: Limits) -> Move:
         return Move(Act.GIVE_UP, r, COMPACTED)
     if seen.parked:
         return _parked(r, seen, limits)
-    if seen.now >= r.since + limits.request_s or _is_lost(r, seen):
+    if seen.now >= _counted_from(r.since, seen) + limits.request_s or _is_lost(r, seen):
         return Move(Act.GIVE_UP, r, "it could not be asked for a document")
-    return Move(Act.TELL, r, until=r.since + limits.request_s)
+    return Move(Act.TELL, r, until=_counted_from(r.since, seen) + limits.request_s)
 
 
 def _accepted_at(r: Rotation, seen: Standing) -> float | None:
@@ -128,7 +133,7 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
         return Move(Act.GIVE_UP, r, COMPACTED)
     if seen.parked:
         return _parked(r, seen, limits)
-    late_at = r.since + limits.document_s
+    late_at = _counted_from(r.since, seen) + limits.document_s
     if not _is_over(r.since, seen) and seen.now < late_at:
         return Move(Act.WAIT, r, until=late_at)
     if seen.now < (due_at := min(late_at, _share_at(r, seen, limits))):
@@ -141,7 +146,7 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
 def _share_at(r: Rotation, seen: Standing, limits: Limits) -> float:
     """When this request has had its share of the time: a turn may end at once, and in vain."""
     first_at = min(seen.accepted.get(Key(MessageKind.ASK), r.since), r.since)
-    return first_at + limits.document_s * r.requests / REQUESTS
+    return _counted_from(first_at, seen) + limits.document_s * r.requests / REQUESTS
 
 
 def _noticed(r: Rotation, found: Document, seen: Standing) -> Rotation:
@@ -172,14 +177,14 @@ def _written(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Mo
 def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
     """It was asked, once, for the sections that its document lacks; then that has to do."""
     asked_at = _accepted_at(r, seen)
-    late = seen.now >= r.since + limits.document_s
+    late = seen.now >= _counted_from(r.since, seen) + limits.document_s
     if asked_at is None and not late:
-        return Move(Act.TELL, r, until=r.since + limits.document_s)
+        return Move(Act.TELL, r, until=_counted_from(r.since, seen) + limits.document_s)
     whole_at = _whole_at(r, found, limits)
     settled = not found.lacks and seen.now >= whole_at
     if late or settled or _is_over(asked_at or r.since, seen):
         return _quiet(_to(r, Step.QUIET, seen, document=found.path), seen, limits)
-    until = min(r.since + limits.document_s, whole_at)
+    until = min(_counted_from(r.since, seen) + limits.document_s, whole_at)
     return Move(Act.WAIT, r, until=max(until, seen.now + 1))
 
 
@@ -189,7 +194,8 @@ def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if since is not None and (not r.postponed_at or since > r.postponed_at):
         return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
     if seen.background_since is not None:
-        until = max(seen.background_since, r.since) + limits.background_s
+        since = max(seen.background_since, r.since)
+        until = _counted_from(since, seen) + limits.background_s
         if seen.now >= until:
             return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
         return Move(Act.WAIT, r, until=until)
@@ -202,7 +208,7 @@ def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """The turn goes on behind the document: it is interrupted, as soon as that can be."""
-    due_at = r.since + limits.grace_s
+    due_at = _counted_from(r.since, seen) + limits.grace_s
     if seen.now < due_at:
         return Move(Act.WAIT, r, until=due_at)
     if not r.reported and seen.now >= due_at + limits.obstacle_s:
@@ -221,8 +227,8 @@ def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
         return _blocked(r, seen, limits)
     if not r.tried:
         return _typed_anew(r, seen, limits)
-    if seen.now < r.since + limits.clear_s:
-        return Move(Act.CLEAR, r, until=r.since + limits.clear_s)
+    if seen.now < _counted_from(r.since, seen) + limits.clear_s:
+        return Move(Act.CLEAR, r, until=_counted_from(r.since, seen) + limits.clear_s)
     if r.tried < CLEARS:
         return _typed_anew(r, seen, limits)
     return Move(Act.RELAUNCH, structs.replace(r, relaunched=True, since=seen.now))
@@ -235,12 +241,12 @@ def _typed_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 def _is_late(r: Rotation, seen: Standing, limits: Limits) -> bool:
     """Whether the new start of the agent was in vain; no time counts before that start."""
-    return bool(r.generation) and seen.now >= r.since + limits.relaunch_s
+    return bool(r.generation) and seen.now >= _counted_from(r.since, seen) + limits.relaunch_s
 
 
 def _blocked(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """Something is in the way, a person perhaps: it is tried again and again, and told of once."""
-    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+    if not r.reported and seen.now >= _counted_from(r.since, seen) + limits.obstacle_s:
         return Move(Act.REPORT, structs.replace(r, reported=True), tell_refusal(r.obstacle))
     return Move(Act.CLEAR, r)
 
@@ -274,9 +280,9 @@ def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
         if _has_resumed_enough(r):
             return Move(Act.GIVE_UP, r, "its new context has not got its prompt")
         r = _to(r, Step.RESUME, seen, resumes=r.resumes + 1)
-    if not r.reported and seen.now >= r.since + limits.obstacle_s:
+    if not r.reported and seen.now >= _counted_from(r.since, seen) + limits.obstacle_s:
         return Move(Act.REPORT, structs.replace(r, reported=True), "its prompt cannot be typed")
-    until = r.since + limits.obstacle_s
+    until = _counted_from(r.since, seen) + limits.obstacle_s
     return Move(Act.TELL, r, until=until if not r.reported else float("inf"))
 
 
@@ -309,7 +315,7 @@ def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 def _unasked(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """It is asked when its turn is over and has named none, or goes on for a minute without."""
-    due_at = min(r.since + limits.verify_s, _said_at(r.since, seen, limits))
+    due_at = min(_counted_from(r.since, seen) + limits.verify_s, _said_at(r.since, seen, limits))
     if seen.now >= due_at:
         asked = _to(r, Step.VERIFY, seen, asked=True)
         return Move(Act.TELL, asked, until=seen.now + limits.answer_s)
@@ -325,16 +331,17 @@ def _said_at(told_at: float, seen: Standing, limits: Limits) -> float:
 def _asked(r: Rotation, seen: Standing, limits: Limits) -> Move:
     asked_at = _accepted_at(r, seen)
     if asked_at is None:
-        if _is_lost(r, seen) or seen.now >= r.since + limits.answer_s:
+        if _is_lost(r, seen) or seen.now >= _counted_from(r.since, seen) + limits.answer_s:
             return _unproven(r, seen)
-        return Move(Act.TELL, r, until=r.since + limits.answer_s)
+        return Move(Act.TELL, r, until=_counted_from(r.since, seen) + limits.answer_s)
     said_at = _said_at(asked_at, seen, limits)
     if seen.now >= said_at:
         return _once_more(r, seen, limits) if _may_clear(r, seen) else _unproven(r, seen)
-    if seen.now >= asked_at + limits.answer_s:
+    counted_from = _counted_from(asked_at, seen)
+    if seen.now >= counted_from + limits.answer_s:
         return _unproven(r, seen)
-    released = r.released or seen.now >= asked_at + limits.verify_s
-    until = min(said_at, asked_at + limits.answer_s, seen.now + limits.say_s)
+    released = r.released or seen.now >= counted_from + limits.verify_s
+    until = min(said_at, counted_from + limits.answer_s, seen.now + limits.say_s)
     return Move(Act.WAIT, structs.replace(r, released=released), until=until)
 
 

@@ -19,7 +19,7 @@ from sm.messages import queue, screen_state
 from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
-from sm.sessions import agent, agent_hooks, agent_process, hook_events, terminal, window
+from sm.sessions import agent, agent_hooks, agent_process, hook_events, pause, terminal, window
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 
@@ -50,6 +50,7 @@ def observe(session: Session, record: Rotation) -> Standing:
         begun_at=told.at if told.id == state.context else 0.0,
         compacted_at=hook_events.find_last(directory, hook_events.COMPACTION),
         worked_at=_worked_at(session, state),
+        resumed_at=pause.read_resumed_at(directory),
         parked=state.state is State.LIMITED,
         relaunched=_is_relaunched(record, state, session),
         document=_document(session, record),

@@ -157,6 +157,17 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not (self.postponed_at or self.parked or self.resting)
 
     @property
+    def must_go_on(self) -> bool:
+        """Whether the old context may be gone, and the next one has not begun with its task.
+
+        Then a pause would leave the agent without one. A clear that something is in the way of
+        was not typed.
+        """
+        if self.step is Step.CLEAR:
+            return self.relaunched or self.tried > bool(self.obstacle)
+        return self.step is Step.RESUME
+
+    @property
     def is_replaced(self) -> bool:
         """Whether the agent is in another context than the one that was to be replaced."""
         return self.again or self.step in (Step.RESUME, Step.VERIFY)
@@ -267,6 +278,8 @@ class Standing(Struct, frozen=True):
     compacted_at: float = 0.0
     worked_at: float = 0.0
     """When it last ended a turn or used a tool."""
+    resumed_at: float = 0.0
+    """When it went on last after a pause: no time counts from before that."""
     parked: bool = False
     """Its API gives it no answer, and will again."""
     relaunched: bool = False

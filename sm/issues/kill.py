@@ -1,4 +1,4 @@
-"""Ends a session because a person asks for it: the same as the blocked label."""
+"""Ends a session because a person asks for it: as the blocked label does, or without it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
 from sm.sessions import plan as plans
 from sm.sessions import registry
-from sm.sessions.history import KILLED, Receipt
+from sm.sessions.history import GIVEN_BACK, KILLED, Receipt
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -22,14 +22,33 @@ def kill(project: Project, issue: int) -> list[str]:
 
     """
     session = registry.load_for(project, issue)
-    labelled = _label(session)
+    return _end(session, _label(session))
+
+
+def give_back(project: Project, issue: int) -> list[str]:
+    """End the session and give the issue back to the backlog; return what happened.
+
+    Whoever calls it has paused the session, or the next tick takes the issue up again.
+
+    Raises:
+        UsageError: the issue has no session.
+
+    """
+    session = registry.load_for(project, issue)
+    plans.add_receipt(session.dir, Receipt(time.time(), GIVEN_BACK, GIVEN_BACK))
+    return _end(session, "its issue is back in the backlog")
+
+
+def _end(session: IssueSession, said: str) -> list[str]:
+    """Let the matrix do what is left; `said` is what became of the issue."""
+    project = session.project
     # Whoever asks for it knows what is on the screen: the end waits for nobody there.
     plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
     project.record(events.Kill(session=session.name))
     react(project, session.name)
     if session.dir.identity.exists():
         return [f"{session.name} could not be ended yet: see sm status"]
-    ended = [f"ended {session.name}; {labelled}"]
+    ended = [f"ended {session.name}; {said}"]
     if session.worktree.exists():
         ended.append(f"its worktree has work that is nowhere else: {session.worktree}")
     return ended

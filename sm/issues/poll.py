@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import os
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
-from sm.base.errors import SmError, StateError
+from sm.base.clock import Deadline
+from sm.base.errors import SmError
 from sm.issues.act.effects import NotNowError
-from sm.issues.look import doubts, taken
+from sm.issues.look import doubts
 from sm.issues.look.polled import keep_outcome
+from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.start import SettledError, TakenError, is_started, is_workable, put_on_record, start
-from sm.issues.work import claim, kept_worktrees, locks, remnants
-from sm.sessions import monitors, registry, terminal_log
+from sm.issues.rules.supervision import BY_NAME, Thing
+from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
+from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
+from sm.issues.supervise.find import Scene
+from sm.issues.work import claim, locks, slots
+from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
 from sm.store import events, journal, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+TAKE_UP = BY_NAME["claim-lost"].doing
+"""What is begun for an issue of ours of which nothing is on record."""
+AT_ONCE = 4
+"""Starts that run side by side at the most."""
+PICK_UP_S = 20.0
+"""So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
 
 
 def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
@@ -46,9 +65,12 @@ def _tick(project: Project) -> Iterator[str]:
 
 
 def list_signs(project: Project) -> list[Path]:
-    """Return the files whose change may bring work for a tick; none where no slot is free."""
-    if len(registry.list_for(project)) >= project.settings.max_sessions:
+    """Return the files whose change may bring work for a tick; none where no issue may begin."""
+    settings = project.settings
+    if not settings.max_sessions or len(registry.list_for(project)) >= settings.open_limit:
         return []
+    if not slots.count_free(project):
+        return [project.directory.slot_freed]
     return list(protocol.list_signs(project.forge))
 
 
@@ -62,85 +84,78 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     damaged: list[SmError] = []
     sessions = registry.list_for(project, damaged.append)
     yield from (error.message for error in damaged)
-    yield from _rebuild(project, seen, dry_run=dry_run)
-    yield from _keep_alive(project, seen, sessions, dry_run=dry_run)
-    yield from _pick_up(project, seen, sessions, dry_run=dry_run)
+    scene = Scene(project, seen, sessions)
+
+    def begin(due: Sequence[Due]) -> Iterator[str]:
+        return _take_up_again(scene, due, dry_run=dry_run)
+
+    if found := scene.pauses.find(project.name):
+        yield found.sentence
+        # One of the monitors has the forge looked at.
+        yield from tend(scene, Thing.SESSION, start=begin, dry_run=dry_run)
+        return
     if not dry_run:
-        yield from kept_worktrees.sweep(project, seen, sessions)
-        yield from remnants.sweep(project, seen, sessions)
+        slots.correct(project)
+    yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
+    yield from _pick_up(project, seen, sessions, dry_run=dry_run)
+    yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
+    if not dry_run:
         terminal_log.prune(project.root, project.config.logs)
 
 
-def _keep_alive(
-    project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
-) -> Iterator[str]:
-    """Sessions whose start was interrupted, whose state was lost, whose monitor or pane died."""
-    panes = project.tmux.panes() if sessions else {}
-    for session in sessions:
-        try:
-            yield from _keep_session(seen, session, panes, dry_run=dry_run)
-        except StateError as error:  # only its files are damaged: the others go on
-            yield Unable(f"cannot look after #{session.issue}: {error.message}")
-    for issue in _find_lost(project, seen, sessions):
-        what = "take up again" if is_workable(project.settings, issue) else "let go of"
-        yield from _start(project, issue, what, dry_run)
+def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterator[str]:
+    """An agent that lives is adopted at once; another begins anew, and that needs a slot."""
+    project, admitted = scene.project, list[Due]()
+    for one in due:
+        name = name_session(project.name, one.issue.number)
+        is_adopted = one.what != TAKE_UP or name in _list_panes(scene)
+        if dry_run or is_adopted or slots.take_for_new(project, name):
+            admitted.append(one)
+        else:
+            yield f"#{one.issue.number} {one.issue.title} waits for a free slot"
+    yield from _start_all(project, admitted, dry_run=dry_run)
 
 
-def _keep_session(
-    seen: Snapshot, session: IssueSession, panes: Container[str], *, dry_run: bool
-) -> Iterator[str]:
-    if not is_started(session):
-        # One that is not in sight may have been deleted: the start asks the forge.
-        issue = seen.issue(session.issue) or taken.make_issue(session, None)
-        yield from _start(session.project, issue, "finish the start of", dry_run)
-    elif not monitors.is_watched(session):
-        yield f"{_would(dry_run)}restart the monitor of #{session.issue}"
-        if not dry_run:
-            monitors.ensure(session)
-    elif session.name not in panes:
-        registry.poke(session.dir)
-
-
-def _rebuild(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
-    """Make damaged records of sessions anew: all that is in them, project and issue tell."""
-    damaged = registry.list_damaged(project.root)
-    for issue in seen.issues if damaged else ():
-        name = name_session(project.name, issue.number)
-        if name in damaged:
-            yield f"{_would(dry_run)}make the record of {name} anew"
-            if not dry_run:
-                monitors.ensure(put_on_record(project, issue))
-
-
-def _find_lost(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> list[Issue]:
-    """Issues that we hold the claim of, but know nothing about any more."""
-    known = {session.issue for session in sessions}
-    return [
-        issue
-        for issue in seen.issues
-        if issue.number not in known
-        and claim.is_held(issue.number, seen.refs)
-        and claim.is_ours(project.git, project.settings, issue.number, project.root, seen.refs)
-    ]
+def _list_panes(scene: Scene) -> Container[str]:
+    return scene.panes or scene.project.tmux.panes()
 
 
 def _pick_up(
     project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
 ) -> Iterator[str]:
-    """The oldest issues that are ready, up to the maximum of sessions."""
-    known = {session.issue for session in sessions}
+    """The oldest issues that are ready, as many as there are free slots."""
+    known, paused = {session.issue for session in sessions}, pause.read(project.root)
     waiting = [
         issue
         for issue in list_ready(project, seen)
-        if issue.number not in known and not claim.is_held(issue.number, seen.refs)
+        if issue.number not in known
+        and not claim.is_held(issue.number, seen.refs)
+        and not paused.find(project.name, name_session(project.name, issue.number))
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    if not waiting:
+    short = list_shortages(project) if dry_run else note_shortages(project)
+    if waiting and short:
+        yield from (f"nothing new is taken up: {one.shortly}" for one in short)
+    if short or not waiting:
         return
-    # Counted again, because some were resumed.
-    free = project.settings.max_sessions - len(registry.list_for(project))
-    for issue in waiting[: max(free, 0)]:
-        yield from _start(project, issue, "pick up", dry_run)
+    # Counted anew, because some were resumed.
+    room = max(0, project.settings.open_limit - len(registry.list_for(project)))
+    if dry_run:
+        admitted = iter(waiting[: min(room, slots.count_free(project))])
+    else:
+        admitted = _admit(project, waiting[:room])
+    yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
+
+
+def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
+    """The issues for which there is a slot when their turn has come, for a while."""
+    deadline = Deadline(PICK_UP_S)
+    for issue in waiting:
+        if deadline.is_over:
+            return
+        if not slots.take_for_new(project, name_session(project.name, issue.number)):
+            return
+        yield issue
 
 
 def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
@@ -169,28 +184,73 @@ def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
     return [number for number in issue.dependencies() if not is_closed(number)]
 
 
-def _start(project: Project, issue: Issue, what: str, dry_run: bool) -> Iterator[str]:
-    line = f"{what} #{issue.number} {issue.title}"
+def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterator[str]:
+    """Start these issues, some side by side; yield a line for each, in their order.
+
+    Of `due` the next one is asked for only when it can begin.
+    """
     if dry_run:
-        yield f"would {line}"
+        yield from (f"would {_line(one)}" for one in due)
         return
+    at_once = _count_at_once(project)
+    if at_once > 1:
+        yield from _start_side_by_side(project, due, at_once)
+        return
+    for one in due:
+        yield _tell_start(project, one, partial(start, project, one.issue))
+
+
+def _start_side_by_side(project: Project, due: Iterable[Due], at_once: int) -> Iterator[str]:
+    """A line is yielded when its start and those before it are over."""
+    # Which a look at the status does without.
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+    with ThreadPoolExecutor(at_once) as pool:
+        begun: deque[tuple[Due, Future[IssueSession]]] = deque()
+        for one in due:
+            # What a project has opened, such as its forge, is for one thread.
+            own = Project(project.config, project.settings)
+            begun.append((one, pool.submit(start, own, one.issue)))
+            while len(running := [each for _, each in begun if not each.done()]) >= at_once:
+                wait(running, return_when=FIRST_COMPLETED)
+            while begun and begun[0][1].done():
+                yield _tell_first(project, begun)
+        while begun:
+            yield _tell_first(project, begun)
+
+
+def _count_at_once(project: Project) -> int:
+    """How many starts run side by side: most of one is git and tmux, which a processor is kept by.
+
+    A server is asked for one thing after another, as GitHub wants it (docs.github.com, "Best
+    practices for using the REST API": avoid concurrent requests).
+    """
+    if project.settings.forge.is_elsewhere:
+        return 1
+    return min(AT_ONCE, len(os.sched_getaffinity(0)))
+
+
+def _tell_first(project: Project, begun: deque[tuple[Due, Future[IssueSession]]]) -> str:
+    one, future = begun.popleft()
+    return _tell_start(project, one, future.result)
+
+
+def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
+    """The line about a start, or `Unable`."""
+    name = name_session(project.name, one.issue.number)
     try:
-        start(project, issue)
+        begin()
     except UntrustedTextError as error:
-        doubts.note(project.directory, issue, error.message)
-        name = name_session(project.name, issue.number)
-        problem = events.Problem(session=name, text=error.message)
-        journal.record_once(project.root.journal, problem)
-        yield f"did not {what} {error.message}"
-    except (SettledError, TakenError, NotNowError) as error:
-        yield error.message
+        doubts.note(project.directory, one.issue, error.message)
+        journal.record_once(project.root.journal, events.Problem(session=name, text=error.message))
+        return f"did not {one.what} {error.message}"
+    except (SettledError, TakenError, PausedError, NotNowError) as error:
+        return error.message
     except SmError as error:
-        name = name_session(project.name, issue.number)
         project.record(events.Problem(session=name, text=error.message))
-        yield Unable(f"cannot {line}: {error.message}")
-    else:
-        yield line
+        return Unable(f"cannot {_line(one)}: {error.message}")
+    return _line(one)
 
 
-def _would(dry_run: bool) -> str:
-    return "would " if dry_run else ""
+def _line(one: Due) -> str:
+    return f"{one.what} #{one.issue.number} {one.issue.title}"

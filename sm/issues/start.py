@@ -22,14 +22,14 @@ from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
 from sm.issues.look.observe import recall
-from sm.issues.look.snapshot import snapshot
+from sm.issues.look.snapshot import last_snapshot, snapshot
 from sm.issues.rules.material import SOURCES
 from sm.issues.rules.prompts import write_prompt
-from sm.issues.work import claim, worktree
+from sm.issues.work import claim, slots, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
 from sm.messages.queue import Place
-from sm.sessions import agent_process, monitors, plan, registry
+from sm.sessions import agent_process, monitors, pause, plan, registry
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.project import Project
@@ -47,6 +47,10 @@ class TakenError(TemporaryError):
 
 class SettledError(TemporaryError):
     """The issue was to be worked on when the forge was last seen, and is not any more."""
+
+
+class PausedError(TemporaryError):
+    """A person has paused the session, its project or everything."""
 
 
 def is_started(session: IssueSession) -> bool:
@@ -70,24 +74,37 @@ def start(
         TakenError: another installation holds the claim.
         SettledError: it is closed, blocked, or not in the backlog any more.
         UntrustedTextError: no trusted person vouches for its text.
+        PausedError: it is paused, and no person has said so.
 
     """
+    by_person = by_hand or seize
+    if not by_person:
+        _check_not_paused(project, name_session(project.name, issue.number))
     session = put_on_record(project, issue)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
-            ours = not (by_hand or seize) and _find_claim_or_end(session)
-            _take_text(session, by_hand=by_hand or seize, ours=ours)
+            if not by_person:  # since the look before there was a record
+                _check_not_paused(project, session.name)
+            slots.occupy(session)
+            seen = None if by_person else _look_at_claim(session)
+            ours = seen is not None and _find_claim_or_end(session, seen)
+            _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
-                _claim(session, seize=seize)
-                _begin(session)
+                head = _claim(session, seen, seize=seize)
+                _begin(session, head)
     monitors.ensure(session)
     return session
 
 
+def _check_not_paused(project: Project, name: str) -> None:
+    if found := pause.find(project.root, project.name, name):
+        raise PausedError(found.sentence)
+
+
 def put_on_record(project: Project, issue: Issue) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    session = registry.create(project.root, _identity(project, issue))
+    session = registry.create(project.root, identify(project, issue))
     return session.provide(project=project)
 
 
@@ -99,12 +116,12 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
         if ours:
             write_problem(session.dir, Problem(error.message))
         else:
-            registry.forget(session.project.root, session, session.project.config.logs)
+            _forget(session)
         raise
     crash_point("start:text")
 
 
-def _find_claim_or_end(session: IssueSession) -> bool:
+def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
     """Say whether we hold the claim, if there still is work to do; else end the session.
 
     It is asked anew, because a session may have ended since the last look. Its claim is the last to
@@ -115,11 +132,31 @@ def _find_claim_or_end(session: IssueSession) -> bool:
         SettledError: there is no work, and the session is forgotten.
 
     """
-    ours, issue = _holds_claim(session), _find_issue(session)
-    if is_due(session.project.settings, issue, ours=ours):
+    project = session.project
+    ours = claim.is_ours(project.git, project.settings, session.issue, project.root, seen)
+    issue = _find_issue(session)
+    if is_due(project.settings, issue, ours=ours):
         return ours
     _end_settled(session, issue, ours=ours)
     raise SettledError(f"#{session.issue} was settled in the meantime")
+
+
+def settle(project: Project, issue: Issue) -> bool:
+    """End what is left of an issue without a session, and give up the claim if it is ours.
+
+    False: it is to be worked on; then it has a record, and the next tick starts its session.
+
+    Raises:
+        NotNowError: a person is at its terminal.
+
+    """
+    session = put_on_record(project, issue)
+    with lock.hold(session.dir.lock, timeout_s=120):
+        try:
+            _find_claim_or_end(session, _look_at_claim(session))
+        except SettledError:
+            return True
+    return False
 
 
 def is_due(project: ProjectSettings, issue: Issue, *, ours: bool) -> bool:
@@ -127,11 +164,9 @@ def is_due(project: ProjectSettings, issue: Issue, *, ours: bool) -> bool:
     return is_workable(project, issue) and (ours or project.labels.backlog in issue.labels)
 
 
-def _holds_claim(session: IssueSession) -> bool:
-    project = session.project
-    name = claim.name_ref(session.issue)
-    refs = project.git.ls_remote(project.settings.remote, name)
-    return claim.is_ours(project.git, project.settings, session.issue, project.root, refs)
+def _look_at_claim(session: IssueSession) -> dict[str, str]:
+    """What the remote has of the issue now: its claim, its branch, and what that is based on."""
+    return claim.look(session.project.git, session.own_settings, session.issue)
 
 
 def _end_settled(session: IssueSession, issue: Issue, *, ours: bool) -> None:
@@ -140,8 +175,13 @@ def _end_settled(session: IssueSession, issue: Issue, *, ours: bool) -> None:
     if ours and not is_workable(project.settings, issue):
         with _noted(session):
             let_go(session, issue)
-    for problem in registry.forget(project.root, session, project.config.logs):
+    for problem in _forget(session):
         project.record(events.Problem(session=session.name, text=problem))
+
+
+def _forget(session: IssueSession) -> list[str]:
+    slots.free(session)
+    return registry.forget(session.project.root, session, session.project.config.logs)
 
 
 def _find_issue(session: IssueSession) -> Issue:
@@ -170,7 +210,8 @@ def _noted(session: IssueSession) -> Iterator[None]:
     discard(session.dir.problem)
 
 
-def _identity(project: Project, issue: Issue) -> IssueSession:
+def identify(project: Project, issue: Issue) -> IssueSession:
+    """Return the session that the issue would have; nothing is written."""
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)
     return IssueSession(
@@ -192,25 +233,29 @@ def _identity(project: Project, issue: Issue) -> IssueSession:
     )
 
 
-def _claim(session: IssueSession, *, seize: bool) -> None:
-    project = session.project
-    take = claim.seize if seize else claim.claim
-    outcome = take(project.git, session.own_settings, session.issue, project.root)
+def _claim(session: IssueSession, seen: dict[str, str] | None, *, seize: bool) -> str:
+    """Take the claim; return the commit at which the remote has the branch, as far as `seen`."""
+    project, settings = session.project, session.own_settings
+    if seize:
+        outcome = claim.seize(project.git, settings, session.issue, project.root)
+    else:
+        outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)
     if outcome is Claim.TAKEN:
-        registry.forget(project.root, session, project.config.logs)
+        _forget(session)
         raise TakenError(f"#{session.issue} is worked on elsewhere")
     crash_point("start:claimed")
     labels = project.settings.labels
     project.forge.issues.add_label(session.issue, labels.in_progress)
     project.forge.issues.remove_label(session.issue, labels.backlog)
     project.record(events.Claimed(session=session.name, how=str(outcome)))
+    return claim.find_head(settings, session.issue, seen or {})
 
 
-def _begin(session: IssueSession) -> None:
+def _begin(session: IssueSession, head: str) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives."""
     project = session.project
     directory = session.dir
-    note = make_ready(session)
+    note = make_ready(session, at=head)
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
@@ -241,6 +286,8 @@ def _launch(session: IssueSession) -> Launch:
     """With the first prompt; where the branch has work already, the one for going on with it."""
     work = read_git_state(session)
     name = "recovery" if work.log or work.status else "start"
-    material = gather(session, recall(session, snapshot(session.project)), work, SOURCES[name])
-    prompt = write_prompt(name, material)
+    # Where nothing was done yet, the text quotes nothing of what may have changed meanwhile.
+    last = last_snapshot(session.project.directory) if name == "start" else None
+    seen = recall(session, last or snapshot(session.project))
+    prompt = write_prompt(name, gather(session, seen, work, SOURCES[name]))
     return launch_with(session, prompt)

@@ -6,7 +6,7 @@ its own: one at a time, and none for longer than a minute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -24,25 +24,31 @@ WHAT = "did not hear of a tick"
 class Tick(Struct, frozen=True):
     """What one call of dev-poll has completed: the tick of each project, by its name.
 
-    `error` says why it could not tick all of them, '' if it could.
+    `errors` says of the others why there was none.
     """
 
     config: Config
     projects: Mapping[str, Polled]
-    error: str = ""
+    errors: Mapping[str, str] = {}
 
     @property
     def failed(self) -> bool:
         """Whether anything in it went wrong."""
-        return bool(self.error) or any(one.failed for one in self.projects.values())
+        return bool(self.errors) or any(one.failed for one in self.projects.values())
 
     @property
     def troubles(self) -> tuple[str, ...]:
         """What went wrong, a line each."""
-        found = {self.error: ""} if self.error else {}
+        found = [f"{name}: {said}" for name, said in self.errors.items()]
         for name, one in self.projects.items():
-            found |= {f"{name}: {said}": "" for said in (one.error, *one.unable) if said}
+            found += [f"{name}: {said}" for said in (one.error, *one.unable) if said]
         return tuple(found)
+
+    def narrow(self, names: Collection[str]) -> Tick:
+        """Return what concerns these projects."""
+        done = {name: one for name, one in self.projects.items() if name in names}
+        errors = {name: said for name, said in self.errors.items() if name in names}
+        return Tick(self.config, done, errors)
 
 
 class Listener(NamedTuple):

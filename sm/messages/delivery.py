@@ -34,7 +34,7 @@ from sm.messages.typing import (
     type_message,
 )
 from sm.sessions import agent as agents
-from sm.sessions import agent_state
+from sm.sessions import agent_state, pause
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
@@ -133,6 +133,8 @@ def _drain(session: Session) -> Refusal | None:
     if known is None:
         return Refusal.GONE
     _put_away_confirmed(session)
+    if pause.is_paused(session.dir):
+        return _drain_paused(session, known)
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
     for message in queue.read_each(session.dir, Place.HANDED):
@@ -152,6 +154,25 @@ def _drain(session: Session) -> Refusal | None:
             return refusal
         sight = None
     return held
+
+
+def _drain_paused(session: Session, known: Agent) -> Refusal | None:
+    """Hand over only what a new context begins with: the old one is gone by then.
+
+    Without that its agent would have no task. What was handed over before the pause, and is not
+    confirmed, is looked into when that is over.
+    """
+    directory = session.dir
+    for message in queue.read_each(directory, Place.HANDED):
+        if message.opens:
+            passes = hold.passes(directory, message.id)
+            refusal = _settle(session, _look(session, known), message, passes=passes)
+            if refusal:
+                return refusal
+    for message in queue.read_each(directory, Place.WAITING):
+        if message.opens and hold.passes(directory, message.id):
+            return _hand_over(session, _look(session, known), message)
+    return None if queue.is_empty(directory) else Refusal.PAUSED
 
 
 def _put_away_confirmed(session: Session) -> None:
@@ -234,6 +255,8 @@ def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
 
 def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | None:
     """Hand a waiting message over by way of the composer; why not, or None."""
+    if pause.is_paused(session.dir) and not message.opens:
+        return Refusal.PAUSED
     is_urgent = message.mode is Mode.URGENT
     start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.ERASE:

@@ -18,13 +18,13 @@ from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
-from sm.sessions import agent_state, hook_events, terminal, turn
+from sm.sessions import agent_state, hook_events, pause, terminal, turn
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
-from sm.store.files import read_guarded
+from sm.store.files import discard, read_guarded
 from sm.store.paths import SessionDir
 
 RETRY_S = (1.0, 15.0)
@@ -49,6 +49,8 @@ def tend_messages(session: Session) -> float:
         StateError: files of the session are not what they must be.
 
     """
+    if pause.is_paused(session.dir):
+        return _tend_paused(session)
     before, settle_at = screen_state.correct(session)
     tell_of_turns(session, before)  # before the next turn begins
     again_at = min(settle_at, tell_of_trouble(session, before))
@@ -62,6 +64,15 @@ def tend_messages(session: Session) -> float:
     hook_events.trim(session.dir)
     try_at = time.time() + TOLD_BY_HOOKS_S if called else plan_next_try(session, after, refusal)
     return min(try_at, _next_look(session, after), again_at)
+
+
+def _tend_paused(session: Session) -> float:
+    """Hand over nothing; what has come of what was handed over before is seen all the same."""
+    tell_of_turns(session, agent_state.read(session.dir))
+    discard(session.dir.screen)
+    with contextlib.suppress(TemporaryError, TmuxError):
+        delivery.drain(session)
+    return math.inf
 
 
 def _read_after_delivery(session: Session) -> AgentState:

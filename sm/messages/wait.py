@@ -12,7 +12,7 @@ from sm.base.clock import Deadline, is_within
 from sm.messages import queue
 from sm.messages.follow_up import SETTLED_S, read_prompt
 from sm.messages.typing import find_last_accepted_at
-from sm.sessions import agent, agent_state
+from sm.sessions import agent, agent_state, pause
 from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession, Session
 
@@ -33,16 +33,22 @@ class Awaited(StrEnum):
 
 
 def await_event(session: AnySession, event: Awaited, timeout_s: float | None) -> bool | None:
-    """Wait; True when it has come to that, False when it cannot any more, None when time is up."""
-    look, pause = _look(session, event)
-    deadline = Deadline(math.inf if timeout_s is None else timeout_s)
+    """Wait; True when it has come to that, False when it cannot any more, None when time is up.
+
+    No time counts while the session is paused: it begins anew when that is over.
+    """
+    look, pause_s = _look(session, event)
+    limit_s = math.inf if timeout_s is None else timeout_s
+    deadline = Deadline(limit_s)
     while True:
+        if pause.is_paused(session.dir):
+            deadline = Deadline(limit_s)
         ended = session.has_ended
         if ended or look():
             return True if event is Awaited.END else not ended
         if deadline.is_over:
             return None
-        time.sleep(pause)
+        time.sleep(pause_s)
 
 
 def _look(session: Session, event: Awaited) -> tuple[Callable[[], bool], float]:

@@ -30,6 +30,8 @@ STOP_GRACE_S = 2.0
 KILL_S = 30.0
 """How long a busy machine may take to end what was killed."""
 LOOK_S = 0.02
+MARK = "sm-"
+"""How the mark of each pane begins."""
 
 
 class AgentError(SmError):
@@ -53,9 +55,9 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
     if pane is None or pane.mark == RESERVED:
         write_launch_files(tmux, session, start)
         crash_point("launch.before-start")
-        pane = _start(tmux, session, _mark(directory, generation))
+        pane = _start(tmux, session, name_mark(directory, generation))
         crash_point("launch.after-start")
-    elif pane.mark != _mark(directory, generation):
+    elif pane.mark != name_mark(directory, generation):
         raise AgentError(
             f"tmux session '{session.name}' runs something else already (process {pane.pid}): "
             "end it first, or rename it"
@@ -76,7 +78,7 @@ def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) ->
     if known and known.generation == generation:
         return known
     pane = tmux.pane(session.name)
-    if pane is None or pane.mark != _mark(session.dir, generation):
+    if pane is None or pane.mark != name_mark(session.dir, generation):
         stop(tmux, session)
     crash_point("relaunch:stopped")
     return launch(tmux, session, start, generation=generation)
@@ -89,7 +91,7 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
     """
     directory = session.dir
     pane = tmux.pane(session.name)
-    if pane is None or not pane.mark.startswith(_mark(directory)):
+    if pane is None or not is_ours(pane, directory):
         return None
     process, known = procfs.find(pane.pid), read_process(directory)
     if process is None or pane.dead or _is_a_later_one(process, known):
@@ -128,6 +130,16 @@ def _put_on_record(directory: SessionDir, agent: Agent) -> Agent:
     return agent
 
 
+def is_ours(pane: Pane, directory: SessionDir) -> bool:
+    """Say whether a launch of this session, of this state root, has made the pane."""
+    return pane.mark.startswith(name_mark(directory))
+
+
+def is_of_sm(pane: Pane) -> bool:
+    """Say whether a launch of any installation has made the pane."""
+    return pane.mark.startswith(MARK) and pane.mark != RESERVED
+
+
 def is_reachable(tmux: Tmux, session: Session) -> bool:
     """Say whether the agent runs in its pane. Otherwise no message could ever reach it.
 
@@ -155,7 +167,7 @@ def stop(tmux: Tmux, session: Session) -> None:
     """
     leaders = {process} if (process := read_process(session.dir)) else set()
     pane = tmux.pane(session.name)
-    ours = pane is not None and pane.mark.startswith(_mark(session.dir))
+    ours = pane is not None and is_ours(pane, session.dir)
     if pane and ours and (program := procfs.find(pane.pid)):
         leaders.add(program)
     leaders |= strays.find_strays(session.dir)
@@ -180,6 +192,16 @@ def end_strays(session: Session) -> None:
         ended = events.StraysEnded(session=session.name, processes=names)
         journal.record(session.root.journal, ended)
         _end(found)
+
+
+def end(process: Process) -> None:
+    """End a process, and what it has started.
+
+    Raises:
+        AgentError: some of it survived even KILL.
+
+    """
+    _end({process})
 
 
 def _end(members: set[Process]) -> None:
@@ -211,10 +233,10 @@ def _find_left(members: set[Process]) -> set[Process]:
     return {p for p in members if p.pid != os.getpid() and procfs.is_running(p)}
 
 
-def _mark(directory: SessionDir, generation: int | str = "") -> str:
+def name_mark(directory: SessionDir, generation: int | str = "") -> str:
     """Return the mark of a pane: it names one launch of one session."""
     place = hashlib.sha256(os.fsencode(directory.path)).hexdigest()[:12]
-    return f"sm-{place}-{generation}"
+    return f"{MARK}{place}-{generation}"
 
 
 def _start(tmux: Tmux, session: Session, mark: str) -> Pane:

@@ -27,7 +27,8 @@ def call_aside(root: Root, part: Part, name: str, action: Callable[[], object], 
         SmError: there can be no process more.
 
     """
-    own_start.fork_aside(partial(_call, root, part, name, action, what))
+    if not own_start.fork_aside(partial(_call, root, part, name, action, what)):
+        raise SmError("the process has more than one thread")
 
 
 def _call(root: Root, part: Part, name: str, action: Callable[[], object], what: str) -> None:

@@ -89,6 +89,15 @@ class Caller(Struct, frozen=True):
         """
         self._check_may("end", target, known)
 
+    def check_may_pause(self, target: AnySession, known: Sequence[AnySession]) -> None:
+        """Refuse a caller that may not have `target` rest, or go on.
+
+        Raises:
+            CallerError: the session belongs to another agent.
+
+        """
+        self._check_may("pause", target, known)
+
     def check_may_rotate(self, target: AnySession, known: Sequence[AnySession]) -> None:
         """Refuse a caller that may not have the context of `target` replaced.
 

@@ -81,6 +81,9 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
 KILLED = "killed"
 """The key of a receipt that says that a person has ended the session by a command."""
 
+GIVEN_BACK = "given-back"
+"""The same of one that says that the issue goes back to where it was taken from."""
+
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 

@@ -47,6 +47,8 @@ class PlannedStep(Struct, frozen=True):
     """The agent's own session that a restart resumes, '' for a new one."""
     need: NeedKind | None = None
     """What a person is needed for, None for nothing."""
+    why: str = ""
+    """Why, in one sentence; '' if that needs nobody now."""
     command: str = ""
     """What answers it, as it stands there; '' for nothing."""
     links: tuple[str, ...] = ()
@@ -64,6 +66,11 @@ class Plan(Struct, frozen=True):
     counts: Count = Count.NONE
     provisional: bool = False
     run: str = ""
+
+    @property
+    def ends_session(self) -> bool:
+        """Whether nothing of the session is left after it."""
+        return any(step.verb is Verb.FORGET for step in self.steps)
 
     def about_run(self, run: str, *, again: bool) -> Plan:
         """Return the plan as one about a failed run of CI. With `again` the run costs no fix."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
-from sm.sessions import terminal_log
+from sm.sessions import pause, terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
@@ -47,6 +47,8 @@ def create(root: Root, identity: S) -> S:
     make_wake(directory)
     if known := read_rebuildable(directory.identity, type(identity.record)):
         return type(identity)(known)
+    if found := pause.find(root, identity.project_name, identity.name):
+        pause.set_mark(directory, pause.Mark(found.since))
     write_json(directory.identity, identity.record, durable=True)
     return identity
 
@@ -179,6 +181,8 @@ def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
     """
     if logs is not None:
         terminal_log.keep(root, session.name, session.terminal_log, logs)
+    if pause.is_paused(session.dir):
+        pause.forget(root, session.name)
     left = [problem for path in session.files if (problem := _remove(path))]
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{make_nonce(4)}"

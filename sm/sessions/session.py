@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from sm.base.clock import is_within
 from sm.base.errors import SmError
+from sm.config.shapes import list_variables
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
 from sm.store.paths import Root, SessionDir
 
@@ -99,12 +100,12 @@ class Session(Struct, frozen=True, dict=True):
         """Its id: the name of its directory and its tmux session."""
         return self.record.name
 
-    @property
+    @cached_property
     def root(self) -> Root:
         """The state root of the session."""
         return Root(self.record.state_root)
 
-    @property
+    @cached_property
     def dir(self) -> SessionDir:
         """The session's own directory."""
         return self.root.session(self.record.name)
@@ -145,7 +146,10 @@ class Session(Struct, frozen=True, dict=True):
     @property
     def kept_variables(self) -> tuple[str, ...]:
         """The variables of a person's environment that its monitor keeps."""
-        return ()
+        try:
+            return list_variables(self.machine.settings)
+        except SmError:  # its passes tell what is wrong
+            return ()
 
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:
@@ -305,12 +309,12 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def kept_variables(self) -> tuple[str, ...]:
-        """The variables of its next agent, and the forge's token, which agents do not get."""
+        """The variables of its next agent, and those with secrets, which agents do not get."""
         try:
             settings = self.project.settings
         except SmError:  # the reactor tells what is wrong
             return ()
-        return (*settings.agent.pass_env, *settings.forge.variables)
+        return (*settings.agent.pass_env, *list_variables(settings))
 
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:

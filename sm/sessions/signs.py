@@ -34,5 +34,10 @@ class Signs(Struct, frozen=True):
     failure: Failure | None = None
     """Why its last turn failed, if it did."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether its turn runs."""
+        return self.doing == "busy"
+
 
 SILENT = Signs()

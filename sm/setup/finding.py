@@ -23,6 +23,22 @@ class Level(StrEnum):
     FAIL = "fail"
 
 
+class Fix(Struct, frozen=True):
+    """What is safe to do about a finding, and is done by `sm doctor --fix` alone.
+
+    `doing` and `done` say it, such as “remove …” and “removed …”. `make` does it, and returns why
+    it did not, '' if it is done. It may be called long after the finding, so it looks again first.
+    `by_hand` is what a person can do if it did not. `foresee` returns, without a change, why `make`
+    would not do it, as far as that can be known.
+    """
+
+    doing: str
+    done: str
+    make: Callable[[], str]
+    by_hand: str = ""
+    foresee: Callable[[], str] = str
+
+
 class Finding(Struct, frozen=True):
     """What was found: `what`, in `where` (a project, or the machine), and what to do about it."""
 
@@ -30,6 +46,7 @@ class Finding(Struct, frozen=True):
     what: str
     advice: str = ""
     where: str = "machine"
+    fix: Fix | None = None
 
 
 def ok(what: str) -> Finding:
@@ -37,14 +54,14 @@ def ok(what: str) -> Finding:
     return Finding(Level.OK, what)
 
 
-def warn(what: str, advice: str) -> Finding:
+def warn(what: str, advice: str, fix: Fix | None = None) -> Finding:
     """Return the finding that work goes on, and a person should look."""
-    return Finding(Level.WARN, what, advice)
+    return Finding(Level.WARN, what, advice, fix=fix)
 
 
-def fail(what: str, advice: str = "") -> Finding:
+def fail(what: str, advice: str = "", fix: Fix | None = None) -> Finding:
     """Return the finding that nothing works before this is mended."""
-    return Finding(Level.FAIL, what, advice)
+    return Finding(Level.FAIL, what, advice, fix=fix)
 
 
 def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -254,6 +255,15 @@ def carry_out(setup: Setup) -> Iterator[str]:
 def list_changes(setup: Setup) -> Iterator[Change]:
     """What the clone's configuration needs, once there is a hub."""
     return mend.list_changes(setup.repo, setup.hub.remote, setup.primary)
+
+
+def spell_pull(setup: Setup) -> str:
+    """How what agents have merged comes into the clone."""
+    git, upstream = Git(setup.repo), f"branch.{setup.primary}"
+    at_hub = git.setting(f"{upstream}.remote") == setup.hub.remote
+    if at_hub and git.setting(f"{upstream}.merge") == f"refs/heads/{setup.primary}":
+        return "git pull"
+    return shlex.join(("git", "pull", setup.hub.remote, setup.primary))
 
 
 def _make_hub(setup: Setup) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from msgspec import Struct
@@ -112,6 +113,27 @@ def look(path: Path) -> HooksView:
         hooks=tuple(views),
         wraps=personal_hooks.unwrap_status_line(line) or "",
     )
+
+
+def list_missing(path: Path) -> list[str]:
+    """Return the events whose hook is not there, or leads nowhere; none if no hook is installed.
+
+    Those of another clone of sm, which is there, will do.
+
+    Raises:
+        UsageError: the file cannot be used as settings.
+        SmError: it cannot be read.
+
+    """
+    settings = settings_file.read(path).settings
+    found = {event: personal_hooks.find_command(settings, event) for event in HOOKS}
+    if not any(found.values()):
+        return []
+    return [event for event, command in found.items() if not _leads_somewhere(command)]
+
+
+def _leads_somewhere(command: str | None) -> bool:
+    return command is not None and Path(shlex.split(command)[-1]).is_file()
 
 
 def _view(file: SettingsFile, event: str, command: str) -> HookView:

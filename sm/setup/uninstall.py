@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,8 +19,8 @@ from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
-from sm.issues.work import kept_worktrees
-from sm.sessions import registry
+from sm.issues.work import kept_worktrees, remnants
+from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.setup import install_hooks
@@ -67,6 +68,10 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
     if machine.root.private.is_dir():
         state = machine.root.private
         yield Part(f"state: {state}", remove=lambda: shutil.rmtree(state))
+    record = pause.locate(machine.root)
+    for path in (record, record.with_suffix(".lock")):
+        if path.is_file():
+            yield Part(f"what is paused: {path}", remove=path.unlink)
     database = machine.settings.bridge_database
     if database.is_file():
         yield Part(f"threads of chats: {database}", kept="they are your own words")
@@ -91,15 +96,13 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
         if kept := one.problem or "; ".join(one.lost):
             yield Part(what, kept=kept)
         else:
-            yield Part(what, remove=lambda issue=issue: kept_worktrees.drop(project, issue))  # type: ignore[misc]
+            yield Part(what, remove=partial(kept_worktrees.drop, project, issue))
 
 
 def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
     """The clone's own branches that were made for issues. A branch in a worktree goes with that."""
-    name = f"refs/heads/{project.settings.branch_prefix}/"
-    found = call(project.settings.repo, "for-each-ref", "--format=%(refname:lstrip=2)", name).lines
-    issues = {branch: kept_worktrees.parse_issue(project.settings, branch) for branch in found}
-    return [branch for branch, issue in issues.items() if issue and issue not in in_worktrees]
+    found = remnants.list_local_branches(project)
+    return [branch for issue, branch in found.items() if issue not in in_worktrees]
 
 
 def _list_hub(project: Project) -> Iterator[Part]:

@@ -26,6 +26,8 @@ class Kind(StrEnum):
     CHAT = "chat"
     RECOVER = "recover"
     KILL = "kill"
+    PAUSED = "paused"
+    RESUMED = "resumed"
     LET_GO = "let-go"
     OVER = "over"
     STRAYS = "strays"
@@ -122,12 +124,18 @@ class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
 
     `verb` is a word of docs/PROTOCOL.md. `result` says what came of it: the message's name, the
     number of a pull request, a commit, or ''. `trouble` says what was refused.
+
+    `need` is what a person is needed for from now on (`sm.base.need`), '' for nothing; `text` says
+    it in one sentence, and `command` answers it.
     """
 
     verb: str
     row: str = ""
     result: str = ""
     trouble: str = ""
+    need: str = ""
+    text: str = ""
+    command: str = ""
 
 
 class Dropped(Event, frozen=True, kw_only=True, tag=Kind.DROPPED.value):
@@ -166,6 +174,21 @@ class Kill(Event, frozen=True, kw_only=True, tag=Kind.KILL.value):
     """A person ended the session. `done`: it is gone; else what ends it follows."""
 
     done: bool = False
+
+
+class Paused(Event, frozen=True, kw_only=True, tag=Kind.PAUSED.value):
+    """A person paused the session; without one the project `what`, or everything if that is ''."""
+
+    what: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+class Resumed(Event, frozen=True, kw_only=True, tag=Kind.RESUMED.value):
+    """A person let go on what was paused; `what` is as in `paused`."""
+
+    what: str = ""
+    by: str = ""
 
 
 class LetGo(Event, frozen=True, kw_only=True, tag=Kind.LET_GO.value):

@@ -157,8 +157,8 @@ def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, E
     With `having` only events that have this text as a field: the others need no decoding.
     """
     wanted, found = set(sessions), dict[str, Event]()
-    marked = msgspec.json.encode(having) if having else b""
-    for entry in parse_events(line for line in read_backwards(path) if marked in line):
+    lines = _read_marked(path, msgspec.json.encode(having)) if having else read_backwards(path)
+    for entry in parse_events(lines):
         if not wanted:
             break
         if entry.session in wanted:
@@ -190,6 +190,21 @@ def read_backwards(path: Path) -> Iterator[bytes]:
                 yield from reversed(whole)
             if position == 0:
                 yield rest
+
+
+def _read_marked(path: Path, mark: bytes) -> Iterator[bytes]:
+    """Those of these lines in which `mark` stands: it is looked for in all of them at once."""
+    left = LOOK_BACK
+    for file in (path, name_previous(path)):
+        with _reading(file) as lines:
+            lines.seek(max(0, lines.seek(0, 2) - left))
+            data = lines.read()
+        left -= len(data)
+        end = len(data)
+        while (at := data.rfind(mark, 0, end)) >= 0:
+            end = data.rfind(b"\n", 0, at) + 1
+            stop = data.find(b"\n", at)
+            yield data[end : stop if stop >= 0 else len(data)]
 
 
 @contextmanager

@@ -182,6 +182,14 @@ class ProjectDir(Folder, frozen=True):
     """When the forge is to be looked at again: seconds since the epoch."""
     turn = StateEntry("turn")
     """Made by the monitor that has the forge looked at, and removed afterwards."""
+    slots = StateEntry("slots", EntryKind.DIRECTORY)
+    """A file for each session whose agent is at work, as `max_sessions` counts them."""
+    slot_line = StateEntry("slot-line", EntryKind.DIRECTORY)
+    """A file for each session that has work and waits for a slot; its time is since when."""
+    slots_lock = StateEntry("slots.lock")
+    """Held while a slot is taken or freed."""
+    slot_freed = StateEntry("slot-freed")
+    """Gets a new time when a slot is freed for which no session waits."""
     doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")
@@ -192,6 +200,10 @@ class ProjectDir(Folder, frozen=True):
     """The id of the repository on a forge elsewhere, and its present name."""
     webhooks = StateEntry("webhooks.json")
     """Which webhooks of the forge have arrived."""
+    shortage = StateEntry("shortage.json")
+    """What the machine lacks for anything new, and since when."""
+    shortage_told = StateEntry("shortage.told")
+    """The session that tells people of it."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
@@ -345,6 +357,10 @@ class SessionDir(Folder, frozen=True):
     """Which process it is, while it runs."""
     setup_failed = StateEntry("setup-failed")
     """How often it has failed in a row, when and how it did last."""
+    paused = StateEntry("paused")
+    """There while the session is paused: since when, and whether its turn was stopped for that."""
+    resumed = StateEntry("resumed")
+    """When it went on last after a pause, seconds since 1970."""
     over = StateEntry("over")
     """How a session without an issue has ended; its monitor has nothing more to do."""
 

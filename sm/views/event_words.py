@@ -147,6 +147,8 @@ def _step(event: StepDone) -> str:
         return f"parked the session {more}"
     if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
         return f"did not {event.verb}: {more}"
+    if event.need:
+        return _behind(STEPS.get(event.verb, event.verb), f"{event.text}. {event.command}")
     # Of a message the result is the name of a text, of other steps it is in words.
     return _behind(STEPS.get(event.verb, event.verb), "" if more == REMOVED else put_in_words(more))
 
@@ -255,6 +257,14 @@ def _passed_over(event: events.PassedOver) -> str:
     return f"{what} by {who}"
 
 
+def _paused(event: events.Paused) -> str:
+    return _behind(f"by {event.by}", event.reason)
+
+
+def _tell_paused(event: events.Paused) -> str:
+    return _behind(f"{event.what or 'everything'} was paused by {event.by}", event.reason)
+
+
 def _message(event: events.MessageSent) -> str:
     return f"{event.id} {event.mode} from {event.sender or 'a person'}: {event.status}"
 
@@ -355,6 +365,14 @@ WORDINGS: dict[type[Event], Wording] = dict(
             "kill",
             lambda event: "ended and removed" if event.done else BY_HAND,
             lambda _: "a person ended the session",
+        ),
+        _wording(events.Paused, "paused", _paused, _tell_paused, lambda _: "paused"),
+        _wording(
+            events.Resumed,
+            "resumed",
+            lambda event: f"by {event.by}",
+            lambda event: f"{event.what or 'everything'} goes on, says {event.by}",
+            lambda _: "goes on",
         ),
         _wording(events.LetGo, "let go", lambda _: "it was settled while its state was lost"),
         _wording(events.Over, "over", lambda event: event.how),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
+from sm.adapters.tmux import Tmux
+from sm.base.refusal import Refusal
 from sm.sessions import registry
 from sm.sessions.activity import Proof
-from sm.sessions.session import AnySession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 from sm.views.known import Known, read_records
+from sm.views.open_need import OpenNeed, make_own_need
+from sm.views.people import WORDS, find_people
 from sm.views.states import ShownState
 
 
@@ -38,6 +43,17 @@ class Relative(Struct, frozen=True, kw_only=True):
     rotation: str = ""
     state_since: float = 0.0
     proof: Proof
+
+
+class AdHocRow(Relative, frozen=True, kw_only=True):
+    """One that works on no issue, with what a person is needed for, None for nothing.
+
+    `person` says what somebody is at who is in its terminal, '' for nobody: then nobody else is
+    needed.
+    """
+
+    need: OpenNeed | None = None
+    person: str = ""
 
 
 def make_relative(session: AnySession) -> Relative:
@@ -84,7 +100,17 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
     return found
 
 
-def list_ad_hoc(root: Root) -> list[Relative]:
-    """The sessions that work on no issue, the oldest first."""
-    found, _ = read_records(root)
-    return [make_relative(one) for one in found if not one.issue]
+def list_ad_hoc(root: Root, tmux: Tmux | None = None) -> list[AdHocRow]:
+    """The sessions that work on no issue, the oldest first; `tmux` is asked who is in them."""
+    found = [one for one in read_records(root)[0] if isinstance(one, AdHocSession)]
+    people = find_people(tmux, found, time.time()) if tmux else {}
+    return [_make_row(one, people.get(one.name)) for one in found]
+
+
+def _make_row(session: AdHocSession, there: Refusal | None) -> AdHocRow:
+    kin = make_relative(session)
+    return AdHocRow(
+        **structs.asdict(kin),
+        need=None if there else make_own_need(session, kin.state),
+        person=WORDS.get(there, "") if there else "",
+    )

@@ -5,32 +5,33 @@ It is read from the files alone: no forge is asked.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
+from sm.base.text import one_line
 from sm.issues.act.unblock import spell_unblock
+from sm.issues.look.polled import MISSED, Silence, read_polled
+from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.store import events, journal, lock
-from sm.store.paths import name_session
+from sm.store import events, journal
+from sm.store.paths import Root, name_session
+from sm.views import family
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
+from sm.views.people import find_people
+from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
 
-MISSED = 3
-"""Intervals without a look at the forge after which no dev-poll seems to run."""
-FULL = 16 * 1024 * 1024
-"""Bytes: with less room, git and the agents fail at one thing or another."""
 OF_THE_MACHINE = (NeedKind.MACHINE, NeedKind.POLL)
 """What keeps all else from going on."""
 
@@ -43,13 +44,20 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     now = time.time() if now is None else now
     sessions = registry.list_for(project, _pass_over)
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
-    rows = make_rows(project, now, sessions, known)
-    return collect_needs(project, now, rows, sessions, known)
+    people = find_people(project.tmux, sessions, now)
+    rows = make_rows(project, now, sessions, known, people)
+    silence = read_or(_pass_over, lambda: find_missed(project, sessions, known), None)
+    return collect_needs(project, now, rows, sessions, known, silence)
 
 
 def list_all_needs(projects: Iterable[Project], now: float | None = None) -> list[OpenNeed]:
     """List those of all these projects, each once."""
     return sort_needs(need for project in projects for need in list_needs(project, now))
+
+
+def list_own_needs(root: Root, tmux: Tmux | None = None) -> list[OpenNeed]:
+    """List those of the sessions that work on no issue; `tmux` is asked who is in them."""
+    return sort_needs(one.need for one in family.list_ad_hoc(root, tmux) if one.need)
 
 
 def collect_needs(
@@ -58,12 +66,17 @@ def collect_needs(
     rows: Iterable[StatusRow],
     sessions: list[IssueSession],
     known: Snapshot,
+    silence: Silence | None,
 ) -> list[OpenNeed]:
-    """List what these rows of the project's sessions, and all else that is known of it, need."""
+    """List what these rows of the project's sessions, and all else that is known of it, need.
+
+    `silence` is how long no dev-poll has run that should have.
+    """
     return sort_needs(
         (
-            *_list_full(project),
-            *_list_stopped(project, now, sessions, known),
+            *_list_short(project),
+            *_list_stopped(project, silence),
+            *(() if silence else _list_unread(project, now, known)),
             *(row.need for row in rows if row.need),
             *_list_blocked(project, sessions, known),
         )
@@ -87,59 +100,42 @@ def _pass_over(_: SmError) -> None:
 # The machine and dev-poll
 
 
-def _list_full(project: Project) -> Iterator[OpenNeed]:
-    """Folders in which nothing can be written any more."""
-    settings = project.settings
-    for folder in (project.root.path, settings.repo, settings.worktree(1).parent):
-        if fault := _find_fault(folder):
-            yield OpenNeed(
-                key=f"machine:{folder}",
-                kind=NeedKind.MACHINE,
-                text=f"Nothing can be written in '{folder}': {fault}",
-                command="sm doctor",
-            )
+def _list_short(project: Project) -> Iterator[OpenNeed]:
+    """What the machine lacks: nothing new is taken up meanwhile."""
+    for short in list_shortages(project):
+        yield OpenNeed(
+            key=f"machine:{short.key}",
+            kind=NeedKind.MACHINE,
+            since=short.since,
+            text=f"{short.text}: nothing new is taken up",
+            command=short.command,
+        )
 
 
-def _find_fault(folder: Path) -> str:
-    """Why nothing can be written there; '' if it can, and where there is no such folder."""
-    try:
-        room = os.statvfs(folder)
-    except OSError:
-        return ""
-    if room.f_flag & os.ST_RDONLY:
-        return "it is read-only"
-    free = room.f_bavail * room.f_frsize
-    if free < FULL:
-        return f"{free >> 20} MB are free"
-    return "" if room.f_favail or not room.f_files else "no file can be made there any more"
-
-
-def find_last_tick(project: Project, known: Snapshot) -> float:
-    """When dev-poll was last seen at work on the project, in seconds since 1970; 0 for never."""
-    return known.taken_at
-
-
-def find_stopped(project: Project, now: float, known: Snapshot) -> float:
-    """Since when no dev-poll seems to run, in seconds since 1970; 0 if one does, or never has."""
-    last = find_last_tick(project, known)
-    missed = now - last > MISSED * find_longest_interval(project.settings)
-    if not last or not missed or lock.is_held(project.root.project(project.name).poll_lock):
-        return 0.0
-    return last
-
-
-def _list_stopped(
-    project: Project, now: float, sessions: list[IssueSession], known: Snapshot
-) -> Iterator[OpenNeed]:
-    at_work = bool(sessions) or any(one.state is IssueState.OPEN for one in known.issues)
-    if at_work and (since := find_stopped(project, now, known)):
+def _list_stopped(project: Project, silence: Silence | None) -> Iterator[OpenNeed]:
+    if silence:
         yield OpenNeed(
             key=f"{project.name}:{NeedKind.POLL}",
             kind=NeedKind.POLL,
             project=project.name,
-            since=since,
-            text="dev-poll does not seem to run: nothing is taken up, and nothing restarted",
+            since=silence.since,
+            text="No dev-poll runs: nothing is taken up or restarted",
             command="dev-poll --loop",
+        )
+
+
+def _list_unread(project: Project, now: float, known: Snapshot) -> Iterator[OpenNeed]:
+    """A forge that dev-poll has looked for in vain: it is gone, or does not let us in any more."""
+    last = read_polled(project.root.project(project.name))
+    patience_s = MISSED * find_longest_interval(project.settings)
+    if last and last.error and known.taken_at and now > known.taken_at + patience_s:
+        yield OpenNeed(
+            key=f"{project.name}:{NeedKind.REFUSED}",
+            kind=NeedKind.REFUSED,
+            project=project.name,
+            since=known.taken_at,
+            text=one_line(f"dev-poll fails at each tick: {last.error}"),
+            command="sm doctor",
         )
 
 

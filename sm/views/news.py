@@ -1,4 +1,4 @@
-"""What happens to issues, told as it happens: `dev-poll --loop` prints it between its ticks."""
+"""What happens to issues, told as it happens: `dev-poll --loop` prints it as it comes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.base.errors import StateError
-from sm.base.phase import Phase
-from sm.base.redact import redact
-from sm.base.text import one_line
-from sm.issues.look import phase_file
-from sm.issues.rules.needs import CAUSES
+from sm.issues.rules.needs import CAUSES, KINDS
 from sm.sessions.history import Verb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
-from sm.store.paths import Root, name_session
+from sm.store.paths import name_session
 from sm.views.trace import OUTCOMES
 
-ASKED_LIMIT = 200
-"""Characters of a question in a line."""
+INDENT = " " * 9
+"""As wide as the time: a command stands below it, alone in its line, to be copied."""
 
-DECIDED = OUTCOMES | {
+DECIDED = {
+    **{row: told for row, told in OUTCOMES.items() if row not in KINDS},
     "ci-passed": "CI passed",
     "ci-failed": "CI failed, its agent is told",
     "review-red": "CI failed, its agent is told",
@@ -35,15 +31,22 @@ DECIDED = OUTCOMES | {
 }
 """What a decision tells, by its row; the others are told by what is done, or not at all."""
 
-
 MERGED = OUTCOMES["merged"]
 
 
-def tell(event: Event, asked: str = "") -> str:
-    """What is told of the event, '' for nothing; what a tick does, its own lines say.
+def find_need(event: Event) -> str:
+    """Why a person is needed from this event on; '' if nobody is."""
+    match event:
+        case StepDone(verb=Verb.NOTIFY | Verb.TELL):
+            result = event.result or event.trouble
+            return event.text or CAUSES.get(result, result)
+        case StepDone(verb=Verb.COMMENT) if event.row in KINDS:
+            return event.text  # the issue is blocked
+    return ""
 
-    `asked` is what the agent has asked, if it asks a person.
-    """
+
+def tell(event: Event) -> str:
+    """What is told of the event, '' for nothing; what a tick does, its own lines say."""
     match event:
         case events.Decided(row=row):
             return DECIDED.get(row, "")
@@ -54,17 +57,15 @@ def tell(event: Event, asked: str = "") -> str:
         case events.RecoverAsked():
             return "a person has its agent restarted"
         case StepDone():
-            return _step(event, asked)
+            return _step(event)
     return ""
 
 
-def _step(event: StepDone, asked: str) -> str:
+def _step(event: StepDone) -> str:
     result = event.result or event.trouble
     match event.verb:
         case Verb.OPEN_PULL if result:
             return f"pull request {result} opened"
-        case Verb.NOTIFY:
-            return f"a person is needed: {CAUSES.get(result, result)}{asked and f' ({asked})'}"
         case Verb.REMIND:
             return "a person is reminded"
         case Verb.PARK:
@@ -97,29 +98,21 @@ def read_news(path: Path, position: int, projects: Iterable[Followed]) -> tuple[
     """
     found, end = journal.read_since(path, position)
     prefixes = {name_session(one.project, 0)[:-1]: one for one in projects}
-    return list(_lines(found, prefixes, Root(path.parent.parent))), end
+    return list(_lines(found, prefixes)), end
 
 
-def _read_question(root: Root, project: str, issue: int, event: Event) -> str:
-    """What the agent asks: the journal has that it asks, and its phase file has what."""
-    if not (isinstance(event, StepDone) and event.result == "escalate"):
-        return ""
-    try:
-        write = phase_file.read(root, project, issue)
-    except StateError:
-        return ""
-    is_question = write is not None and write.phase is Phase.ESCALATE
-    return one_line(redact(write.reason), ASKED_LIMIT) if write and is_question else ""
-
-
-def _lines(found: Iterable[Event], prefixes: dict[str, Followed], root: Root) -> Iterator[str]:
+def _lines(found: Iterable[Event], prefixes: dict[str, Followed]) -> Iterator[str]:
     for event in found:
         prefix, dash, issue = event.session.rpartition("-")
         known = prefixes.get(prefix + dash)
         if known is None or not issue.isdecimal():
             continue
         project, source = known.project, known.source
-        if told := tell(event, _read_question(root, project, int(issue), event)):
-            clock = time.strftime("%H:%M:%S", time.localtime(event.at))
+        whose = f"{time.strftime('%H:%M:%S', time.localtime(event.at))} {project}: #{issue}"
+        if why := find_need(event):
+            yield f"{whose} needs you: {why}"
+            if isinstance(event, StepDone) and event.command:
+                yield f"{INDENT}{event.command}"
+        elif told := tell(event):
             arrives = f"; in your clone: git pull {source}" if told == MERGED and source else ""
-            yield f"{clock} {project}: #{issue} {told}{arrives}"
+            yield f"{whose} {told}{arrives}"

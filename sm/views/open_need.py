@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+import time
+
 from msgspec import Struct
 
 from sm.adapters.forge.model import PullRequest
 from sm.base.need import NeedKind
+from sm.base.redact import redact
+from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.config.forges import ForgeSettings
+from sm.issues.act.problem import Problem
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
-from sm.issues.rules.needs import Need, find_waiting
-from sm.sessions.session import IssueSession
-
-OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
-"""What is answered where the pull request is."""
+from sm.issues.rules.needs import CAUSES, OF_THE_PULL, Need, Waiting, find_waiting
+from sm.sessions import agent_state, turn
+from sm.sessions.agent_state import State
+from sm.sessions.failure import Fault
+from sm.sessions.presence_rule import LEFT_S
+from sm.sessions.session import AdHocSession, IssueSession
 
 
 class OpenNeed(Struct, frozen=True, kw_only=True):
@@ -39,12 +46,16 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     link: str = ""
 
 
-def make_need(session: IssueSession, seen: Observation) -> OpenNeed | None:
+def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
     """What the session needs a person for, by what was `seen` of it; None for nothing."""
     waiting = find_waiting(seen.facts)
-    if waiting is None:
-        return None
-    need = escalation.find_need(session, seen, waiting.row)
+    return (waiting, escalation.find_need(session, seen, waiting.row)) if waiting else None
+
+
+def make_need(
+    session: IssueSession, seen: Observation, waiting: Waiting, need: Need
+) -> OpenNeed | None:
+    """The same as an entry of the list."""
     if need.kind is None:
         return None
     return OpenNeed(
@@ -56,20 +67,73 @@ def make_need(session: IssueSession, seen: Observation) -> OpenNeed | None:
         name=session.address,
         title=one_line(session.record.title),
         since=waiting.since,
-        text=_tell(need, seen.pull),
+        text=need.tell(seen.pull.name if seen.pull else ""),
         command=need.command,
         link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
     )
-
-
-def _tell(need: Need, pull: PullRequest | None) -> str:
-    """Cause and detail in one sentence, with the number that the command may lack."""
-    number = pull.name if pull and need.kind in OF_THE_PULL else ""
-    details = ": ".join(filter(None, (number, need.detail)))
-    return one_line(f"{need.cause} ({details})" if details else need.cause)
 
 
 def _link(forge: ForgeSettings, kind: NeedKind, issue: int, pull: PullRequest | None) -> str:
     if pull and kind in OF_THE_PULL:
         return forge.link_pull(pull.number)
     return forge.link_issue(issue)
+
+
+def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:
+    """What waits for a draft in the session's input line that nobody may remember any more."""
+    if problem is None or problem.refusal is not Refusal.DRAFT:
+        return None
+    since = session.dir.problem.stat().st_mtime
+    if time.time() < since + LEFT_S:
+        return None
+    return OpenNeed(
+        key=f"{session.name}:{NeedKind.DIALOG}:{since:.0f}",
+        kind=NeedKind.DIALOG,
+        project=session.project_name,
+        issue=session.issue,
+        session=session.name,
+        name=session.address,
+        title=one_line(session.record.title),
+        since=since,
+        text=f"Half a line stands unsent in its input line, and {problem.text}",
+        command=f"sm attach {session.project_name} {session.issue}",
+    )
+
+
+# Sessions that work on no issue
+
+
+def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
+    """What a session of `sm new` needs a person for; `state` is what its agent is at.
+
+    The question of one that an agent has begun is its parent's to answer.
+    """
+    signs = turn.read(session.dir, agent_state.read(session.dir)) if state in LOOKED_INTO else None
+    if signs is None:
+        return None
+    name = shlex.quote(session.address)
+    if signs.dialog_at is not None:
+        found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], f"sm attach {name}"
+    elif signs.failure and signs.failure.for_person:
+        why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
+        kind = NeedKind.LOGIN if signs.failure.fault is Fault.ACCESS else NeedKind.LIMITS
+        found = kind, signs.failure.at, why, f"sm attach {name}"
+    elif signs.asks and not session.record.parent:
+        asked = f"{CAUSES['question']} ({redact(signs.asks)})"
+        found = NeedKind.QUESTION, signs.ended_at or 0.0, asked, f"sm send {name} TEXT"
+    else:
+        return None
+    kind, since, text, command = found
+    return OpenNeed(
+        key=f"{session.name}:{kind}:{since:.3f}",
+        kind=kind,
+        session=session.name,
+        name=session.address,
+        since=since,
+        text=one_line(text),
+        command=command,
+    )
+
+
+LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)
+"""What an agent is at that may need a person."""

@@ -45,9 +45,16 @@ def find_silence(project: Project, known: Snapshot) -> Silence | None:
     return Silence(known.taken_at, for_s)
 
 
+def find_missed(
+    project: Project, sessions: Collection[IssueSession], known: Snapshot
+) -> Silence | None:
+    """How long no tick has come although something waits for one; None for anything else."""
+    return find_silence(project, known) if is_waited_for(project, sessions, known) else None
+
+
 def word_silence(silence: Silence) -> str:
     """What a person reads of it."""
-    return f"no dev-poll has run for {duration.show(silence.for_s // 1)}"
+    return f"no dev-poll has run for {duration.show(silence.for_s // 60 * 60)}"
 
 
 START = "start it with dev-poll --loop, or from cron"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
@@ -15,15 +16,18 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
-from sm.views.family import Relative
+from sm.views.family import AdHocRow
 from sm.views.known import read_or
-from sm.views.polling import START, find_silence, is_waited_for, word_silence
+from sm.views.needs import collect_needs, sort_needs
+from sm.views.open_need import OpenNeed
+from sm.views.people import find_people
+from sm.views.polling import START, find_missed, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
 RECENT_S = 24 * 3600
@@ -62,30 +66,44 @@ class MergedPull(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
-    `ad_hoc` are sessions of no project. `unlisted` are open issues that no session works on and
-    that lack the label `backlog`, by which an issue is taken up. `merged` are the pull requests
-    that were merged within the last day, the latest first. `silent_s`: so long no dev-poll has run
-    although something waits for one; 0 while it runs, or nothing does.
+    `needs` is what waits for a person. `ad_hoc` are sessions of no project. `unlisted` are open
+    issues that no session works on and that lack the label `backlog`, by which an issue is taken
+    up. `merged` are the pull requests that were merged within the last day, the latest first.
+    `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
+    nothing does. `paused` says what is paused, since when, and how it goes on.
     """
 
     project: str
     seen_at: float
+    needs: tuple[OpenNeed, ...] = ()
     sessions: tuple[StatusRow, ...] = ()
     waiting: tuple[WaitingIssue, ...] = ()
     merged: tuple[MergedPull, ...] = ()
     kept: tuple[KeptWorktree, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
-    ad_hoc: tuple[Relative, ...] = ()
+    ad_hoc: tuple[AdHocRow, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
     silent_s: float = 0.0
+    paused: tuple[str, ...] = ()
 
 
-def read_sessions_without_project(root: Root) -> Overview | None:
+def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
     """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.list_ad_hoc(root))
-    return Overview(project="", seen_at=0.0, ad_hoc=found) if found else None
+    found = tuple(family.list_ad_hoc(root, tmux))
+    if not found:
+        return None
+    needs = tuple(sort_needs(one.need for one in found if one.need))
+    paused = _list_paused(root, "", [one.id for one in found])
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found, paused=paused)
+
+
+def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
+    """What pauses the project or one of these sessions."""
+    ids = ("", *sessions)
+    found = (one for one in pause.read(root).pauses if any(one.covers(project, i) for i in ids))
+    return tuple(one.sentence for one in found)
 
 
 def read_overview(project: Project, now: float) -> Overview:
@@ -100,18 +118,21 @@ def read_overview(project: Project, now: float) -> Overview:
     problems.extend(known.problems)
     kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
     waits = tuple(_list_waiting(project, sessions, known))
-    silence = read_or(report, lambda: _find_silence(project, sessions, known), None)
+    rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
+    silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
-        sessions=tuple(make_rows(project, now, sessions, known)),
+        needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
+        sessions=tuple(rows),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
-        hint=_hint(project, known, silence),
+        paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
+        hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
         silent_s=silence.for_s if silence else 0.0,
     )
 
@@ -180,17 +201,19 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
     return list_blockers(known, found) if found else []
 
 
-def _find_silence(
-    project: Project, sessions: list[IssueSession], known: Snapshot
-) -> Silence | None:
-    if not is_waited_for(project, sessions, known):
-        return None
-    return find_silence(project, known)
-
-
 def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+
+
+def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:
+    """Why nothing is taken up although an issue is ready."""
+    settings = project.settings
+    if not any(one.ready for one in waits) or count < settings.open_limit:
+        return ""
+    if not settings.max_sessions:
+        return "no issue is taken up: max_sessions is 0"
+    return f"{count} sessions are open, so no issue is taken up (max_open): see what each waits for"

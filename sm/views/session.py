@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.base.phase import Phase
+from sm.base.refusal import Refusal
 from sm.base.text import one_line
-from sm.issues.act.problem import read_problem
-from sm.issues.look import escalation
+from sm.issues.act.problem import Problem, read_problem
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.facts import Facts, Life
@@ -24,7 +24,8 @@ from sm.store import journal
 from sm.store.events import Event
 from sm.views.event_words import tell_shortly
 from sm.views.known import Damaged, Known, show
-from sm.views.open_need import OpenNeed, make_need
+from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, make_need
+from sm.views.people import WORDS, People
 from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
@@ -39,7 +40,9 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
-    known. `need` is what a person is needed for, None for nothing.
+    known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
+    at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
+    for its agent, and waits for a free slot.
     """
 
     project: str
@@ -66,8 +69,10 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     monitor: bool = False
     agent: bool = False
     state_since: float = 0.0
+    slotless: bool = False
     proof: Proof = Proof(Evidence.ERROR)
     need: OpenNeed | None = None
+    person: str = ""
 
     @property
     def alone(self) -> bool:
@@ -105,6 +110,7 @@ DOING = {
     "dialog": "an answer in its terminal",
 }
 TO_FINISH = "the agent to finish: it is merged, and PHASE:done is not written"
+ANSWERED = "the agent to take the answer"
 ASKED = "a person: its turn has ended with a question"
 """What a session waits for whose agent is not simply at work, by what its hooks say."""
 
@@ -115,15 +121,22 @@ def read_last_look(project: Project) -> Snapshot:
 
 
 def make_rows(
-    project: Project, now: float, sessions: Iterable[IssueSession], known: Snapshot
+    project: Project,
+    now: float,
+    sessions: Iterable[IssueSession],
+    known: Snapshot,
+    people: People | None = None,
 ) -> list[StatusRow]:
-    """The rows of these sessions, by what was `known` of the forge."""
+    """The rows of these sessions, by what was `known` of the forge, and who is in which."""
     found = list(sessions)
     events = journal.find_latest(project.root.journal, {session.name for session in found})
-    return [_row(now, s, known, events.get(s.name)) for s in found]
+    there: Mapping[str, Refusal] = people or {}
+    return [_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
 
 
-def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None) -> StatusRow:
+def _row(
+    now: float, session: IssueSession, known: Snapshot, event: Event | None, there: Refusal | None
+) -> StatusRow:
     if event is not None and event.at < session.record.created_at:
         event = None  # of an earlier session of that issue
     one = Known(session, now)
@@ -140,7 +153,7 @@ def _row(now: float, session: IssueSession, known: Snapshot, event: Event | None
     )
 
     def make(_: AnySession) -> StatusRow:
-        return _filled(row, one, session, recall(session, known))
+        return _filled(row, one, session, recall(session, known), there)
 
     return show(session, make, partial(_damaged, row))
 
@@ -149,12 +162,26 @@ def _damaged(row: StatusRow, one: Damaged) -> StatusRow:
     return structs.replace(row, problem=one.why, proof=one.proof)
 
 
-def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observation) -> StatusRow:
+def _filled(
+    row: StatusRow, one: Known, session: IssueSession, known: Observation, there: Refusal | None
+) -> StatusRow:
     facts = structs.replace(known.facts, now=one.now)
+    known = structs.replace(known, facts=facts)
     state = next(state for state, holds in STATES if holds(facts))
     since, proof = _proof(state, facts, known, one)
-    asked = facts.escalation if state is ShownState.ESCALATED else None
-    need = escalation.find_need(session, known, asked.row) if asked else None
+    found, problem = find_need(session, known), read_problem(session.dir)
+    waits_for, why = _waits_for(state, facts, row, known), ""
+    if found and state is ShownState.ESCALATED:
+        _, need = found
+        waits_for, why = f"{need.waits_for}: {need.command}", need.why
+    if there:
+        due = found[1].waits_for if found else ""
+        waits_for = _add_person(there, problem, due or waits_for)
+        open_need = None
+    elif found:
+        open_need = make_need(session, known, *found)
+    else:
+        open_need = find_forgotten_draft(session, problem)
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,
@@ -167,18 +194,24 @@ def _filled(row: StatusRow, one: Known, session: IssueSession, known: Observatio
         recoveries=facts.history.recoveries_ever,
         reason=known.write.reason,
         doing=facts.signs.doing if facts.signs else "",
-        waits_for=f"{need.waits_for}: {need.command}"
-        if need
-        else _waits_for(state, facts, row, known) + _last_words(state, session),
-        why=one_line(need.why) if need else "",
-        problem=one_line(known.problem or _problem(session) or _unasked(known)),
+        waits_for=_put_paused(facts, waits_for + _last_words(state, session)),
+        why=one_line(why),
+        problem=one_line(known.problem or (problem.sentence if problem else "") or _unasked(known)),
         rotation=one_line(one.rotation),
         monitor=one.monitor,
         agent=facts.session is Life.ALIVE,
         state_since=since,
+        slotless=facts.slotless,
         proof=proof,
-        need=make_need(session, structs.replace(known, facts=facts)),
+        need=open_need,
+        person=WORDS.get(there, "") if there else "",
     )
+
+
+def _add_person(there: Refusal, problem: Problem | None, due: str) -> str:
+    """What waits for the person who is in the terminal, and then for others."""
+    held = problem.text if problem and problem.refusal in WORDS else ""
+    return "; ".join(filter(None, (WORDS[there], held or (due and f"then {due}"))))
 
 
 def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
@@ -214,11 +247,6 @@ def _process(one: Known) -> Proof:
     return Proof(Evidence.PROCESS, what=str(process.pid) if process else "")
 
 
-def _problem(session: IssueSession) -> str:
-    problem = read_problem(session.dir)
-    return problem.sentence if problem else ""
-
-
 def _last_words(state: ShownState, session: IssueSession) -> str:
     """What the terminal of an agent that is gone said last."""
     if state is not ShownState.CRASHED:
@@ -233,6 +261,13 @@ def _unasked(known: Observation) -> str:
     return known.unread or (asked.missed if asked else "")
 
 
+def _put_paused(facts: Facts, waits_for: str) -> str:
+    """What a paused session waits for first; `sm status` says at its top how it goes on."""
+    if not facts.paused:
+        return waits_for
+    return f"paused; then {waits_for}" if waits_for else "paused"
+
+
 def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:
     pull = f"pull request {known.pull.name}" if known.pull else "its pull request"
     match state:
@@ -241,7 +276,7 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
         case ShownState.STARTING:
             return "dev-poll to finish its start"
         case ShownState.ESCALATED:
-            return "the question to be put to a person"
+            return ANSWERED if facts.reply else "the question to be put to a person"
         case ShownState.PARKED if facts.failure:
             return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
         case ShownState.CRASHED if not facts.recoverable:

@@ -99,6 +99,7 @@ OUTCOMES = {
     "merged-early": "merged",
     "issue-closed": "stopped, as the issue was closed",
     "pull-closed": "stopped, as the pull request was closed",
+    "given-back": "stopped, as all sessions were ended",
     "blocked": "stopped, as the issue was labelled blocked",
     "failed": "failed: the agent gave up",
     "idle-prompt": "failed: the agent never signalled a phase",

@@ -105,6 +105,38 @@ def test_fetch_leaves_the_users_refs_alone(repository: Repository, clone: Git) -
     assert not (clone.repo / ".git/FETCH_HEAD").exists()
 
 
+def test_a_branch_that_is_known_as_the_remote_has_it_is_not_fetched(
+    repository: Repository, clone: Git, tmp_path: Path
+) -> None:
+    head = clone.fetch_branch("origin", "main")
+    away = repository.bare.rename(tmp_path / "away.git")
+    assert clone.fetch_branch("origin", "main", at=head) == head
+    away.rename(repository.bare)
+    assert clone.fetch_branch("origin", "main", at="1" * 40) == head  # it is looked
+
+
+def test_which_commit_contains_which_is_asked_once(repository: Repository, clone: Git) -> None:
+    first = clone.rev_parse("HEAD") or ""
+    second = repository.commit("b", "b")
+    assert clone.ancestry(first, second)
+    assert not clone.is_ancestor(second, first)
+    assert clone.ancestry("1" * 40, first) is None
+    (clone.repo / ".git").rename(clone.repo / "away")
+    assert clone.ancestry(first, second)
+    assert not clone.is_ancestor(second, first)
+
+
+def test_a_branch_has_its_settings_also_beside_another_with_the_same(clone: Git) -> None:
+    for key, value in (("remote", "origin"), ("merge", "refs/heads/fix/7")):
+        git(clone.repo, "config", f"branch.my.fix/7.{key}", value)
+    git(clone.repo, "config", "--add", "branch.fix/7.pushRemote", "elsewhere")
+    for _ in range(2):
+        clone.track("fix/7", "origin")
+        assert clone.setting("branch.fix/7.remote") == "origin"
+        assert clone.setting("branch.fix/7.merge") == "refs/heads/fix/7"
+        assert clone.setting("branch.fix/7.pushRemote") == "origin"
+
+
 def test_ls_remote_maps_names_to_commits(clone: Git) -> None:
     assert clone.ls_remote("origin", "refs/heads/*") == {"refs/heads/main": clone.rev_parse("HEAD")}
     assert clone.ls_remote("origin", "refs/nope/*") == {}

@@ -28,6 +28,7 @@ CODES = {
     "attached": "a person is attached to it",
     "changed": "a person typed at that moment",
     "no-tmux": "tmux does not answer",
+    "paused": "it is paused: 'sm resume' lets it go on",
     "behind": "other messages are before it",
     "handed": "it was given to the agent, which has not confirmed it yet",
 }

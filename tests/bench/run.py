@@ -50,6 +50,7 @@ BENCHMARKS = {
     "throughput": "throughput",
     "issues": "issues",
     "rotation": "rotation",
+    "notify": "notify",
     "memory": "memory",
     "bridge": "bridge",
     "mcp": "mcpserver",

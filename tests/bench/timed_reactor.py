@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sm.__main__ import run
-from sm.cli import pass_server, passes
+from sm.cli import passes
 from sm.issues.act import reactor
+from sm.passes import server
 
 log = Path(sys.argv[1])
 moments: dict[str, list[tuple[float, float]]] = {}
@@ -46,5 +47,5 @@ original = passes.react
 setattr(passes, "react", react)  # noqa: B010 - it notes a moment more
 for name in ("observe", "compose", "perform"):
     setattr(reactor, name, timed(name, getattr(reactor, name)))
-setattr(pass_server.PassServer, "_read", timed("_read", pass_server.PassServer._read))  # noqa: B010
+setattr(server.PassServer, "_read", timed("_read", server.PassServer._read))  # noqa: B010
 sys.exit(run(sys.argv[2:]))

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from sm.adapters.forge.model import BOT
+from sm.base.need import NeedKind
 from sm.channels import people
 from sm.channels.channel import Channel, Word
 from sm.issues.look.answers import read_texts
@@ -18,10 +19,11 @@ from sm.sessions.session import IssueSession
 from tests.e2e.stage import Stage
 from tests.helpers import put_session
 
-QUESTION = Word("m1", "Which colour?", "needs a person: which colour?")
-NEXT = Word("m2", "Which size?", "needs a person: which size?")
-NEWS = Word("m3", "It was merged.", "was merged")
-REMINDER = Word("m4", "Still: which colour?", "still needs a person")
+ASKS, MERGE = NeedKind.QUESTION, NeedKind.MERGE
+QUESTION = Word("m1", "Which colour?", "needs a person: which colour?", need=ASKS)
+NEXT = Word("m2", "Which size?", "needs a person: which size?", need=ASKS)
+NEWS = Word("m3", "It was merged.", "was merged", need=MERGE)
+REMINDER = Word("m4", "Still: which colour?", "still needs a person", need=ASKS)
 
 
 class Side:

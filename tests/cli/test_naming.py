@@ -142,6 +142,31 @@ def test_a_kill_within_another_program_leaves_its_signals_alone(
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 
 
+@pytest.mark.parametrize(
+    ("words", "issue"),
+    [
+        ("harb 7 yes, please.", 7),
+        ("harb#7 yes, please.", 7),
+        ("7 yes, please.", 7),
+        ("7 5 is better", 7),
+        ("7 5", 7),
+    ],
+)
+@pytest.mark.usefixtures("config")
+def test_an_answer_may_be_several_words(
+    words: str, issue: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"no session 'dev-harb-{issue}'" in complaint(capsys, "reply", *words.split())
+
+
+def test_a_project_may_be_called_as_an_issue_is(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(ONE.replace("harb", '"7"'))
+    assert "no session 'dev-7-5'" in complaint(capsys, "reply", "7", "5", "yes")
+    assert "no session 'dev-7-7'" in complaint(capsys, "reply", "7", "5")
+
+
 @pytest.mark.usefixtures("config")
 def test_a_text_that_is_missing_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     for args in (["reply", "harb#7"], ["reply", "harb", "7"], ["reply"]):

@@ -103,8 +103,9 @@ def test_help_names_every_verb_but_the_hidden_ones() -> None:
 
 
 ORDER = (
-    *("init", "config", "doctor", "issue", "pr", "ci", "sync", "review", "reply", "status"),
-    *("trace", "events", "logs", "attach", "worktree", "recover", "kill", "new", "send", "queue"),
+    *("init", "config", "doctor", "notify", "issue", "pr", "ci", "sync", "review", "reply"),
+    *("status", "needs", "trace", "events", "logs", "attach", "worktree", "recover", "pause"),
+    *("resume", "kill", "new", "send", "queue"),
     *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),
     *("cost", "hooks", "serve", "bridge", "mcp", "uninstall"),
 )

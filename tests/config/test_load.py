@@ -346,6 +346,9 @@ BAD: list[tuple[str, str]] = [
     # wrong types
     ("max_sessions: many", "'max_sessions' in 'sm.yaml' (line 4): expected a whole number, got 'm"),
     ("max_sessions: -1", "(line 4): expected a whole number >= 0, got -1"),
+    ("max_open: 1", "'max_open' in 'sm.yaml' (line 4): it must be at least 'max_sessions', which"),
+    ("max_open: -1", "(line 4): expected a whole number >= 0, got -1"),
+    ("max_open: many", "(line 4): expected a whole number or nothing, got 'many'"),
     ("max_sessions: 1.5", "(line 4): expected a whole number, got 1.5"),
     ("max_sessions: yes", "(line 4): expected a whole number, got true"),
     ("review: {required: 1}", "'review.required' in 'sm.yaml' (line 4): expected true or false"),

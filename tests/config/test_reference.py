@@ -6,16 +6,21 @@ import sys
 from pathlib import Path
 
 import yaml
+from msgspec import structs
 
+from sm.base import plugin
 from sm.config import reference
 from sm.config.convert import list_key_paths
 from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
-from sm.config.load import load
+from sm.config.load import load, load_machine
 from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.secret import Secret
+from sm.config.shapes import read_section
 from sm.config.show import list_effective
 from tests.helpers import REPOSITORY
 
 TOP = REPOSITORY
+SECTIONS = dict(plugin.load_parts("sections"))
 REGENERATE = "run python -m sm.config.reference docs/CONFIG.md config.example.yaml"
 
 
@@ -46,7 +51,8 @@ def test_the_example_misses_no_key() -> None:
     found = leaves(yaml.safe_load(text))
     for block in re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE):
         found |= leaves(yaml.safe_load(block.replace("\n# ", "\n").removeprefix("# ")))
-    assert found == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings)}
+    added = {path for name, shape in SECTIONS.items() for path in list_key_paths(shape, (name,))}
+    assert found == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings), *added}
 
 
 def test_each_kind_of_forge_has_a_block_of_its_own_in_the_example(tmp_path: Path) -> None:
@@ -76,6 +82,23 @@ def test_the_example_loads_and_holds_the_defaults(tmp_path: Path) -> None:
 
 def test_every_key_is_in_the_document_with_its_meaning() -> None:
     document = reference.render_document()
-    for key in (*reference.list_keys(MachineSettings), *reference.list_keys(ProjectSettings)):
+    added = [key for name, shape in SECTIONS.items() for key in reference.list_keys(shape, name)]
+    for key in (
+        *reference.list_keys(MachineSettings),
+        *reference.list_keys(ProjectSettings),
+        *added,
+    ):
         assert f"\n| `{key.path}` | {key.type} | " in document
         assert key.description
+
+
+def test_what_a_person_names_is_in_the_example_as_a_comment(tmp_path: Path) -> None:
+    text = (TOP / "config.example.yaml").read_text()
+    [block] = re.findall(r"^# notify:\n(?:#   .*\n)+", text, re.MULTILINE)
+    path = tmp_path / "sm.yaml"
+    path.write_text(block.replace("\n# ", "\n").removeprefix("# "))
+    [shown] = read_section(
+        load_machine(path, {}, tmp_path)[0], SECTIONS["notify"]
+    ).channels.values()
+    assert str(shown.url) == "[redacted]"
+    assert structs.replace(shown, url=Secret()) == type(shown)()

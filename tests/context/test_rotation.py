@@ -181,7 +181,7 @@ def test_an_agent_that_does_not_go_on_is_asked_after_a_minute_and_given_up_after
     assert heard(world, "confirm") == []
     world.now += 2
     world.run()
-    assert heard(world, "confirm") == [(2, "confirm1")]
+    assert [key for _, key in heard(world, "confirm")] == ["confirm1"]
     world.now += 599
     world.run()
     assert given_up(world) == ""
@@ -232,7 +232,7 @@ def test_an_ended_turn_without_a_task_is_asked_for_it_once_all_of_it_is_written_
     assert heard(world, "confirm") == []
     world.now += 1
     world.run()
-    assert heard(world, "confirm") == [(2, "confirm1")]
+    assert [key for _, key in heard(world, "confirm")] == ["confirm1"]
 
 
 def test_a_context_that_names_no_task_is_replaced_once_more_and_then_a_person_is_told() -> None:
@@ -292,7 +292,7 @@ def test_an_agent_at_work_that_names_no_task_gets_its_messages_and_keeps_its_con
     world = resumed(proves=True)
     world.now += world.limits.verify_s
     world.run()
-    assert heard(world, "confirm") == [(2, "confirm1")]
+    assert [key for _, key in heard(world, "confirm")] == ["confirm1"]
     assert world.record is not None
     assert world.record.holds
     world.now += world.limits.verify_s
@@ -324,6 +324,54 @@ def test_an_agent_at_work_has_five_minutes_for_its_document() -> None:
     world.run()
     assert world.outcome is not None
     assert world.outcome.act is Act.GIVE_UP
+
+
+def test_an_agent_has_the_whole_time_for_its_document_again_when_a_pause_is_over() -> None:
+    world = World()
+    world.rotate(Cause.CYCLE)
+    world.run()
+    world.now += 3600
+    world.resumed_at = world.now
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1")]
+    world.now += 299
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1")]
+    world.now += 2
+    world.run()
+    assert heard(world, "ask") == [(1, "ask1"), (1, "ask2")]
+
+
+def test_a_new_context_has_the_whole_time_to_name_its_task_again_when_a_pause_is_over() -> None:
+    world = rotated(World(proves=True), Step.VERIFY)
+    world.now += 3600
+    world.resumed_at = world.now
+    world.run()
+    assert heard(world, "confirm") == []
+    world.now += 61
+    world.run()
+    assert [key for _, key in heard(world, "confirm")] == ["confirm1"]
+
+
+def test_only_a_context_that_may_be_cleared_and_has_no_task_yet_must_go_on_while_paused() -> None:
+    record = begin("r", Cause.CYCLE, 0.0, "1")
+    late = structs.replace(record, step=Step.CLEAR, clears=1)
+    expected = {
+        Step.REQUEST: record,
+        Step.DOCUMENT: structs.replace(record, step=Step.DOCUMENT),
+        Step.QUIET: structs.replace(record, step=Step.QUIET, clears=2),
+        Step.VERIFY: structs.replace(record, step=Step.VERIFY),
+        "not tried": structs.replace(record, step=Step.CLEAR),
+        "in the way": structs.replace(late, tried=1, obstacle="draft"),
+    }
+    assert not [name for name, one in expected.items() if one.must_go_on]
+    going = {
+        "tried": structs.replace(late, tried=1),
+        "tried again": structs.replace(late, tried=2, obstacle="draft"),
+        "started anew": structs.replace(late, relaunched=True),
+        Step.RESUME: structs.replace(record, step=Step.RESUME),
+    }
+    assert [name for name, one in going.items() if one.must_go_on] == list(going)
 
 
 def test_a_prompt_that_is_lost_is_told_once_more() -> None:

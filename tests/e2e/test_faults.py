@@ -30,6 +30,7 @@ STARTING = (
     *("launch.before-start", "launch.after-start", "start:launched"),
 )
 PLANNING = ("plan:before-save", "plan:after-save", "plan:before-drop")
+WAITING = ("slot:freed", "slot:taken")
 FAILING = [Verb.LABEL_BLOCKED, Verb.COMMENT, Verb.RESTORE_BACKLOG]
 
 
@@ -84,7 +85,9 @@ LAST += [Verb.REMOVE_WORKTREE, Verb.DELETE_BRANCH, Verb.RELEASE_CLAIM]
 TOGETHER = [
     soon + last
     for soon, last in zip_longest(
-        [STARTING, PLANNING, *map(around, SOON)], [*map(around, LAST), ENDING], fillvalue=()
+        [STARTING, PLANNING, WAITING, *map(around, SOON)],
+        [*map(around, LAST), ENDING],
+        fillvalue=(),
     )
 ]
 """The points of each journey: those of its last plan come long after the others."""

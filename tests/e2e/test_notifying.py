@@ -13,6 +13,7 @@ from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
 from tests.e2e.test_faults import around
 from tests.helpers import wait_for
+from tests.plugins.notify.service import serve
 
 
 @pytest.fixture
@@ -129,3 +130,15 @@ def test_all_that_is_said_to_people_has_its_short_form() -> None:
     said = {step.text for row in ROWS for step in row.steps if step.verb in TELLING}
     assert said <= set(NOTICES)
     assert said - set(SHORTLY) == {"remark"}  # which was told as it was noted
+
+
+def test_a_service_hears_of_a_question_from_a_pass(stage_of: MakeStage, heard: Path) -> None:
+    """The pass is a fork of the server of passes, and forks the notifier."""
+    with serve() as service:
+        stage, issue = begin(stage_of, heard, notify={"channels": {"phone": {"url": service.url}}})
+        stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+        wait_for(lambda: service.heard, "the service was asked")
+        [message] = service.heard
+        assert message["title"] == "harb#1: an agent asks"
+        said = "harb#1 needs a person: The agent asks for a person (which colour?)."
+        assert message["message"].startswith(said[:-1])

@@ -13,8 +13,8 @@ CODE = """
 import sys
 import sm.cli.passes
 from sm.__main__ import run
-from sm.cli import pass_server
-pass_server.preload()
+from sm.passes import loaded
+loaded.preload()
 before = set(sys.modules)
 assert run(["react", *sys.argv[1:]]) == 0
 print(*(set(sys.modules) - before))

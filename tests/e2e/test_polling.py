@@ -85,10 +85,34 @@ def test_loop_tells_of_failed_ci_questions_and_failures(stage_of: MakeStage) -> 
         stage.write_phase(issue, "PHASE:awaiting_ci")
         wait_for(lambda: "#1 CI failed, its agent is told" in said.read_text(), "the CI result")
         stage.write_phase(issue, "PHASE:escalate\nwhich one?")
-        asks = "#1 a person is needed: The agent asks for a person"
+        asks = "#1 needs you: The agent asks for a person (which one?)"
         wait_for(lambda: asks in said.read_text(), "the question")
         stage.write_phase(issue, "PHASE:failed\nno idea")
-        wait_for(lambda: "#1 failed: the agent gave up" in said.read_text(), "the failure")
+        ended = "#1 needs you: The issue is blocked: the agent gave up (no idea)\n"
+        wait_for(lambda: ended in said.read_text(), "the failure")
+
+
+def test_loop_tells_what_happens_while_a_tick_is_at_work(
+    stage_of: MakeStage, tmp_path: Path
+) -> None:
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    slow = f"touch {begun}; until test -e {go_on}; do sleep 0.1; done"
+    setup = f"case $PWD in *2) {slow};; esac"
+    stage = stage_of(settings=RARELY | {"worktree": {"setup": setup, "timeout": "5m"}})
+    first = stage.file_issue()
+    with looping(stage) as said:
+        wait_for(lambda: f"pick up #{first}" in said.read_text(), "the first to be taken up")
+        second = stage.file_issue()
+        wait_for(begun.exists, "a tick that lasts")
+        stage.push_work(first)
+        stage.write_phase(first, "PHASE:awaiting_review")
+        waits = f"#{first} needs you: The pull request waits for a review (#3)\n"
+        wait_for(lambda: waits in said.read_text(), "the review that waits")
+        assert "\n         sm review harb#3 --approve\n" in said.read_text()
+        assert f"pick up #{second}" not in said.read_text()
+        go_on.touch()
+        wait_for(lambda: f"pick up #{second}" in said.read_text(), "the second to be taken up")
+    assert said.read_text().count("needs you") == 1
 
 
 def test_once_fails_where_an_issue_cannot_be_started(stage_of: MakeStage) -> None:

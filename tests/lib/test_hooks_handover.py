@@ -445,3 +445,28 @@ def test_what_claims_within_to_quote_is_handed_over(hooks: Hooks) -> None:
     text = 'He said {"quotes":true}, and "quotes":true'
     hooks.queue(text)
     assert at_stop(hooks) == text
+
+
+# While it is paused
+
+
+def test_a_paused_agent_gets_nothing_at_its_turn_s_end_nor_within_it(hooks: Hooks) -> None:
+    hooks.queue("later")
+    hooks.queue("within the turn", "steer")
+    hooks.dir.steer.write_text("more\n")
+    hooks.dir.paused.write_text("{}")
+    assert hooks.call("PostToolUse") == ""
+    assert hooks.call("Stop") == ""
+    assert hooks.state == "idle"
+    assert len(hooks.waiting()) == 2
+    hooks.dir.paused.unlink()
+    hooks.be("busy")
+    assert at_stop(hooks) == "later\n\nwithin the turn"
+
+
+def test_what_it_was_told_before_the_pause_is_confirmed_all_the_same(hooks: Hooks) -> None:
+    ident = hooks.queue("before")
+    assert at_stop(hooks) == "before"
+    hooks.dir.paused.write_text("{}")
+    hooks.call("PostToolUse")
+    assert hooks.accepted() == {ident}

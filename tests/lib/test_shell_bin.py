@@ -276,7 +276,7 @@ def test_loop_tells_the_news_and_goes_on_from_there(start_loop: StartLoop, tmp_p
     journal, calls = tmp_path / "journal.jsonl", tmp_path / "calls"
     loop = start_loop(
         f"""case $3 in
-        poll) echo 'journal 7 {journal}'; echo 'project a'; echo 3600 ;;
+        poll) echo 'project a'; echo 'journal 7 {journal}'; echo 3600 ;;
         *) printf '%s\n' "$*" >>'{calls}'; echo "12:00:00 a: #1 news"; echo 99 ;;
         esac"""
     )
@@ -288,6 +288,33 @@ def test_loop_tells_the_news_and_goes_on_from_there(start_loop: StartLoop, tmp_p
     assert lines(calls)[0] == f"-Im sm news {journal} 7 a"
     status, out, _ = loop.stop()
     assert (status, set(out.splitlines())) == (0, {"12:00:00 a: #1 news"})
+
+
+def test_loop_tells_the_news_while_a_tick_is_at_work(start_loop: StartLoop, tmp_path: Path) -> None:
+    journal, gate, told = tmp_path / "journal.jsonl", tmp_path / "gate", tmp_path / "told"
+    os.mkfifo(gate)
+    loop = start_loop(
+        f"""case $3 in
+        poll)
+          echo 'project a b c'; echo 'journal 7 {journal}'
+          printf 'half of '; read -r word <"{gate}"; printf '%s\n' 'a line' 3600 ;;
+        *) printf '%s\n' "12:00:00 $*" 99; echo >>'{told}' ;;
+        esac"""
+    )
+    loop.wait_for_ticks(1)
+    journal.touch()
+    wait_for(told.exists, "the news")
+    gate.write_text("go on\n")
+    wait_for(lambda: _is_asleep(loop), "the end of the tick")
+    status, out, _ = loop.stop()
+    assert (status, out.splitlines()[-1]) == (0, "half of a line")
+    assert out.splitlines()[0] == f"12:00:00 -Im sm news {journal} 7 a b c"
+
+
+def _is_asleep(loop: Loop) -> bool:
+    """Whether it waits for its next tick: it has no child then."""
+    pid = loop.process.pid
+    return not Path(f"/proc/{pid}/task/{pid}/children").read_text()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

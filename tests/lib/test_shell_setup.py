@@ -193,6 +193,16 @@ def test_killed_set_up_is_begun_anew(clone: Clone) -> None:
     assert not half.exists()
 
 
+def test_half_removed_environment_is_made_anew_and_its_base_is_left_alone(clone: Clone) -> None:
+    """Without its pyvenv.cfg its Python is the machine's own, with a pip that would serve."""
+    clone.give_environment()
+    settings = clone.path / ".venv" / "pyvenv.cfg"
+    settings.unlink()
+    status, out, _ = clone.sm("again", PIP_REQUIRE_VIRTUALENV="1")
+    assert (status, out) == (0, "again\n")
+    assert settings.exists()
+
+
 def test_missing_programs_are_named_in_one_line(clone: Clone, tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()

@@ -146,7 +146,7 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_the_picture_shows_the_table_and_fetches_nothing() -> None:
     drawn = text("docs/status.svg")
     said = " ".join(ElementTree.fromstring(drawn).itertext()).replace("\xa0", " ")
-    for word in ("Phase", "Review", "merged", "approved", "asks: ", "sm reply"):
+    for word in ("Phase", "Review", "merged", "approved", "needs you: ", "sm reply"):
         assert word in said
     assert "url(http" not in drawn
 

@@ -55,7 +55,11 @@ def of_trust() -> Patterns:
 
 
 def of_names() -> Patterns:
-    yield re.compile(re.escape("dev-harb-") + r"[1-9]\d*")
+    yield re.compile(re.escape("dev-harb-") + r"([1-9]\d{0,17})")
+
+
+def of_words() -> Patterns:
+    yield re.compile(r"\bharb\b")
 
 
 MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
@@ -66,7 +70,8 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/screen.py", "split_draft"): of_profiles,
     ("adapters/tmux.py", "_error"): of_tmux,
     ("plugins/doctor/assumptions.py", "_trusts"): of_trust,
-    ("plugins/doctor/project.py", "check_strangers"): of_names,
+    ("issues/supervise/find.py", "_find_terminals"): of_names,
+    ("plugins/notify/rules.py", "find_cause"): of_words,
     ("base/redact.py", "compile_patterns"): of_redacting,
     ("base/redact.py", "_literal"): of_redacting,
     ("context/usage.py", "find_percent"): of_profiles,

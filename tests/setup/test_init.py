@@ -86,7 +86,7 @@ def test_a_repository_without_a_remote_gets_a_hub_and_a_forge(
     ]
     out = capsys.readouterr().out
     assert f"wrote '{sealed}/.config/sm/reef.yaml'" in out
-    last = out.splitlines()[-2:]
+    last = [line.partition("#")[0].rstrip() for line in out.splitlines()[-4:]]
     # In a clone whose path wants quoting, the command is quoted.
     assert re.search(r"""bin/sm'? issue add "…"$""", last[0])
     assert last[1].endswith("bin/dev-poll --loop")
@@ -122,7 +122,23 @@ def test_what_is_next_names_a_program_that_is_on_path_by_its_name(
     for name in ("sm", "dev-poll"):
         (tmp_path / "bin" / name).symlink_to(find_shell_root() / "bin" / name)
     assert run(["init", "--yes"]) == 0
-    assert "next:\n  sm issue add" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(
+        "next:\n"
+        '  sm issue add "…"   # what is to be done\n'
+        "  dev-poll --loop    # takes it up, says what needs you\n"
+        "  sm status --watch  # in another terminal\n"
+        "  git pull           # when it is merged\n"
+    )
+
+
+def test_what_is_next_names_the_remote_that_the_branch_does_not_follow(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(clone, "remote", "add", "origin", "https://example.com/reef.git")
+    git(clone, "update-ref", "refs/remotes/origin/main", "main")
+    git(clone, "branch", "-q", "--set-upstream-to", "origin/main")
+    assert run(["init", "--yes"]) == 0
+    assert "\n  git pull hub main  " in capsys.readouterr().out
 
 
 def test_a_second_run_changes_nothing(clone: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,10 @@ ENTRIES = frozenset(
     {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.lock"}
     | {"sessions", "projects", "probe", "logs"}
 )
-OF_PROJECT = frozenset({"forge.json", "due", "forge.lock", "poll.lock", "ci"})
+EMPTY = ("ci", "slots", "slot-line")
+OF_PROJECT = frozenset(
+    {"forge.json", "due", "forge.lock", "poll.lock", "polled", "slots.lock", "slot-freed", *EMPTY}
+)
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
 
 
@@ -144,6 +147,7 @@ def _state(room: Room) -> list[str]:
     root, directory = room.project.root, room.project.directory
     left = [path for path in root.path.iterdir() if path != root.private]
     left += [path for path in root.private.iterdir() if path.name not in ENTRIES]
-    left += [*root.sessions.iterdir(), *(directory.path / "ci").glob("*")]
+    left += root.sessions.iterdir()
+    left += (path for folder in EMPTY for path in (directory.path / folder).glob("*"))
     left += [path for path in directory.path.iterdir() if path.name not in OF_PROJECT]
     return [str(path) for path in left]

@@ -39,6 +39,8 @@ EVENTS = {
     "recover: asked for by a person": events.RecoverAsked(),
     "kill: asked for by a person": events.Kill(),
     "kill: ended and removed": events.Kill(done=True),
+    "paused: by ana@box: a release": events.Paused(by="ana@box", reason="a release"),
+    "resumed: by ana@box": events.Resumed(what="shop", by="ana@box"),
     "let go: it was settled while its state was lost": events.LetGo(),
     "over: has died": events.Over(how="has died"),
     "ended: left by its agent: sleep (12), cat (13)": events.StraysEnded(

@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from sm.issues.rules.matrix import BY_NAME
+from sm.issues.rules.needs import KINDS
 from sm.store import events, journal
-from sm.store.paths import Root
 from sm.views.news import DECIDED, Followed, read_news
 
 
@@ -34,25 +34,43 @@ def test_merged_work_is_told_with_how_it_arrives(tmp_path: Path) -> None:
     assert line.endswith(" a: #1 merged; in your clone: git pull hub main")
 
 
-def test_a_question_says_why_a_person_is_needed(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    journal.record(path, events.StepDone(session="dev-a-1", verb="escalate", result="ci-broken"))
+def read_told(path: Path, event: events.Event) -> list[str]:
+    """What is told of it, without the time."""
+    journal.record(path, structs.replace(event, session="dev-a-1"))
     lines, _ = read_news(path, 0, (Followed("a"),))
-    assert lines[0].endswith("a: #1 a person is needed: CI itself failed")
+    return [line[9:] for line in lines]
 
 
-def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
-    root = Root(tmp_path)
-    root.private.mkdir(mode=0o700)
-    phase = root.phase("a", 1)
-    phase.write_text("PHASE:escalate\nReason: which colour?\n")
-    phase.chmod(0o600)
-    for result in ("escalate", "ci-late"):
-        asked = events.StepDone(session="dev-a-1", verb="escalate", result=result)
-        journal.record(root.journal, asked)
-    lines, _ = read_news(root.journal, 0, (Followed("a"),))
-    assert lines[0].endswith("a person is needed: The agent asks for a person (which colour?)")
-    assert lines[1].endswith("a person is needed: CI has given no result in time")
+@pytest.mark.parametrize(
+    "step",
+    [
+        events.StepDone(verb="escalate", row="escalate", result="escalate"),
+        events.StepDone(verb="tell people", row="review-waits", result="review-waits"),
+        events.StepDone(verb="comment", row="failed", result="failed"),
+    ],
+)
+def test_what_needs_a_person_is_told_with_the_command_that_answers_it(
+    tmp_path: Path, step: events.StepDone
+) -> None:
+    asked = structs.replace(step, need="question", text="Why (which one?)", command="sm do a 1")
+    told = read_told(tmp_path / "journal.jsonl", asked)
+    assert told == ["a: #1 needs you: Why (which one?)", "sm do a 1"]
+
+
+def test_what_an_earlier_version_has_asked_is_told_too(tmp_path: Path) -> None:
+    asked = events.StepDone(verb="escalate", result="ci-broken")
+    told = read_told(tmp_path / "journal.jsonl", asked)
+    assert told == ["a: #1 needs you: CI itself failed"]
+
+
+@pytest.mark.parametrize("verb", ["comment", "remind"])
+def test_what_was_told_already_needs_nobody_anew(tmp_path: Path, verb: str) -> None:
+    again = events.StepDone(verb=verb, row="remind", need="question", text="Why", command="sm do")
+    assert "needs you" not in "".join(read_told(tmp_path / "journal.jsonl", again))
+
+
+def test_an_end_that_blocks_an_issue_is_told_once() -> None:
+    assert not set(DECIDED) & set(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -67,10 +85,6 @@ def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
         (events.Kill(), "a person has ended its session"),
         (events.RecoverAsked(), "a person has its agent restarted"),
         (events.StepDone(verb="open the pull request", result="#12"), "pull request #12 opened"),
-        (
-            events.StepDone(verb="escalate", result="ci-broken"),
-            "a person is needed: CI itself failed",
-        ),
         (events.StepDone(verb="remind", result="reminder"), "a person is reminded"),
         (
             events.StepDone(verb="park", result="until 17:40: usage limit"),
@@ -80,7 +94,5 @@ def test_a_question_of_the_agent_is_told_with_its_words(tmp_path: Path) -> None:
 )
 def test_what_happens_is_told_in_a_line(tmp_path: Path, event: events.Event, told: str) -> None:
     path = tmp_path / "journal.jsonl"
-    for one in (event, events.StepDone(verb="recover")):
-        journal.record(path, structs.replace(one, session="dev-a-1"))
-    lines, _ = read_news(path, 0, (Followed("a"),))
-    assert [line.split(" ", 1)[1] for line in lines] == [f"a: #1 {told}"]
+    journal.record(path, events.StepDone(session="dev-a-1", verb="recover"))
+    assert read_told(path, event) == [f"a: #1 {told}"]

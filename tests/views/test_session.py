@@ -244,7 +244,7 @@ def test_a_hint_comes_when_nobody_looks_at_the_forge(project: Project) -> None:
     put_snapshot(project, an_issue(1), age_s=10)
     assert read_overview(project, time.time()).hint == ""
     put_snapshot(project, an_issue(1), age_s=181)
-    assert "no dev-poll has run for 3m1s: " in read_overview(project, time.time()).hint
+    assert "no dev-poll has run for 3m: " in read_overview(project, time.time()).hint
     with lock.hold(project.directory.poll_lock):
         assert read_overview(project, time.time()).hint == ""
 
@@ -259,8 +259,9 @@ def test_looks_of_monitors_do_not_hide_that_dev_poll_has_stopped(
     assert seen.hint == ("no dev-poll has run for 9m: start it with dev-poll --loop, or from cron")
     assert run(["status"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[1] == f"hint {seen.hint}"
-    assert sum(seen.hint in line for line in shown) == 1
+    told = "No dev-poll runs: nothing is taken up or restarted: dev-poll --loop"
+    assert shown[0] == f"needs you since 9m harb: {told}"
+    assert not any(seen.hint in line for line in shown)
     put_tick(project)
     assert read_overview(project, time.time()).hint == ""
 
@@ -281,6 +282,7 @@ ROW = StatusRow(
     phase=ShownState.AWAITING_REVIEW,
     ci="passed",
     review="approved",
+    pull=13,
     fixes=1,
     rounds=2,
     recoveries=1,
@@ -301,15 +303,15 @@ def rendered(width: int) -> list[str]:
 
 def test_the_table_fits_eighty_columns() -> None:
     assert rendered(80) == [
-        " # Title             Phase           CI     Review   Tries    Age Last event",
+        " # Title            Phase           PR CI     Review   Tries    Age Waits for",
         "─" * 80,
-        "12 Parse durations…  awaiting review passed approved 1f 2r 1x  3h told: approved",
+        "12 Parse durations… awaiting review 13 passed approved 1f 2r 1x  3h the merge o…",
     ]
 
 
 def test_only_words_of_ours_have_a_colour() -> None:
     """An issue titled 'failed' looked like one that has failed."""
-    row = structs.replace(ROW, title="failed", phase=ShownState.FAILED, last_event="merged")
+    row = structs.replace(ROW, title="failed", phase=ShownState.FAILED, waits_for="merged")
     spans = {
         header: [cell.style for cell in column.cells if isinstance(cell, Text)]
         for column in make_table([row], 100).columns
@@ -317,7 +319,7 @@ def test_only_words_of_ours_have_a_colour() -> None:
     }
     assert spans["Phase"] == [STYLES["failed"]]
     assert spans["CI"] == [STYLES["passed"]]
-    assert spans["Title"] == spans["Last event"] == [""]
+    assert spans["Title"] == spans["Waits for"] == [""]
 
 
 @pytest.mark.parametrize("live", [False, True])
@@ -338,7 +340,7 @@ def test_a_title_is_whole_while_another_column_has_room(live: bool) -> None:
 def test_a_wide_table_says_more() -> None:
     head, _, line = rendered(160)
     assert " ".join(head.split()) == (
-        "# Title Session Phase CI Review Attempts Age Last event Waits for"
+        "# Title Session Phase PR CI Review Attempts Age Last event Waits for"
     )
     for word in ("dev-harb-12", "1 fix, 2 rounds, 1 restart", "2m ago told: approved", "the merge"):
         assert word in line
@@ -462,7 +464,8 @@ def test_a_terminal_of_any_width_gets_whole_lines(
     put_snapshot(project, an_issue(4), a_pull(5, "fix/4"), an_issue(6, "backlog", title="Next one"))
     shown = screen("sm status", width)
     wait_for(lambda: "#6 Next one" in shown.text(), "the status")
-    lines = shown.text().splitlines()
+    needs, _, *lines = shown.text().splitlines()
+    assert needs == "nothing needs you"
     assert lines[0].startswith("harb: 1 session, forge seen ")
     assert lines[2] == "─" * width
     assert re.match("4 +Parse durations ", lines[3])
@@ -530,7 +533,7 @@ def test_an_age_that_grows_moves_no_column() -> None:
         with console.capture() as capture:
             console.print(make_table([row], width))
         line = capture.get().splitlines()[2]
-        after = "the merge" if width > 120 else "told"  # the column behind that of the age
+        after = "the merge"  # the column behind that of the age
         return [line.index(word) for word in ("awaiting", "passed", "approved", after)]
 
     for width in (80, 100, 160, 220):
@@ -544,7 +547,7 @@ def test_in_a_live_view_no_word_moves_a_column() -> None:
         with console.capture() as capture:
             console.print(draw_status([Overview("harb", time.time(), sessions=(row,))], width, 40))
         line = next(line for line in capture.get().splitlines() if "Phase" in line)
-        return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Last event")]
+        return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Waits for")]
 
     moments = (
         {"phase": ShownState.STARTING, "ci": "", "review": ""},
@@ -601,11 +604,9 @@ def claude(tmp_path: Path, root: Root) -> Project:
 
 
 def asks(project: Project) -> str:
-    """What `sm status` says below the table of the session that needs a person."""
-    [said] = [
-        line for line in _plain([read_overview(project, time.time())]) if line.startswith("asks ")
-    ]
-    return said
+    """What `sm status` begins with, of the session that needs a person; without since when."""
+    said = next(iter(_plain([read_overview(project, time.time())])))
+    return re.sub(r" since \d+[smh] ", " ", said)
 
 
 def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Project) -> None:
@@ -620,9 +621,8 @@ def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Project) -> N
         file.chmod(0o600)
     done(session, Verb.NOTIFY, "turn-failed", f"failure:{at:.3f}")
     assert asks(claude) == (
-        "asks #1 The agent cannot go on "
-        "(no access to the API (“Not logged in · Please run /login”)) "
-        "waits for a login or the like, in its terminal: sm attach harb 1"
+        "needs you harb#1 Mend it: The agent cannot go on "
+        "(no access to the API (“Not logged in · Please run /login”)): sm attach harb 1"
     )
 
 
@@ -638,8 +638,7 @@ def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
     done(session, Verb.NOTIFY, "dialog", f"dialog:{at:.3f}")
     assert only(claude).phase is ShownState.ESCALATED
     assert asks(claude) == (
-        "asks #1 A dialog is open in the agent's terminal "
-        "waits for a dialog in its terminal: sm attach harb 1"
+        "needs you harb#1 Mend it: A dialog is open in the agent's terminal: sm attach harb 1"
     )
 
 
@@ -650,18 +649,18 @@ def test_exhausted_ci_names_the_step(project: Project) -> None:
     pull = structs.replace(pull, check=structs.replace(pull.check, step="unit tests"))
     put_snapshot(project, an_issue(2), pull)
     assert asks(project) == (
-        "asks #2 CI keeps failing: the attempts are used up (step unit tests) "
-        "waits for an answer: sm reply harb 2 TEXT"
+        "needs you harb#2 Mend it: CI keeps failing: the attempts are used up (step unit tests): "
+        "sm reply harb 2 TEXT"
     )
 
 
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("merge-stuck", "still not merged waits for the merge: sm pr merge harb#21"),
-        ("review-timeout", "in time waits for a review: sm review harb#21 --approve"),
-        ("review-exhausted", "are used up waits for an answer: sm reply harb 2 TEXT"),
-        ("ci-timeout", "no result in time waits for an answer: sm reply harb 2 TEXT"),
+        ("merge-stuck", "still not merged (#21): sm pr merge harb#21"),
+        ("review-timeout", "in time (#21): sm review harb#21 --approve"),
+        ("review-exhausted", "are used up: sm reply harb 2 TEXT"),
+        ("ci-timeout", "no result in time (#21): sm reply harb 2 TEXT"),
     ],
 )
 def test_what_helps_is_named_for_each_reason(project: Project, row: str, told: str) -> None:
@@ -678,9 +677,7 @@ def test_a_message_that_cannot_be_typed_is_told_with_its_trouble(project: Projec
     plan.add_receipt(session.dir, Receipt(time.time(), key, "stuck", trouble=error))
     done(session, Verb.NOTIFY, "trouble")
     put_snapshot(project, an_issue(2))
-    assert asks(project).endswith(
-        f"was refused ({error}) waits for a look at its terminal: sm attach harb 2"
-    )
+    assert asks(project).endswith(f"was refused ({error}): sm attach harb 2")
 
 
 def test_the_demos_age_of_a_merged_issue_runs_on(

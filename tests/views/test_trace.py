@@ -394,6 +394,13 @@ def test_every_verb_can_be_told() -> None:
     assert tell(unknown) == "decided: a-row-of-another-version (x)"
 
 
+def test_what_needs_a_person_is_told_with_the_command_that_answers_it() -> None:
+    asked = kinds.StepDone(verb="escalate", result="escalate", need="question", text="Why (x)")
+    told = "a person is needed: Why (x). sm reply a 1 TEXT"
+    assert tell(structs.replace(asked, command="sm reply a 1 TEXT")) == told
+    assert describe(asked) == "escalate"
+
+
 def test_what_sm_decides_and_does_is_told_without_words_of_the_protocol() -> None:
     said = [tell(kinds.Decided(row=row.name)) for row in ROWS if row.steps]
     said += [

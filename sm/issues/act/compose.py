@@ -24,7 +24,7 @@ from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
-from sm.issues.rules.notices import find_answer, write_notice, write_short_notice
+from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
@@ -108,6 +108,7 @@ def _plan_word(step: Step, material: Material) -> PlannedStep:
         write_notice(step.text, material),
         shortly=write_short_notice(step.text, material),
         need=need,
+        why=tell_need(step.text, material),
         command=command,
         links=material.links,
     )
@@ -287,9 +288,10 @@ def read_git_state(session: IssueSession) -> GitState:
     git = session.project.git.at(session.worktree) if there else session.project.git
     tip = "HEAD" if there else f"refs/heads/{session.record.branch}"
     try:
+        log = git.log_oneline(base, tip)
         return GitState(
-            diff_stat=git.diff_stat(base, tip),
-            log=git.log_oneline(base, tip),
+            diff_stat=git.diff_stat(base, tip) if log else "",  # no commit has changed anything
+            log=log,
             status="\n".join(git.status_lines()) if there else "",
         )
     except SmError:

@@ -21,7 +21,7 @@ from sm.issues.look import phase_file, reviews, taken
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.rules.material import Edited, EditedReview
-from sm.issues.work import claim, remnants, worktree
+from sm.issues.work import claim, remnants, slots, worktree
 from sm.issues.work.furnish import make_ready
 from sm.issues.work.remnants import KEPT_FOR_OTHERS
 from sm.messages import delivery, queue
@@ -299,6 +299,7 @@ def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
     people.settle(session)
+    slots.free(session)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
     return ""

@@ -30,26 +30,27 @@ from sm.issues.act.effects import (
     withdraw,
 )
 from sm.issues.act.forge_answers import answer_requests
+from sm.issues.act.holdups import tell_of_holdups
 from sm.issues.act.problem import Problem, read_problem, write_problem
-from sm.issues.act.silence import tell_of_silence
 from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
-from sm.issues.rules.decide import BY_HAND, Held, decide
+from sm.issues.rules.decide import BY_HAND, Decision, Held, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.outage import OutageError
-from sm.issues.work import locks
+from sm.issues.rules.slots import is_at_work, needs_slot
+from sm.issues.work import locks, slots
 from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.sessions import agent_process, registry
+from sm.sessions import agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.followers import have_followed
 from sm.sessions.history import KILLED, Receipt, Verb
-from sm.sessions.plan import Plan
+from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -68,8 +69,14 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
 """What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
 
-PATIENT = (Refusal.BUSY, Refusal.HOLD)
+PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
+"""Of these a person is the cause. The session waits for them, and leaves its slot to others."""
+
+TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
+"""Steps that an agent feels: they wait while its session is paused; those elsewhere are done."""
 
 MESSAGE_RETRY_S = 15.0
 
@@ -143,7 +150,7 @@ def _tend(session: IssueSession) -> float:
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
         lambda: tend_messages(session),
-        lambda: tell_of_silence(session),
+        lambda: tell_of_holdups(session),
     )
     return min(_see_to(session, tend) for tend in seen_to)
 
@@ -165,12 +172,17 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
         if again_at := retry.find_earliest(session):
             _rest(directory, started, again_at)
             return
+        if _rests_paused(session):
+            _rest(directory, started, started.at + pause.PASS_S)
+            return
         try:
             plan = _find_pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
         except SmError as error:
             if not _unlock(session, error):
+                if isinstance(error, NotNowError) and error.problem.refusal in BY_PERSON:
+                    slots.free(session)
                 _rest(directory, started, retry.note_obstacle(session, error))
                 return
             plan = None
@@ -178,6 +190,24 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _rests_paused(session: IssueSession) -> bool:
+    """Whether the session is paused, and nothing is under way that is to be finished."""
+    if not pause.is_paused(session.dir):
+        return False
+    plan = plans.read_pending(session.dir)
+    if plan is None:
+        return not plans.has_receipt(session.dir, KILLED)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir))
+    return step < len(plan.steps) and _waits_paused(session, plan, step)
+
+
+def _waits_paused(session: IssueSession, plan: Plan, number: int) -> bool:
+    """Whether that step has to wait, as the session is paused; a person's own command does not."""
+    if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
+        return False
+    return not (plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED))
 
 
 def _unlock(session: IssueSession, error: SmError) -> bool:
@@ -193,7 +223,10 @@ def _find_pending(session: IssueSession) -> Plan | None:
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan is None or step >= len(plan.steps):
         return plan
-    verb, put_off = plan.steps[step].verb, session.dir.problem.exists()
+    verb = plan.steps[step].verb
+    # What was decided before a pause may have lost its sense since.
+    waited = plan.created_at < pause.read_resumed_at(session.dir)
+    put_off = waited or session.dir.problem.exists()
     waits = put_off and verb is Verb.INJECT
     # A merge that was killed may be done: only one that was put off is looked at anew.
     merges = put_off and verb is Verb.MERGE
@@ -216,6 +249,9 @@ def _find_pending(session: IssueSession) -> Plan | None:
         return None
     if waits and decide(facts, INTERRUPTING).acts:
         return _take_back(session, plan, step, "has to wait")
+    row = BY_NAME.get(plan.row)
+    if waits and row and needs_slot(row, facts) and not slots.take(session):
+        return _take_back(session, plan, step, "has to wait for a slot")
     return plan
 
 
@@ -237,7 +273,7 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     if problem is None or problem.refusal in PATIENT:
         return False
     stuck = f"{STUCK}{plan.key}"
-    if time.time() - plan.created_at <= STUCK_S or stuck in facts.history.troubles:
+    if retry.measure_age(session, plan) <= STUCK_S or stuck in facts.history.troubles:
         return False
     plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
     return True
@@ -259,15 +295,10 @@ def _drop(session: IssueSession, plan: Plan, why: str) -> None:
 def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
     directory = session.dir
-    seen = _observe(session, newer_than)
-    decision = decide(seen.facts)
-    if decision.concerns_people:
-        seen = structs.replace(
-            seen, facts=structs.replace(seen.facts, hands=observe_hands(session))
-        )
-        decision = decide(seen.facts)
+    seen, decision = _consider(session, _observe(session, newer_than))
     _note_held(session, decision.held)
     if not decision.acts:
+        _settle_slot(session, seen.facts, decision)
         _rest(directory, started, decision.wake_at)
         return None
     try:
@@ -289,6 +320,38 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
         )
     )
     return plan
+
+
+def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, Decision]:
+    """What is due, with what has to be known for it: who is at the terminal, is there a slot."""
+    waited = seen.facts.slotless
+    seen = _add_facts(seen, slotless=False)
+    decision = decide(seen.facts)
+    if decision.concerns_people:
+        seen = _add_facts(seen, hands=observe_hands(session))
+        decision = decide(seen.facts)
+    if decision.row and needs_slot(decision.row, seen.facts) and not slots.take(session):
+        if not waited:
+            limit = session.project.settings.max_sessions
+            why = f"no slot is free (max_sessions: {limit})"
+            session.project.record(events.Waiting(session=session.name, reason=why))
+        seen = _add_facts(seen, slotless=True, slot_at=seen.facts.now)
+        decision = decide(seen.facts)
+    return seen, decision
+
+
+def _add_facts(seen: Observation, **facts: object) -> Observation:
+    return structs.replace(seen, facts=structs.replace(seen.facts, **facts))
+
+
+def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> None:
+    """Have the session hold a slot if its agent is at work, and else none."""
+    if decision.queued:
+        return
+    if is_at_work(facts) and not decision.held:
+        slots.occupy(session)
+    else:
+        slots.free(session)
 
 
 def _note_held(session: IssueSession, held: Held | None) -> None:
@@ -347,8 +410,11 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     first = plans.find_next_step(plan, plans.read_receipts(directory))
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
+        if _waits_paused(session, plan, number):
+            return True
         crash_point(f"{verb}:before")
-        if not tell_of_step(session, plan, number) and verb is Verb.FORGET and retry.is_young(plan):
+        are_told = tell_of_step(session, plan, number)
+        if not are_told and verb is Verb.FORGET and retry.is_young(session, plan):
             raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
             receipt = _do(session, plan, number)
@@ -357,26 +423,31 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
             plans.drop(directory)
             return True
         crash_point(f"{verb}:after")
-        project.record(_make_event(session, receipt))
+        project.record(_make_event(session, plan.steps[number], receipt))
         if receipt.detail and receipt.trouble:
             project.record(events.Problem(session=session.name, text=receipt.trouble))
         if verb is Verb.FORGET:
             return False
         plans.add_receipt(directory, receipt)
         crash_point(f"{verb}:receipt")
+        if verb is Verb.KILL and plan.ends_session:
+            slots.free(session)
     plans.add_receipt(directory, plan.receipt(len(plan.steps)))
     crash_point("plan:before-drop")
     plans.drop(directory)
     return True
 
 
-def _make_event(session: IssueSession, receipt: Receipt) -> events.StepDone:
+def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> events.StepDone:
     return events.StepDone(
         session=session.name,
         verb=str(receipt.verb),
         row=receipt.row,
         result=receipt.detail,
         trouble=receipt.trouble,
+        need=(step.need or "") if step.why else "",
+        text=step.why,
+        command=step.command,
     )
 
 
@@ -418,7 +489,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         if verb is Verb.RECOVER:
             # A restart that fails is a crash like any other: counted, paused for, given up at last.
             return plan.receipt(number, detail=f"{plans.FAILED}{error.message}")
-        if not retry.is_given_up(plan, verb, error):
+        if not retry.is_given_up(session, plan, verb, error):
             raise
         return plan.receipt(number, trouble=error.message)
 

@@ -19,6 +19,7 @@ from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.act.refusals import REFUSALS
+from sm.sessions import pause
 from sm.sessions.history import TELLING, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession
@@ -61,7 +62,7 @@ TRY_FOR_S = 600.0
 """So long such a step is tried that fails and is not refused, such as on a full disk."""
 
 
-def is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
+def is_given_up(session: IssueSession, plan: Plan, verb: Verb, error: SmError) -> bool:
     """Whether the session goes on without the step: it was refused, or tried for long.
 
     What the forge cannot take for now is tried on, but a person can be told and answer elsewhere,
@@ -70,14 +71,19 @@ def is_given_up(plan: Plan, verb: Verb, error: SmError) -> bool:
     if verb not in ELSEWHERE or isinstance(error, MergeRefusedError):
         return verb in ELSEWHERE
     if isinstance(error, REFUSALS):
-        return verb not in EARLY or time.time() - plan.created_at > REFUSED_FOR_S
+        return verb not in EARLY or measure_age(session, plan) > REFUSED_FOR_S
     passes = isinstance(error, TemporaryError) and not isinstance(error, OVERTAKEN)
-    return (verb in TELLING or not passes) and not is_young(plan)
+    return (verb in TELLING or not passes) and not is_young(session, plan)
 
 
-def is_young(plan: Plan) -> bool:
+def is_young(session: IssueSession, plan: Plan) -> bool:
     """Whether its steps may still fail for a reason that passes."""
-    return time.time() - plan.created_at <= TRY_FOR_S
+    return measure_age(session, plan) <= TRY_FOR_S
+
+
+def measure_age(session: IssueSession, plan: Plan) -> float:
+    """So many seconds the plan was tried: it waits for no time from before a pause's end."""
+    return time.time() - max(plan.created_at, pause.read_resumed_at(session.dir))
 
 
 def find_earliest(session: IssueSession) -> float:

@@ -29,14 +29,15 @@ from sm.config.schema import ProjectSettings
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
+from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
-from sm.sessions import agent, agent_process, agent_state, plan, turn
+from sm.sessions import agent, agent_process, agent_state, pause, plan, turn
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.history import KILLED, History, fold
+from sm.sessions.history import GIVEN_BACK, KILLED, History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -209,8 +210,9 @@ def _gather(
     check = pull.check if pull else NO_CHECK
     edited, edited_review = read_edited(directory), reviews.read_edited(directory)
     heard = read_heard_comments(directory)
+    slot, now = read_slot(session), time.time()
     facts = Facts(
-        now=time.time(),
+        now=now,
         limits=read_limits(project.settings),
         history=history,
         session=Life.ALIVE if agent.is_alive(directory) else Life.GONE,
@@ -220,6 +222,7 @@ def _gather(
         phase_lost=written.lost,
         signs=told,
         issue_open=is_open(seen, session.issue),
+        given_back=history.has(GIVEN_BACK),
         blocked=history.has(KILLED)
         or (issue is not None and project.settings.labels.blocked in issue.labels),
         pull=pull.state if pull else None,
@@ -234,7 +237,11 @@ def _gather(
         review_at=review.at if review else 0.0,
         edit=edited.id if edited else "",
         review_edit=edited_review.id if edited_review else "",
+        paused=pause.is_paused(directory),
+        resumed_at=pause.read_resumed_at(directory),
         said=heard.id if heard and pull and heard.pull == pull.number else "",
+        slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
+        slotless=slot.waits_at is not None,
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation
@@ -287,8 +294,24 @@ def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) ->
     base, head = seen.head(record.base), seen.head(record.branch)
     there, branch = (head, record.branch) if head else (base, record.base)
     unpushed = bool(tip) and tip != head and not _contains(session, there, branch, tip)
-    pushed = bool(head) and not _contains(session, base, record.base, head)
+    pushed = bool(head) and not _is_in_base(session, facts, base, head)
     return structs.replace(facts, pushed=pushed, unpushed=unpushed)
+
+
+def _is_in_base(session: IssueSession, facts: Facts, base: str, head: str) -> bool:
+    """Whether the base has all that the branch has.
+
+    The embedded forge ends a pull request as soon as its base has the head. So for one that is open
+    it is enough to look for the head in the base as it was fetched last; others may push to the
+    base all the time.
+    """
+    record, project = session.record, session.project
+    on_offer = facts.pull is PullState.OPEN and facts.head == head
+    if on_offer and not project.settings.forge.is_elsewhere:
+        known = project.git.ancestry(head, f"refs/remotes/{record.remote}/{record.base}")
+        if known is not None:
+            return known
+    return _contains(session, base, record.base, head)
 
 
 def _tip(session: IssueSession) -> str:

@@ -11,6 +11,7 @@ from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
+from sm.issues.rules.slots import needs_slot
 from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
@@ -29,13 +30,14 @@ class Decision(Struct, frozen=True):
     """The row that applies, and its key; `wake_at` is when to look again at the latest.
 
     Without a row, or without steps in it, there is nothing to do until then. `held` is what waits
-    for people at the terminal.
+    for people at the terminal. `queued`: there is work for the agent, which waits for a slot.
     """
 
     row: Row | None
     key: str
     wake_at: float
     held: Held | None = None
+    queued: bool = False
 
     @property
     def concerns_people(self) -> bool:
@@ -55,18 +57,23 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
         default=facts.now + facts.limits.agent_timeout_s,
     )
     held: Held | None = None
+    queued = False
     for row in select(among, Standing.of(facts)):
-        if held and held.refusal is not Refusal.ATTACHED and not row.beside:
+        waits = queued or (held is not None and held.refusal is not Refusal.ATTACHED)
+        if waits and not row.beside:
             continue
         if row.when(facts) and not facts.history.has(key := row.key(facts)):
             if found := _hold(row, facts):
                 held = held or found
                 continue
-            return Decision(row, key, facts.now if row.steps else wake_at, held)
+            if facts.slotless and needs_slot(row, facts):
+                queued = True
+                continue
+            return Decision(row, key, facts.now if row.steps else wake_at, held, queued)
     if held:
         look_at = find_next_look(held.refusal, facts.hands or NOBODY, facts.now)
-        return Decision(None, "", min(wake_at, look_at), held)
-    return Decision(None, "", wake_at)
+        wake_at = min(wake_at, look_at)
+    return Decision(None, "", wake_at, held, queued)
 
 
 def _hold(row: Row, facts: Facts) -> Held | None:
@@ -84,7 +91,7 @@ def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
         yield f.rerun_until
         yield f.dropped_at
     if f.awaits_review:
-        yield f.written_at + f.limits.review_timeout_s
+        yield f.review_due_at
     if f.merge_held:
         yield f.merge_held_until
 
@@ -95,19 +102,21 @@ def _deadlines(f: Facts) -> Iterator[float]:
         yield f.pause_until
     if f.escalated:
         yield f.remind_at
-        yield f.asked_at + f.limits.escalation_timeout_s
+        yield f.answer_due_at
     yield from _deadlines_elsewhere(f)
     if f.working:
         yield f.life_at + f.limits.agent_timeout_s
         yield f.life_at + f.limits.merge_remind_s
     if f.idle_since is not None:
         yield f.idle_since
-        yield f.idle_since + f.limits.idle_s
+        yield f.idle_due_at
     if f.dialog_at is not None:
-        yield f.dialog_at + DIALOG_PATIENCE_S
+        yield f.dialog_due_at
     if f.asks:
-        yield f.ended_at + DIALOG_PATIENCE_S
+        yield f.question_due_at
     if f.signs and f.signs.starting_at is not None:
-        yield f.signs.starting_at + DIALOG_PATIENCE_S
+        yield max(f.signs.starting_at, f.resumed_at) + DIALOG_PATIENCE_S
     if f.parked and f.failure is not None:
         yield f.failure.until
+    if f.turn_runs and not f.working:
+        yield f.sign_over_at

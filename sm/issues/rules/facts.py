@@ -12,7 +12,7 @@ from sm.base.refusal import Refusal
 from sm.sessions.failure import Failure
 from sm.sessions.history import KILLED, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
-from sm.sessions.signs import SILENT, Signs
+from sm.sessions.signs import DIALOG_PATIENCE_S, SILENT, Signs
 
 
 class Life(StrEnum):
@@ -77,6 +77,8 @@ class Facts(Struct, frozen=True):
     issue_open: bool = True
     blocked: bool = False
     """The label that only a person sets, or the end of a session; or `sm kill` without it."""
+    given_back: bool = False
+    """A person has ended the session, and the issue stays one to be worked on."""
     pushed: bool = False
     """The branch on the remote has commits that the primary branch lacks."""
     unpushed: bool = False
@@ -101,8 +103,16 @@ class Facts(Struct, frozen=True):
     """The id of a trusted person's edit of the issue that the agent does not know yet."""
     review_edit: str = ""
     """The same of an edit of a review that the agent was told of."""
+    paused: bool = False
+    """A person has paused the session: nothing is decided."""
+    resumed_at: float = 0.0
+    """When the session went on last after a pause: what sm waits for has the whole time again."""
     said: str = ""
     """The id of what trusted people have said on the pull request."""
+    slot_at: float = 0.0
+    """Since when it holds a slot; now as long as it waits for one, 0 if it does neither."""
+    slotless: bool = False
+    """It has work for its agent, and waits for a free slot."""
 
     @property
     def answered(self) -> bool:
@@ -180,12 +190,24 @@ class Facts(Struct, frozen=True):
     def rerun_until(self) -> float:
         """Until when sm waits for the run that it has begun after this one; 0: it has not."""
         begun_at = self.history.reruns.get(self.run) if self.outage else None
-        return 0.0 if begun_at is None else begun_at + self.limits.ci_timeout_s
+        if begun_at is None:
+            return 0.0
+        return max(begun_at, self.resumed_at) + self.limits.ci_timeout_s
 
     @property
     def dialog_at(self) -> float | None:
         """Since when the agent's terminal shows a dialog."""
         return self.signs.dialog_at if self.signs else None
+
+    @property
+    def dialog_due_at(self) -> float:
+        """When a person is asked about the dialog that is open."""
+        return max(self.dialog_at or 0.0, self.resumed_at) + DIALOG_PATIENCE_S
+
+    @property
+    def question_due_at(self) -> float:
+        """When a person is asked what the agent has ended its turn with."""
+        return max(self.ended_at, self.resumed_at) + DIALOG_PATIENCE_S
 
     @property
     def failure(self) -> Failure | None:
@@ -247,11 +269,32 @@ class Facts(Struct, frozen=True):
         return not self.open and not self.escalated
 
     @property
+    def turn_runs(self) -> bool:
+        """Whether its hooks tell that the agent is at work, whatever phase it has written.
+
+        One that gives no sign for long may have ended its turn without a word.
+        """
+        signs = self.signs
+        return signs is not None and signs.busy and self.now < self.sign_over_at
+
+    @property
+    def sign_over_at(self) -> float:
+        """Until when its last sign of life counts."""
+        return (self.signs or SILENT).active_at + self.limits.agent_timeout_s
+
+    @property
     def life_at(self) -> float:
-        """The last sign of life, or the last event that should have caused one."""
+        """The last sign of life, or what should have caused one since; or a pause's end."""
         signs = self.signs or SILENT
-        expected_at = signs.failure.until if signs.failure else 0.0
-        return max(self.addressed_at, self.history.nudged_at, signs.active_at, expected_at)
+        # Nothing is expected of an agent whose work waits for a slot.
+        expected_at = max(signs.failure.until if signs.failure else 0.0, self.slot_at)
+        return max(
+            self.addressed_at,
+            self.history.nudged_at,
+            signs.active_at,
+            expected_at,
+            self.resumed_at,
+        )
 
     @property
     def addressed_at(self) -> float:
@@ -320,8 +363,15 @@ class Facts(Struct, frozen=True):
 
     @property
     def review_waits(self) -> bool:
-        """Whether nothing is missing but a reviewer's word."""
-        said = self.review in (ReviewState.APPROVED, ReviewState.CHANGES_REQUESTED)
+        """Whether nothing is missing but a reviewer's word.
+
+        A request for changes stands until its author takes it back. Once the agent was told of it
+        and asks again, it is the reviewer's turn again.
+        """
+        if self.review is ReviewState.CHANGES_REQUESTED:
+            said = not self.history.has(f"review-changes:{self.review_id}")
+        else:
+            said = self.review is ReviewState.APPROVED
         ready = self.green and not self.conflicts
         return ready and self.limits.review_required and not said
 
@@ -340,7 +390,8 @@ class Facts(Struct, frozen=True):
         """When a person is told of what keeps the forge from merging; a queue takes its time."""
         limits = self.limits
         patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
-        return max(self.written_at, self.check_at, self.review_at) + patience_s
+        since = max(self.written_at, self.check_at, self.review_at, self.resumed_at)
+        return since + patience_s
 
     @property
     def merge_held(self) -> bool:
@@ -357,7 +408,7 @@ class Facts(Struct, frozen=True):
         """From when on the queue that took it must show it; 0: it is there, or never was."""
         queued_at = self.history.queued.get(f"approved-merge:{self.write}:{self.head}")
         gone = queued_at is not None and self.pull is PullState.OPEN and not self.queued
-        return queued_at + QUEUE_S if queued_at is not None and gone else 0.0
+        return max(queued_at, self.resumed_at) + QUEUE_S if queued_at is not None and gone else 0.0
 
     @property
     def run(self) -> str:
@@ -405,7 +456,12 @@ class Facts(Struct, frozen=True):
             return False
         if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
             return False
-        return self.now >= self.idle_since + self.limits.idle_s
+        return self.now >= self.idle_due_at
+
+    @property
+    def idle_due_at(self) -> float:
+        """When an agent counts as idle that has never written a phase."""
+        return max(self.idle_since or 0.0, self.resumed_at, self.slot_at) + self.limits.idle_s
 
     @property
     def asked_at(self) -> float:
@@ -420,7 +476,14 @@ class Facts(Struct, frozen=True):
     @property
     def remind_at(self) -> float:
         """When sm is to remind the person."""
-        return self.told_at + self.limits.remind_s if self.limits.remind_s else float("inf")
+        if not self.limits.remind_s:
+            return float("inf")
+        return max(self.told_at, self.resumed_at) + self.limits.remind_s
+
+    @property
+    def answer_due_at(self) -> float:
+        """When a person's answer is late."""
+        return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 
     @property
     def reminders(self) -> int:
@@ -433,11 +496,12 @@ class Facts(Struct, frozen=True):
         if self.check_overdue:
             return self.check_at
         started_at = self.check_at if self.check is CheckState.PENDING else 0.0
-        return max(self.written_at, started_at) + self.limits.ci_timeout_s
+        return max(self.written_at, started_at, self.resumed_at) + self.limits.ci_timeout_s
 
-    def waited_s(self) -> float:
-        """Return the seconds since the phase was written."""
-        return self.now - self.written_at
+    @property
+    def review_due_at(self) -> float:
+        """When a review is late."""
+        return max(self.written_at, self.resumed_at) + self.limits.review_timeout_s
 
     def unmerged_after(self, row: str) -> bool:
         """Say whether a mergeable pull request is still open `merge_remind_s` after `row`."""
@@ -445,4 +509,5 @@ class Facts(Struct, frozen=True):
         if answer is None or answer.row != row or answer.write != self.write:
             return False
         mergeable = self.to_merge and self.hold is Hold.NONE and not self.asks
-        return mergeable and self.now >= answer.at + self.limits.merge_remind_s
+        since = max(answer.at, self.resumed_at)
+        return mergeable and self.now >= since + self.limits.merge_remind_s

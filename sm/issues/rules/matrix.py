@@ -21,7 +21,6 @@ from sm.issues.rules.rows import (
 from sm.sessions.failure import PATIENCE
 from sm.sessions.history import Count, Verb
 from sm.sessions.presence_rule import Deed
-from sm.sessions.signs import DIALOG_PATIENCE_S
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
 
@@ -94,6 +93,14 @@ _SETTLED = (
         "a person closed the pull request unmerged",
         STOP,
         lambda f: f.pull is PullState.CLOSED,
+        deed=Deed.END,
+    ),
+    Row(
+        "given-back",
+        ANY,
+        "a person ended all sessions",
+        (Step(Verb.KILL), *LET_GO),
+        lambda f: f.given_back and not f.merged,
         deed=Deed.END,
     ),
     Row(
@@ -194,7 +201,7 @@ _ESCALATED = (
         ESCALATED,
         "no answer in time",
         _fail("unanswered"),
-        lambda f: f.now >= f.asked_at + f.limits.escalation_timeout_s,
+        lambda f: f.now >= f.answer_due_at,
         limit="{escalation_timeout_s}",
         deed=Deed.JUDGE,
     ),
@@ -226,7 +233,7 @@ _DIALOG = Row(
     ANY,
     "a dialog is open in the agent's terminal for a minute",
     (Step(NOTIFY, "dialog"),),
-    lambda f: f.dialog_at is not None and f.now >= f.dialog_at + DIALOG_PATIENCE_S,
+    lambda f: f.dialog_at is not None and f.now >= f.dialog_due_at,
     lambda f: f.matter,
     about=lambda f: f.matter,
     passing=True,
@@ -507,7 +514,7 @@ _REVIEW = (
     Row(
         "review-waits",
         REVIEW,
-        "open and green, a review is required, and no verdict yet; once for each commit",
+        "open and green, and it is a reviewer's turn, also again; once for each commit",
         (Step(Verb.TELL, "review-waits"),),
         lambda f: f.review_waits,
         lambda f: f.head,
@@ -528,7 +535,7 @@ _REVIEW = (
         REVIEW,
         "timeout",
         (Step(INJECT, "review-timeout"), Step(NOTIFY, "review-timeout")),
-        lambda f: not f.merge_held and f.waited_s() >= f.limits.review_timeout_s,
+        lambda f: not f.merge_held and f.now >= f.review_due_at,
         limit="{review_timeout_s}",
         provisional=True,
     ),
@@ -558,7 +565,7 @@ _SILENT = (
         ITS_TURN,
         "turn ended in a question to a person, a minute ago",
         (Step(NOTIFY, "question"),),
-        lambda f: f.asks and f.now >= f.ended_at + DIALOG_PATIENCE_S,
+        lambda f: f.asks and f.now >= f.question_due_at,
         lambda f: f.matter,
         about=lambda f: f.matter,
         passing=True,

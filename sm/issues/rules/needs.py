@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.need import NeedKind
+from sm.base.text import one_line
 from sm.issues.rules.facts import Facts
 from sm.sessions.signs import DIALOG_PATIENCE_S
 
@@ -56,6 +57,9 @@ KINDS = {
 }
 """What a person is needed for, by the row of the matrix that asks or tells; others need nobody."""
 
+OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
+"""What is answered where the pull request is."""
+
 
 class Case(Struct, frozen=True):
     """What a question to a person is about. `address` is the session's, such as `shop#7`.
@@ -99,6 +103,12 @@ class Need(Struct, frozen=True):
     def why(self) -> str:
         """Cause and detail in one piece."""
         return f"{self.cause} ({self.detail})" if self.detail else self.cause
+
+    def tell(self, pull: str) -> str:
+        """Say it in one sentence, with the name of the pull request if it is answered there."""
+        number = pull if self.kind in OF_THE_PULL else ""
+        details = ": ".join(filter(None, (number, self.detail)))
+        return one_line(f"{self.cause} ({details})" if details else self.cause)
 
 
 def describe_need(case: Case) -> Need:
@@ -145,8 +155,7 @@ def _is_settled(f: Facts) -> bool:
 
 
 def _waits_for_review(f: Facts) -> bool:
-    ready = f.awaits_review and f.green and not f.conflicts
-    return ready and not f.approved and not f.changes_requested
+    return f.awaits_review and f.review_waits
 
 
 def _waits_for_merge(f: Facts) -> bool:
@@ -172,7 +181,7 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
         case "question":
             return facts.matter or facts.about, facts.ended_at or asked_at
         case "review-waits" | "review-timeout":
-            return facts.head, max(facts.written_at, facts.check_at)
+            return f"{facts.write}:{facts.head}", max(facts.written_at, facts.check_at)
         case _:
             return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
 

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import structs
+
 from sm.base.need import NeedKind
 from sm.base.quoting import code
 from sm.base.redact import redact
 from sm.base.text import normalise, one_line
 from sm.issues.rules.material import Material, cite_pull, name_pull
-from sm.issues.rules.needs import CAUSES, Case, Need, describe_need, find_kind, name_waits
+from sm.issues.rules.needs import (
+    CAUSES,
+    KINDS,
+    Case,
+    Need,
+    describe_need,
+    find_kind,
+    name_waits,
+)
 
 LOG_LINES = 20
 """How many of the last lines of a failing CI log a question shows."""
@@ -236,6 +246,16 @@ def find_answer(name: str, m: Material) -> tuple[NeedKind | None, str]:
     return kind, m.unblock_command if name in ENDINGS else describe_need(_case(row, m)).command
 
 
+def tell_need(name: str, m: Material) -> str:
+    """Say in one sentence why a person is needed by the notice `name`; '' if nobody is."""
+    if name in ENDINGS:
+        return f"The issue is blocked: {_tell_end(name, m)}"
+    if (row := m.asked_row if name == "reminder" else name) not in KINDS:
+        return ""
+    asked = describe_need(_case(row, m))
+    return structs.replace(asked, detail=_cut(asked.detail)).tell(m.pull.name if m.pull else "")
+
+
 SHORT_LIMIT = 300
 """Characters of a reason in one line: a notification shows no more."""
 
@@ -251,9 +271,12 @@ def _remind_shortly(m: Material) -> str:
 
 
 def _end_shortly(name: str, m: Material) -> str:
+    return f"is blocked: {_tell_end(name, m)}. {m.unblock_command}"
+
+
+def _tell_end(name: str, m: Material) -> str:
     why = _why_ended(name, m)
-    said = f"{ENDINGS[name].lower()}{f' ({_cut(why)})' if why else ''}"
-    return f"is blocked: {said}. {m.unblock_command}"
+    return f"{ENDINGS[name].lower()}{f' ({_cut(why)})' if why else ''}"
 
 
 def _cut(words: str) -> str:

@@ -42,6 +42,7 @@ class Standing(NamedTuple):
 
 
 PHASES = frozenset(Phase)
+GIVING_WORK = frozenset({Verb.INJECT, Verb.RECOVER})
 
 
 class Said(Struct, frozen=True):
@@ -143,6 +144,12 @@ class Row(Struct, frozen=True, eq=False):
     def key(self, facts: Facts) -> str:
         """Return the key of one reaction of this row."""
         return f"{self.name}:{self.subject(facts)}"
+
+    @property
+    def gives_work(self) -> bool:
+        """Whether its agent is to do something after it. A provisional one only tells it."""
+        verbs = {step.verb for step in self.steps}
+        return not self.provisional and not verbs.isdisjoint(GIVING_WORK)
 
     def choose_deed(self, facts: Facts) -> Deed | None:
         """What it would do to the session; None if that waits for nobody."""

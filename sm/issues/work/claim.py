@@ -71,10 +71,18 @@ def is_ours(
     return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
 
 
-def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
+def claim(
+    git: Git,
+    project: ProjectSettings,
+    issue: int,
+    root: Root,
+    *,
+    first: dict[str, str] | None = None,
+) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
-    One push does both or nothing, so exactly one of several claimers wins.
+    One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
+    has just seen: that it still holds, the push finds out.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -85,7 +93,7 @@ def claim(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
     ours = _object(git, project, issue, root)
     seen: dict[str, str] | None = None
     for _ in range(LOOKS):
-        before, seen = seen, _look(git, project, issue)
+        before, seen, first = seen, first or look(git, project, issue), None
         if seen.get(name_ref(issue), ours) != ours:
             return Claim.TAKEN
         _check_name(project, issue, seen)
@@ -119,19 +127,21 @@ def _missing_branch(
     branch = f"refs/heads/{project.branch(issue)}"
     if branch in seen:
         return []
-    base = git.fetch_branch(project.remote, project.primary_branch)
+    base = git.fetch_branch(
+        project.remote, project.primary_branch, at=seen.get(_name_primary(project), "")
+    )
     return [Update(branch, base, ABSENT)]
 
 
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
-    ours = _object(git, project, issue, root)
-    held = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue), "")
-    if held not in ("", ours):
+    refs = git.ls_remote(project.remote, name_ref(issue))
+    if not is_held(issue, refs):
+        return ""
+    if not is_ours(git, project, issue, root, refs):
         return NOT_OURS
     try:
-        if held:
-            git.delete_ref(project.remote, name_ref(issue), expect=ours)
+        git.delete_ref(project.remote, name_ref(issue), expect=refs[name_ref(issue)])
     except RefMovedError:
         return NOT_OURS
     return ""
@@ -145,7 +155,7 @@ def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
 
     """
     ours = _object(git, project, issue, root)
-    seen = _look(git, project, issue)
+    seen = look(git, project, issue)
     if seen.get(name_ref(issue), ours) == ours:
         return claim(git, project, issue, root)
     _check_name(project, issue, seen)
@@ -159,21 +169,52 @@ def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
     sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
     if sha is None:
         return ""
+    return ", ".join(_read_facts(git, project, issue, sha)) or f"an unknown claim ({sha[:12]})"
+
+
+def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+    """Return where the clone was when it claimed the issue, if it was moved since; else ''.
+
+    Such a claim has all that ours has but for the clone, which is not where the claim says.
+    """
+    sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
+    if sha is None:
+        return ""
+    ours = set(_list_facts(git, project, issue, root))
+    theirs = set(_read_facts(git, project, issue, sha))
+    differing = theirs - ours
+    if len(theirs) != len(ours) or len(differing) != 1:
+        return ""
+    key, _, was_at = differing.pop().partition(": ")
+    return "" if key != "clone" or os.path.lexists(was_at) else was_at
+
+
+def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> list[str]:
+    """What a claim says; it is cleaned, and no proof: all with push rights can write one."""
     git.fetch(project.remote, name_ref(issue))
     try:
         message = git.commit_text(sha).partition("\n\n")[2]
     except SmError:
-        return f"an unknown claim ({sha[:12]})"
-    # Every user with push rights can write a claim. So we clean it, and only show it.
+        return []
     lines = [normalise(line)[:200] for line in message.splitlines()]
-    facts = [line for line in lines if ": " in line][:8]
-    return ", ".join(facts) or f"an unknown claim ({sha[:12]})"
+    return [line for line in lines if ": " in line][:8]
 
 
-def _look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
-    """The claim, the branch, and every branch that its name cannot exist beside."""
+def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
+    """The claim, the branch, its base, and every branch that its name cannot exist beside."""
     branch = f"refs/heads/{project.branch(issue)}"
-    return git.ls_remote(project.remote, name_ref(issue), branch, f"{branch}/*", *_parents(branch))
+    beside = (f"{branch}/*", *_parents(branch))
+    return git.ls_remote(project.remote, name_ref(issue), branch, _name_primary(project), *beside)
+
+
+def find_head(project: ProjectSettings, issue: int, seen: Mapping[str, str]) -> str:
+    """The commit at which the branch is on the remote after a claim, by the look before it."""
+    branch = f"refs/heads/{project.branch(issue)}"
+    return seen.get(branch, "") or seen.get(_name_primary(project), "")
+
+
+def _name_primary(project: ProjectSettings) -> str:
+    return f"refs/heads/{project.primary_branch}"
 
 
 def _parents(branch: str) -> list[str]:
@@ -200,6 +241,12 @@ def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
 
 
 def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
+    lines = _list_facts(git, project, issue, root)
+    text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
+    return (text + "\n".join(lines) + "\n").encode()
+
+
+def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> list[str]:
     facts = {
         "host": _host(),
         "machine": _machine(),
@@ -209,9 +256,7 @@ def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: st
         "project": project.name,
         "issue": str(issue),
     }
-    lines = [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
-    text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
-    return (text + "\n".join(lines) + "\n").encode()
+    return [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
 
 
 def _name(algorithm: str, kind: str, content: bytes) -> str:

@@ -52,15 +52,17 @@ class SetupPausedError(TemporaryError):
     """The setup of a worktree failed a moment ago, and is not tried again yet."""
 
 
-def make_ready(session: IssueSession) -> str:
+def make_ready(session: IssueSession, *, at: str = "") -> str:
     """Make or adopt the session's worktree, and furnish it once; return what is noteworthy.
+
+    `at` is the commit at which the remote was just seen to have the branch, if that is known.
 
     Raises:
         SmError: it cannot be made, or not be furnished.
 
     """
     project = session.project
-    made = worktree.ensure(project.git, session.own_settings, session.issue)
+    made = worktree.ensure(project.git, session.own_settings, session.issue, at=at)
     done = project.git.at(made.path).git_dir() / DONE
     if done.exists():
         return made.note
@@ -73,7 +75,8 @@ def make_ready(session: IssueSession) -> str:
 def _furnish(session: IssueSession, tree: Path) -> list[str]:
     project = session.project
     settings = session.own_settings.new_worktree
-    submodules.fill(tree, project.git.common_dir())
+    if submodules.list_submodules(tree):
+        submodules.fill(tree, project.git.common_dir())
     notes = _copy(project.git.repo, tree, settings.copy)
     crash_point("worktree:copied")
     if settings.setup:

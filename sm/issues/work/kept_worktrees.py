@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -10,6 +11,7 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
+from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import read_number
 from sm.config.schema import ProjectSettings
@@ -19,14 +21,59 @@ from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
-from sm.store.files import follow_links
+from sm.store.files import follow_links, list_names
+
+PATH_BYTES = 4096 + len("gitdir: \n")
+"""What such a file has at most: PATH_MAX of Linux."""
 
 
 def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
     """Return the worktrees of this project without a session: issue to path."""
     at_work = {session.issue for session in sessions}
-    found = ((_issue(project, entry), entry.path) for entry in project.git.worktrees()[1:])
-    return {issue: str(path) for issue, path in found if issue and issue not in at_work}
+    return {
+        issue: str(entry.path)
+        for issue, entry in list_entries(project).items()
+        if issue not in at_work
+    }
+
+
+def list_entries(project: Project) -> dict[int, WorktreeEntry]:
+    """Return git's records of the worktrees that were made for issues."""
+    entries = project.git.worktrees()[1:]
+    return {issue: entry for entry in entries if (issue := _issue(project, entry))}
+
+
+def list_unknown(project: Project, entries: Iterable[WorktreeEntry]) -> dict[int, Path]:
+    """Return the folders with the place of a worktree that are not among git's records."""
+    known = {follow_links(entry.path) for entry in entries}
+    found = {}
+    for path in list_names(project.settings.worktrees):
+        number = read_number(path.removeprefix(f"{project.name}-")) or 0
+        place = project.settings.worktree(number)
+        is_its_place = number > 0 and place.name == path
+        # Git may leave an empty folder, which is in nobody's way.
+        if is_its_place and follow_links(place) not in known and worktree.has_files(place):
+            found[number] = place
+    return found
+
+
+def is_linked(entry: WorktreeEntry) -> bool:
+    """Say whether the worktree's folder, if it is there, finds the clone.
+
+    Its `.git` is a file that names the clone's folder for it: gitrepository-layout(5).
+    """
+    try:
+        fd = os.open(f"{entry.path}/.git", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return True  # it is not there, or not what git has made
+    try:
+        said = os.read(fd, PATH_BYTES)
+    except OSError:  # a folder
+        return True
+    finally:
+        os.close(fd)
+    place = os.fsdecode(said.removeprefix(b"gitdir: ").strip())
+    return os.path.lexists(os.path.join(entry.path, place))  # noqa: PTH118 - at each tick, for all
 
 
 def _issue(project: Project, entry: WorktreeEntry) -> int:
@@ -47,19 +94,38 @@ def _place(project: Project, issue: int) -> Path:
     return follow_links(project.settings.worktree(issue))
 
 
-def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
-    """Remove the worktrees of closed issues whose work is safe on the remote; yield a line each."""
-    for issue, path in list_kept(project, sessions).items():
-        if is_open(seen, issue):
-            continue
-        try:
-            merged = _merged_head(project, seen, issue)
-            removed = worktree.remove(project.git, project.settings, issue, merged_head=merged)
-        except SmError as error:
-            yield f"cannot remove '{path}': {error.message}"
-            continue
-        if isinstance(removed, worktree.Removed):
-            yield f"removed the worktree of #{issue}"
+def remove(project: Project, seen: Snapshot, issue: int) -> worktree.Removed | worktree.Kept:
+    """Remove the worktree of an issue without a session, and its local branch.
+
+    What would lose work is kept, and so is a worktree that somebody is in.
+
+    Raises:
+        SmError: it is not known what would be lost.
+
+    """
+    found = worktree.examine(project.git, project.settings, issue)
+    if reason := _find_keeper(project, seen, issue, found):
+        return worktree.Kept(found.path, reason)
+    return worktree.discard(project.git, project.settings, issue, found)
+
+
+def find_keeper(project: Project, seen: Snapshot, issue: int) -> str:
+    """Return why `remove` would keep the worktree, '' if it would not.
+
+    Raises:
+        SmError: as `remove`.
+
+    """
+    found = worktree.examine(project.git, project.settings, issue)
+    return _find_keeper(project, seen, issue, found)
+
+
+def _find_keeper(project: Project, seen: Snapshot, issue: int, found: worktree.Examined) -> str:
+    reason = found.obstacle or next(_losses(project, seen, issue, found), "")
+    # A look at all processes is only for what would be removed otherwise.
+    people = [] if reason else [*find_at_terminals(found.path)]
+    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in people)
+    return f"somebody is in it: {names}" if names else reason
 
 
 def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:

@@ -6,13 +6,12 @@ import contextlib
 from collections.abc import Iterator
 
 from sm.adapters.forge.errors import PullClosedError, RefusedError
-from sm.adapters.forge.model import BOT, PullState
-from sm.adapters.git_push import PushRefusedError, RefMovedError
-from sm.base.errors import SmError
+from sm.adapters.forge.model import BOT, PullRequest, PullState
+from sm.adapters.git_call import call
+from sm.adapters.git_push import RefMovedError
 from sm.issues.look.snapshot import Snapshot, is_open
-from sm.issues.work import claim, kept_worktrees
+from sm.issues.work import kept_worktrees
 from sm.sessions.project import Project
-from sm.sessions.session import IssueSession
 
 KEPT_FOR_OTHERS = "kept: others have pushed to it since"
 
@@ -53,44 +52,16 @@ def delete_branch(project: Project, branch: str) -> str:
     return ""
 
 
-def sweep(project: Project, seen: Snapshot, sessions: list[IssueSession]) -> Iterator[str]:
-    """Do both for the closed issues without a session, here or elsewhere.
-
-    Yields a line for each thing done.
-    """
-    at_work = {session.issue for session in sessions}
-
-    def is_over(issue: int) -> bool:
-        done = bool(issue) and issue not in at_work and not is_open(seen, issue)
-        return done and not claim.is_held(issue, seen.refs)
-
-    for issue in filter(is_over, _list_with_pull(project, seen)):
-        try:
-            if pull := close_pull(project, issue, project.settings.branch(issue)):
-                yield f"closed the pull request {pull} of #{issue}, which is closed"
-        except SmError as error:
-            yield f"cannot close the pull request of #{issue}: {error.message}"
-    for issue in filter(is_over, _list_with_empty_branch(project, seen)):
-        branch = project.settings.branch(issue)
-        try:
-            if not delete_branch(project, branch):
-                yield f"deleted the branch '{branch}', which has no work"
-        except PushRefusedError as error:
-            yield f"cannot delete the branch '{branch}': {error.message}"
-            return  # it keeps the others, too: at each tick one is tried
-        except SmError as error:
-            yield f"cannot delete the branch '{branch}': {error.message}"
-
-
-def _list_with_pull(project: Project, seen: Snapshot) -> Iterator[int]:
-    """The issues that have an open pull request which sm itself has opened."""
+def list_own_pulls(project: Project, seen: Snapshot) -> Iterator[PullRequest]:
+    """Yield the open pull requests of issues' branches that sm itself has opened."""
     for pull in seen.pulls:
-        if pull.state is PullState.OPEN and pull.author == BOT:
-            yield kept_worktrees.parse_issue(project.settings, pull.branch)
+        ours = pull.state is PullState.OPEN and pull.author == BOT
+        if ours and kept_worktrees.parse_issue(project.settings, pull.branch):
+            yield pull
 
 
-def _list_with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
-    """The closed issues that have a branch without work; of one that was not fetched yet as well.
+def list_empty_branches(project: Project, seen: Snapshot) -> Iterator[int]:
+    """Yield the closed issues that have a branch without work, or one that was not fetched yet.
 
     A branch that keeps work costs one look into the clone, at each tick.
     """
@@ -99,3 +70,11 @@ def _list_with_empty_branch(project: Project, seen: Snapshot) -> Iterator[int]:
         issue = kept_worktrees.parse_issue(project.settings, ref.removeprefix("refs/heads/"))
         if issue and not is_open(seen, issue) and project.git.ancestry(head, base) is not False:
             yield issue
+
+
+def list_local_branches(project: Project) -> dict[int, str]:
+    """Return the clone's own branches that were made for issues: issue to branch."""
+    name = f"refs/heads/{project.settings.branch_prefix}/"
+    found = call(project.settings.repo, "for-each-ref", "--format=%(refname:lstrip=2)", name).lines
+    issues = {kept_worktrees.parse_issue(project.settings, branch): branch for branch in found}
+    return {issue: branch for issue, branch in issues.items() if issue}

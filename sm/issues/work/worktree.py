@@ -53,10 +53,11 @@ class Kept(Struct, frozen=True):
         return f"kept '{self.path}': {self.reason}"
 
 
-def ensure(git: Git, project: ProjectSettings, issue: int) -> Worktree:
+def ensure(git: Git, project: ProjectSettings, issue: int, *, at: str = "") -> Worktree:
     """Make the worktree of `issue` on its branch, or adopt what exists of it.
 
-    Existing work never changes: only a clean branch moves forward to the remote's.
+    Existing work never changes: only a clean branch moves forward to the remote's, which was just
+    seen to be `at` that commit, if that is known.
 
     Raises:
         WorktreeError: a folder, or the user's own clone, is in the way.
@@ -65,7 +66,7 @@ def ensure(git: Git, project: ProjectSettings, issue: int) -> Worktree:
 
     """
     branch, path = project.branch(issue), project.worktree(issue)
-    remote = _remote_head(git, project, branch)
+    remote = _remote_head(git, project, branch, at)
     entry = _adoptable(git, project, issue)
     if entry is not None:
         leftovers.mend(git.at(entry.path), entry)
@@ -91,7 +92,7 @@ def _add(git: Git, path: Path, branch: str) -> str:
         git.add_worktree(path, branch)
     except CommandError as error:
         said = one_line(error.result.stderr.strip().rpartition("\n")[2])
-        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and _has_files(e.path))
+        whole = (e.path for e in git.worktrees()[1:] if e.locked is None and has_files(e.path))
         if follow_links(path) not in map(follow_links, whole):
             raise WorktreeError(
                 f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}: try "
@@ -101,10 +102,10 @@ def _add(git: Git, path: Path, branch: str) -> str:
     return ""
 
 
-def _remote_head(git: Git, project: ProjectSettings, branch: str) -> str:
+def _remote_head(git: Git, project: ProjectSettings, branch: str, at: str) -> str:
     """The branch's commit on the remote; '' where only the clone has the branch."""
     try:
-        return git.fetch_branch(project.remote, branch)
+        return git.fetch_branch(project.remote, branch, at=at)
     except NoSuchBranchError:
         if git.rev_parse(f"refs/heads/{branch}") is None:
             raise
@@ -121,7 +122,7 @@ def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry 
             f"your clone '{entry.path}' has branch '{project.branch(issue)}' checked out: "
             "switch it to another branch"
         )
-    if _has_files(entry.path):
+    if has_files(entry.path):
         return entry
     if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
         raise WorktreeError(
@@ -132,13 +133,19 @@ def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry 
     return None
 
 
-def _has_files(path: Path) -> bool:
+def has_files(path: Path) -> bool:
+    """Say whether it is a folder with anything in it."""
     return path.is_dir() and any(path.iterdir())
 
 
 def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
     """Return the worktree with the issue's branch, else the one at the issue's place."""
-    entries = git.worktrees()
+    return _find(git.worktrees(), project, issue)
+
+
+def _find(
+    entries: tuple[WorktreeEntry, ...], project: ProjectSettings, issue: int
+) -> WorktreeEntry | None:
     here = follow_links(project.worktree(issue))
     on_branch = (e for e in entries if e.branch == project.branch(issue))
     at_place = (e for e in entries[1:] if follow_links(e.path) == here)
@@ -146,7 +153,7 @@ def find(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None
 
 
 def _check_free(path: Path) -> None:
-    empty = path.is_dir() and not _has_files(path)
+    empty = path.is_dir() and not has_files(path)
     if not empty and (path.exists() or path.is_symlink()):
         raise WorktreeError(
             f"'{path}' is in the way and is no worktree of the clone: move it, "
@@ -217,10 +224,12 @@ class Examined(Struct, frozen=True):
 
 def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
     """Find the worktree of `issue`; `list_losses` says what would be lost with it."""
-    entry = find(git, project, issue)
+    entries = git.worktrees()
+    entry = _find(entries, project, issue)
     path = entry.path if entry else project.worktree(issue)
     tip = git.rev_parse(f"refs/heads/{project.branch(issue)}")
-    return Examined(path, entry, tip, _obstacle(git, entry, path))
+    is_clone = entry is not None and entry == entries[0]
+    return Examined(path, entry, tip, _obstacle(entry, path, is_clone=is_clone))
 
 
 def list_losses(
@@ -292,7 +301,7 @@ def _remove_empty(project: ProjectSettings, path: Path) -> None:
 
 
 def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
-    if _has_files(entry.path):
+    if has_files(entry.path):
         # With a submodule git wants to be forced even if nothing can be lost, as was found out.
         has_submodules = submodules.has_any(git.at(entry.path).git_dir())
         git.remove_worktree(entry.path, force=force or has_submodules)
@@ -300,12 +309,12 @@ def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
         leftovers.forget_missing(git, entry)
 
 
-def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
+def _obstacle(entry: WorktreeEntry | None, path: Path, *, is_clone: bool) -> str:
     """Why the folder has to stay, whatever is in it."""
     if entry is None:
-        there = path.is_symlink() or path.is_file() or _has_files(path)
+        there = path.is_symlink() or path.is_file() or has_files(path)
         return "it is no worktree of the clone" if there else ""
-    if entry == git.worktrees()[0]:
+    if is_clone:
         return f"it is your clone, which has branch '{entry.branch}' checked out"
     if entry.locked is not None and entry.locked != leftovers.INITIALIZING:
         return f"it is locked ('{entry.locked}')"
@@ -313,7 +322,7 @@ def _obstacle(git: Git, entry: WorktreeEntry | None, path: Path) -> str:
 
 
 def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
-    if entry is None or not _has_files(entry.path):
+    if entry is None or not has_files(entry.path):
         return ()
     tree = git.at(entry.path)
     leftovers.mend(tree, entry)
@@ -322,9 +331,12 @@ def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
 
 def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
     """The submodules whose commits would go with the worktree, which has clones of its own."""
-    if entry is None or not _has_files(entry.path):
+    if entry is None or not has_files(entry.path):
         return ()
-    return tuple(submodules.list_unsaved(git.at(entry.path).git_dir(), git.common_dir()))
+    home = git.at(entry.path).git_dir()
+    if not submodules.has_any(home):
+        return ()
+    return tuple(submodules.list_unsaved(home, git.common_dir()))
 
 
 def _list_unpushed(
@@ -335,8 +347,8 @@ def _list_unpushed(
         return ()
     pushed = git.ls_remote(project.remote, "refs/heads/*")
     for name in {branch, project.primary_branch}:
-        if f"refs/heads/{name}" in pushed:
-            git.fetch_branch(project.remote, name)
+        if at := pushed.get(f"refs/heads/{name}"):
+            git.fetch_branch(project.remote, name, at=at)
     return git.list_missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from sm.adapters.agent.own_settings import list_obstacles
@@ -14,7 +16,8 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import AgentSettings
 from sm.sessions.launch import select_environment, split_command
-from sm.setup.finding import Finding, fail, ok, warn
+from sm.setup import install_hooks
+from sm.setup.finding import Finding, Fix, fail, ok, warn
 
 
 def check_version(agent: AgentSettings, profile: Profile) -> Finding:
@@ -41,3 +44,20 @@ def warn_of_settings(agent: AgentSettings, profile: Profile, folder: Path) -> It
     words = split_command(agent.command or profile.command)
     for found in list_obstacles(profile, words, folder, select_environment(agent)):
         yield warn(f"{found.setting}: {found.effect}", found.advice)
+
+
+def check_personal_hooks(_here: object) -> Iterator[Finding]:
+    """Check the hooks of sm in a person's own settings, if that person has installed any."""
+    path = install_hooks.default_settings(os.environ)
+    if not path.exists() or not (missing := install_hooks.list_missing(path)):
+        return
+    what = f"the hooks of sm in '{path}'"
+    fix = Fix(f"install {what} anew", f"installed {what} anew", partial(_install, path))
+    names = ", ".join(missing)
+    advice = "sm doctor --fix, or by hand: sm hooks install"
+    yield warn(f"of {what} some are missing, or their files are gone: {names}", advice, fix)
+
+
+def _install(path: Path) -> str:
+    install_hooks.install(path)
+    return ""

@@ -11,7 +11,9 @@ from msgspec import structs
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
 from sm.base.errors import SmError
-from sm.config.schema import Config
+from sm.config.schema import Config, KeepFree
+from sm.plugins.doctor.agent_cli import check_personal_hooks
+from sm.plugins.doctor.left import check_left_running, check_own_monitors
 from sm.plugins.doctor.machine import CHECKS as OF_MACHINE
 from sm.plugins.doctor.machine import Installation
 from sm.plugins.doctor.plugins import check_plugins
@@ -32,8 +34,9 @@ def examine(
     """
     told: set[Finding] = set()
     for finding in _examine(config, root, socket, ci):
-        if finding not in told:
-            told.add(finding)
+        words = structs.replace(finding, fix=None)
+        if words not in told:
+            told.add(words)
             yield finding
 
 
@@ -41,8 +44,9 @@ def _examine(
     config: Config | SmError, root: Root, socket: str | None, ci: bool
 ) -> Iterator[Finding]:
     yield _configuration(config)
-    machine = Installation(root, Tmux(socket))
-    for look in OF_MACHINE:
+    keep_free = KeepFree() if isinstance(config, SmError) else config.keep_free
+    machine = Installation(root, Tmux(socket), keep_free)
+    for look in (*OF_MACHINE, check_personal_hooks, check_left_running, check_own_monitors):
         yield from guard(partial(look, machine))
     yield from guard(check_plugins)
     if isinstance(config, SmError):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import procfs
 from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
 from sm.adapters.tmux import Tmux
@@ -19,9 +18,12 @@ from sm.adapters.tmux_start import UnfitServerError, start_session
 from sm.base.clock import wait_until
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
+from sm.config.schema import KeepFree
 from sm.context import usage
 from sm.context.flags import read_flags
-from sm.sessions import agent, registry, strays
+from sm.issues.look.room import Shortage, find_shortages, measure_memory
+from sm.issues.rules.room import show_bytes
+from sm.sessions import pause, registry
 from sm.sessions.project import find_cache
 from sm.setup.finding import Finding, fail, ok, warn
 from sm.store.paths import Root
@@ -41,9 +43,6 @@ TMUX_ADVICE = (
     "the configuration of sm, for a server of its own that reads none"
 )
 
-SCARCE, TOO_SCARCE = 200 << 20, 10 << 20
-"""Free bytes where the state is."""
-
 AGING = tuple(
     Path(folder) for folder in ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/lib/tmpfiles.d")
 )
@@ -55,6 +54,7 @@ class Installation(Struct, frozen=True):
 
     root: Root
     tmux: Tmux
+    keep_free: KeepFree = KeepFree()
 
 
 def check_python(_here: Installation) -> Iterator[Finding]:
@@ -90,6 +90,15 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
+def check_paused(here: Installation) -> Iterator[Finding]:
+    """Say what is paused: nothing is worked on there, whatever else is in order."""
+    for one in pause.read(here.root).pauses:
+        if one.damage:
+            yield fail(f"all is paused, as nobody knows what was: {one.damage}", one.command)
+        else:
+            yield warn(f"{one.subject} is {one.since_when}", f"to go on: {one.command}")
+
+
 def check_state_root(here: Installation) -> Iterator[Finding]:
     """Check the folder of the protocol's files: our own, or sticky like /tmp."""
     path = here.root.path
@@ -121,18 +130,22 @@ def check_private_dir(here: Installation) -> Iterator[Finding]:
         yield ok(f"'{path}' is made when it is first needed")
 
 
-def check_free_space(here: Installation) -> Iterator[Finding]:
-    """Check the room for state and terminal logs."""
+def check_room(here: Installation) -> Iterator[Finding]:
+    """Check the room for state and terminal logs, and the memory."""
     if not here.root.path.is_dir():
         return
+    short = list(find_shortages(here.keep_free, [here.root.path]))
+    yield from map(word_shortage, short)
+    if short:
+        return
     free = shutil.disk_usage(here.root.path).free
-    what = f"{free / (1 << 30):.1f} GB free where the state is"
-    if free < TOO_SCARCE:
-        yield fail(what, "make room")
-    elif free < SCARCE:
-        yield warn(what, "make room")
-    else:
-        yield ok(what)
+    memory = measure_memory().free
+    yield ok(f"{show_bytes(free)} free where the state is, and {show_bytes(memory)} of memory")
+
+
+def word_shortage(short: Shortage) -> Finding:
+    """Return the finding that something is short."""
+    return warn(f"nothing new is taken up: {short.text}", f"make room: {short.command}")
 
 
 def check_aging(here: Installation) -> Iterator[Finding]:
@@ -190,18 +203,6 @@ def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
     return wait_until(lambda: text in tmux.capture(pane_id), SHOWN_S, LOOK_S)
 
 
-def check_left_running(here: Installation) -> Iterator[Finding]:
-    """Look for processes that ended agents have left running."""
-    for directory, process in strays.find_all_strays(here.root):
-        known = agent.read_process(directory)
-        if known is None or not procfs.is_running(known):
-            yield warn(
-                f"process {process.pid} ({procfs.read_name(process)}) was left running by the "
-                f"agent of '{directory.path.name}', which has ended",
-                f"the session's next start or end ends it, else: kill {process.pid}",
-            )
-
-
 def check_contexts(here: Installation) -> Iterator[Finding]:
     """Find agents whose status line and transcript differ on how full their contexts are."""
     for session in registry.list_all(here.root, report=lambda _: None):
@@ -215,14 +216,14 @@ def check_contexts(here: Installation) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
+    check_paused,
     check_python,
     check_programs,
     check_state_root,
     check_private_dir,
-    check_free_space,
+    check_room,
     check_aging,
     check_tmux_server,
-    check_left_running,
     check_contexts,
 )
 """In the order of the output."""

@@ -1,36 +1,31 @@
-"""The checks of `sm doctor` for each project: its settings, its sessions, and their leftovers."""
+"""The checks of `sm doctor` for each project: settings, forge, CI, and what is left over."""
 
 from __future__ import annotations
 
-import re
-import shlex
 import time
 from collections.abc import Callable, Iterator
 
 from sm.adapters.agent import profiles
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.protocol import Limited
-from sm.base.errors import SmError
-from sm.base.foreign import read_number
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
 from sm.config.forges import RemoteSettings
 from sm.issues.look import webhooks
 from sm.issues.look.polled import read_polled
-from sm.issues.work import claim, kept_worktrees
+from sm.issues.look.room import find_shortages, list_shortages
 from sm.plugins.doctor.agent_cli import check_version, warn_of_settings
-from sm.sessions import hidden_variables, launch, monitors, registry
+from sm.plugins.doctor.left import check_left
+from sm.plugins.doctor.machine import word_shortage
+from sm.sessions import hidden_variables, launch, registry
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok, warn
 from sm.setup.problems import list_first_questions, list_project_problems
 from sm.setup.repository import list_troubles
 from sm.setup.trial import try_ci
-from sm.store.paths import name_session
 from sm.views.polling import find_silence, is_waited_for, word_silence
 from sm.views.session import read_last_look
-
-DEV_POLL = "the next dev-poll does it: dev-poll --once"
 
 
 def check_settings(project: Project) -> Iterator[Finding]:
@@ -128,57 +123,11 @@ def check_environment(project: Project) -> Iterator[Finding]:
         yield ok("agents see what your shell has for them")
 
 
-def check_sessions(project: Project) -> Iterator[Finding]:
-    """Check that every record is whole, and every session has its monitor."""
-    damaged: list[SmError] = []
-    found = registry.list_for(project, damaged.append)
-    yield from (fail(error.message) for error in damaged)
-    alone = [session for session in found if not monitors.is_watched(session)]
-    for session in alone:
-        yield warn(f"session '{session.name}' has no monitor", DEV_POLL)
-    if not alone:
-        yield ok(f"sessions: {len(found)}, each with its monitor" if found else "no sessions")
-
-
-def check_strangers(project: Project) -> Iterator[Finding]:
-    """Look for terminals with a session's name whose session is unknown."""
-    ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"[1-9]\d*")
-    known = {session.name for session in registry.list_for(project)}
-    kill = " ".join(
-        ["tmux", *(["-L", project.tmux.socket] if project.tmux.socket else []), "kill-session"]
-    )
-    for name in project.tmux.panes():
-        if ours.fullmatch(name) and name not in known:
-            yield warn(
-                f"tmux session '{name}' has no record",
-                f"dev-poll takes it up again if its issue is ours; else: {kill} -t '={name}'",
-            )
-
-
-def check_claims(project: Project) -> Iterator[Finding]:
-    """Look for claims of ours without a session."""
-    settings = project.settings
-    refs = project.git.ls_remote(settings.remote, claim.name_ref(0).replace("/0", "/*"))
-    known = {session.issue for session in registry.list_for(project)}
-    numbers = {n for ref in refs if (n := read_number(ref.rpartition("/")[2]))} - known
-    for number in sorted(numbers):
-        if claim.is_ours(project.git, settings, number, project.root, refs):
-            yield warn(
-                f"issue #{number} is claimed by us and has no session",
-                f"dev-poll takes it up again while it is open; to give it up: git -C "
-                f"{shlex.quote(str(settings.repo))} push {settings.remote} "
-                f":{claim.name_ref(number)}",
-            )
-
-
-def check_kept(project: Project) -> Iterator[Finding]:
-    """Look for worktrees of ended sessions."""
-    for number, path in kept_worktrees.list_kept(project, registry.list_for(project)).items():
-        yield warn(
-            f"a worktree of issue #{number} was kept: '{path}'",
-            "it goes when the issue is closed and its work is on the remote; to see what would be "
-            f"lost with it, and to remove it now: sm worktree drop {project.name}#{number}",
-        )
+def check_room(project: Project) -> Iterator[Finding]:
+    """Check the room for worktrees; that for the state is the machine's."""
+    known = {one.key for one in find_shortages(project.config.keep_free, [project.root.path])}
+    found = list_shortages(project)
+    yield from (word_shortage(one) for one in found if one.key not in known)
 
 
 def check_dev_poll(project: Project) -> Iterator[Finding]:
@@ -239,10 +188,8 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_environment,
     check_forge,
     check_webhooks,
-    check_sessions,
-    check_strangers,
-    check_claims,
-    check_kept,
+    check_room,
+    check_left,
     check_dev_poll,
 )
 """In the order of the output."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from sm.adapters.forge.git_access import Place
+from sm.adapters.token import TokenSource, read_token
 from sm.base.output import pass_on
-from sm.plugins.forges.web.token import TokenSource, read_token
 
 USER = "x-access-token"
 """What GitHub wants as a user beside a token; Forgejo and Gitea take any."""

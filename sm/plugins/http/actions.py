@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET, Struct
 
 from sm.adapters.agent.profiles import resolve
 from sm.base.errors import SmError, StateError
+from sm.base.text import one_line
+from sm.config.load import load_any
 from sm.config.schema import AgentSettings
 from sm.context import levels, rotation_files
 from sm.issues.kill import kill as kill_issue
+from sm.messages import pausing
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
 from sm.personal import edit, lifecycle
 from sm.plugins.http import shapes, views
 from sm.plugins.http.errors import HttpError, UnknownSessionError
 from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
-from sm.sessions import registry
+from sm.sessions import pause, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
@@ -51,6 +55,17 @@ def list_sessions(call: Call[None]) -> shapes.Sessions:
 def show_session(call: Call[None]) -> shapes.Session:
     """Show one session."""
     return views.show_session(views.find_meant(call.root, call.ident))
+
+
+def list_needs(call: Call[None]) -> shapes.Needs:
+    """List what waits for a person, as `sm needs` does."""
+    return shapes.Needs(views.show_needs(call.machine))
+
+
+def list_needs_of_session(call: Call[None]) -> shapes.Needs:
+    """List what of that waits in one session."""
+    name = views.find_meant(call.root, call.ident).name
+    return shapes.Needs([one for one in views.show_needs(call.machine) if one.session == name])
 
 
 def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
@@ -140,6 +155,42 @@ def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     caller = _caller(call.root, call.body.requester_session_id)
     caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
     return _end_and_tell(session)
+
+
+def pause_parts(call: Call[shapes.PauseRequest]) -> shapes.PauseAnswer:
+    """Pause everything, projects or sessions."""
+    wish = call.body
+    parts, by = _find_parts(call, wish.targets, wish.requester_session_id)
+    notes = pausing.begin(call.root, parts, by, one_line(wish.reason))
+    if wish.now:
+        notes += pausing.stop_turns(call.root, parts)
+    return _tell_paused(call.root, notes)
+
+
+def resume_parts(call: Call[shapes.ResumeRequest]) -> shapes.PauseAnswer:
+    """Let go on what is paused."""
+    wish = call.body
+    parts, by = _find_parts(call, wish.targets, wish.requester_session_id)
+    return _tell_paused(call.root, pausing.end(call.root, parts, by))
+
+
+def _find_parts(
+    call: Call[Any], targets: list[str], requester: str | None
+) -> tuple[list[pause.Part], str]:
+    """What the targets mean, and who has asked."""
+    source = call.machine.source
+    config = load_any(source, os.environ, Path.cwd()) if source else None
+    projects = [project.name for project in config.projects] if config else []
+    parts = pausing.find_parts(call.root, targets, projects)
+    return parts, pausing.name_caller(call.root, _caller(call.root, requester), parts)
+
+
+def _tell_paused(root: Root, notes: list[str]) -> shapes.PauseAnswer:
+    found = [
+        shapes.PausedPart(one.extent, one.called, one.since, one.by, one.reason)
+        for one in pause.read(root).pauses
+    ]
+    return shapes.PauseAnswer(notes, found)
 
 
 def _end_and_tell(session: AnySession) -> KillAnswer:

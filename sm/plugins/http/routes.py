@@ -39,6 +39,11 @@ def _of_directory(call: Call[shapes.NewSession]) -> str:
     return str(call.body.working_dir)
 
 
+def _of_all(call: Call[Any]) -> str:
+    """What concerns all sessions."""
+    return ""
+
+
 class Endpoint(Struct, frozen=True):
     """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
@@ -68,6 +73,15 @@ ENDPOINTS = (
         actions.show_session,
         "One session, by id or name.",
         shapes.Session,
+        errors=(404,),
+    ),
+    Endpoint("GET", "/needs", actions.list_needs, "What waits for a person.", shapes.Needs),
+    Endpoint(
+        "GET",
+        "/sessions/{session_id}/needs",
+        actions.list_needs_of_session,
+        "What of that waits in one session.",
+        shapes.Needs,
         errors=(404,),
     ),
     Endpoint(
@@ -128,6 +142,28 @@ ENDPOINTS = (
         body=shapes.KillRequest,
         errors=(403, 404, 409, 503),
         slow=True,
+    ),
+    Endpoint(
+        "POST",
+        "/pause",
+        actions.pause_parts,
+        "Have everything, projects or sessions rest.",
+        shapes.PauseAnswer,
+        body=shapes.PauseRequest,
+        errors=(403, 503),
+        slow=True,
+        lane=_of_all,
+    ),
+    Endpoint(
+        "POST",
+        "/resume",
+        actions.resume_parts,
+        "Let go on what is paused.",
+        shapes.PauseAnswer,
+        body=shapes.ResumeRequest,
+        errors=(403, 409, 503),
+        slow=True,
+        lane=_of_all,
     ),
     Endpoint(
         "POST",

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sm.messages.queue import Mode
 from sm.sessions.activity import Proof
+from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
 Number = Annotated[float, Meta(ge=0, le=1e12)]
@@ -81,6 +82,12 @@ class Sessions(Struct, frozen=True):
     sessions: list[Session]
 
 
+class Needs(Struct, frozen=True):
+    """What waits for a person: first what holds all up, then what waits longest."""
+
+    needs: list[OpenNeed]
+
+
 class NewSession(Struct, frozen=True):
     """As for `sm new`: an agent CLI by its profile, in a directory by its absolute path."""
 
@@ -148,6 +155,42 @@ class KillAnswer(Struct, frozen=True):
     status: Literal["killed", "pending"]
     session_id: str
     notes: list[str]
+
+
+class PauseRequest(Struct, frozen=True):
+    """As for `sm pause`: projects and sessions by what they are called; none is everything.
+
+    `now` interrupts turns, too. A session that asks may pause itself and its descendants only.
+    """
+
+    targets: list[str] = []
+    now: bool = False
+    reason: str = ""
+    requester_session_id: str | None = None
+
+
+class ResumeRequest(Struct, frozen=True):
+    """As for `sm resume`: what is to go on; none is everything."""
+
+    targets: list[str] = []
+    requester_session_id: str | None = None
+
+
+class PausedPart(Struct, frozen=True):
+    """What is paused: `everything`, a `project` or a `session`; `since` in seconds since 1970."""
+
+    extent: str
+    name: str
+    since: float
+    by: str
+    reason: str
+
+
+class PauseAnswer(Struct, frozen=True):
+    """What was done, a line for each, and all that is paused now, the widest first."""
+
+    notes: list[str]
+    paused: list[PausedPart]
 
 
 class ContextUsage(Struct, frozen=True):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sm.base.errors import UsageError
+from sm.config.load import load_any
 from sm.context import rotation_files
 from sm.plugins.http.errors import UnknownSessionError
 from sm.plugins.http.shapes import PendingRotation, Session
 from sm.sessions import address as targets
 from sm.sessions import agent_hooks, agent_state, registry, window
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.known import Damaged, Known, read_records, show
+from sm.views.needs import list_all_needs, list_own_needs, sort_needs
+from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
 RECALLED_S = 30.0
@@ -113,6 +120,21 @@ def show_session(session: AnySession) -> Session:
         state_since=known.standing.since or None,
         proof=known.standing.proof,
     )
+
+
+def show_needs(machine: Machine) -> list[OpenNeed]:
+    """What waits for a person in all projects of the machine's configuration, and in no project.
+
+    Raises:
+        UsageError: the configuration cannot be used any more.
+
+    """
+    projects = []
+    if machine.source is not None:
+        config = load_any(machine.source, os.environ, Path.cwd())
+        projects = [Project(config, settings) for settings in config.projects]
+    own = list_own_needs(machine.root, machine.tmux)
+    return sort_needs([*list_all_needs(projects), *own])
 
 
 def _transcript(session: AnySession) -> str | None:

@@ -14,6 +14,8 @@ from sm.base.refusal import Refusal
 from sm.issues.act.effects import NotNowError
 from sm.issues.act.problem import read_problem
 from sm.issues.act.settled import let_go
+from sm.issues.look.slot import read_slot
+from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import monitors
 from sm.sessions import plan as plans
@@ -101,3 +103,40 @@ def test_the_end_that_a_person_asked_for_does_not_wait(stage: Stage) -> None:
     put_draft(session)
     stage.sm("react", "harb", "1")
     assert not procfs.find(pid)
+
+
+def test_work_that_waits_for_a_person_leaves_its_slot_to_others(stage: Stage) -> None:
+    """A forgotten draft would hold it through the night."""
+    session = stage.session(1)
+    stage.write_phase(1, "PHASE:nonsense")
+    put_draft(session)
+    stage.sm("react", "harb", "1")
+    problem = read_problem(session.dir)
+    assert problem
+    assert problem.refusal is Refusal.DRAFT
+    assert read_slot(session).held_at is None
+
+    for name in ("dev-harb-8", "dev-harb-9"):
+        assert slots.take_for_new(stage.project, name)
+    stage.sm("react", "harb", "1")
+    assert read_slot(session).waits_at  # now there is none for it
+    take_draft(session)
+    stage.sm("react", "harb", "1")
+    assert len(stage.told()) == 1
+    slots.free_by_name(stage.project, "dev-harb-8")
+    wait_for(lambda: stage.sm("react", "harb", "1") and len(stage.told()) == 2, "the message")
+    assert read_slot(session).held_at
+
+
+def test_an_ended_agent_leaves_its_slot_before_all_is_cleared_away(stage: Stage) -> None:
+    session = stage.session(1)
+    assert read_slot(session).held_at
+    steps = (PlannedStep(Verb.KILL), PlannedStep(Verb.RELEASE_CLAIM), PlannedStep(Verb.FORGET))
+    plans.save(session.dir, Plan("failed:1", "failed", "1", time.time(), steps))
+    git(stage.repository.bare, "config", "receive.denyDeletes", "true")  # the claim stays
+    hook = stage.repository.bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    stage.sm("react", "harb", "1")
+    assert session.dir.identity.exists()
+    assert read_slot(session).held_at is None

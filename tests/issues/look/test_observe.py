@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sm.adapters.forge.model import BOT, PullState
 from sm.base.phase import Phase
 from sm.issues.look.observe import observe
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
-from tests.helpers import put_session
+from tests.helpers import Repository, git, put_session
 
 
 @pytest.mark.parametrize("mtime", [1, 4_000_000_000], ids=["1970", "future"])
@@ -38,3 +39,32 @@ def test_phase_of_an_impossible_time_that_comes_during_the_look_waits_from_now_o
     assert found.write.phase is Phase.AWAITING_CI
     assert abs(found.write.at - time.time()) < 50
     assert found.facts.now < found.facts.ci_due_at
+
+
+def test_others_may_push_to_the_base_of_a_branch_that_is_on_offer(
+    tmp_path: Path, root: Root, tmux_socket: str
+) -> None:
+    """The base is not fetched each time; a branch that was set back to it has nothing to offer."""
+    assert root.path
+    assert tmux_socket
+    stage = make_stage(tmp_path, auto=False, settings=None)
+    project, clone = stage.project, stage.repository.clone
+    session = put_session(
+        project,
+        project.forge.issues.add("Mend it", author="ada").number,
+        phase=f"{Phase.AWAITING_REVIEW}\n",
+    )
+    base = git(clone, "rev-parse", "main")
+    git(clone, "worktree", "add", "-q", "-b", session.record.branch, str(session.worktree))
+    stage.push_work(session.issue)
+    project.forge.pulls.open(session.record.branch, "main", "Mend it", author=BOT)
+    git(tmp_path, "clone", "-q", str(stage.repository.bare), "colleague")
+    Repository(stage.repository.bare, tmp_path / "colleague").commit("other", "theirs")
+    seen = observe(session).facts
+    assert seen.pull is PullState.OPEN
+    assert seen.pushed
+    assert git(clone, "rev-parse", "refs/remotes/origin/main") == base
+
+    git(session.worktree, "reset", "-q", "--hard", base)
+    git(session.worktree, "push", "-q", "--force", "origin", "HEAD")
+    assert not observe(session).facts.pushed

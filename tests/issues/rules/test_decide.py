@@ -14,7 +14,7 @@ from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
-from sm.issues.rules.matrix import ROWS
+from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
 from sm.sessions.history import KILLED, Answer, Escalation, History, Verb
@@ -151,6 +151,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     ),
     "closing the issue ends it": (replace(CI, issue_open=False), "issue-closed"),
     "closing the pull request ends it": (replace(CI, pull=PullState.CLOSED), "pull-closed"),
+    "the end of all sessions gives it back": (
+        replace(LIVING, blocked=True, given_back=True),
+        "given-back",
+    ),
     "the blocked label ends it": (replace(LIVING, blocked=True), "blocked"),
     "an agent that gives up is taken at its word": (wrote(Phase.FAILED), "failed"),
     "an agent idle without a phase is ended": (replace(LIVING, idle_since=NOW - 30), "idle-prompt"),
@@ -528,7 +532,7 @@ def test_a_late_result_of_ci_is_passed_on_although_a_person_is_asked() -> None:
 def test_the_last_round_is_not_held_against_the_answer_to_it() -> None:
     history = History(rounds=5, started_at=NOW, done=frozenset({"review-changes:r1"}))
     again = replace(CHANGES, history=history)
-    assert name(decide(again)) == "review-pending"
+    assert name(decide(again)) == "review-waits"
     assert name(decide(replace(again, review_id="r2"))) == "review-exhausted"
 
 
@@ -560,7 +564,7 @@ def test_nothing_is_done_twice_for_the_same_reason() -> None:
 def test_a_session_is_killed_before_it_is_forgotten_and_nothing_follows() -> None:
     terminal = [row for row in ROWS if any(step.verb is Verb.FORGET for step in row.steps)]
     assert {row.name for row in terminal} == {
-        *("merged", "merged-early", "issue-closed", "pull-closed", "blocked"),
+        *("merged", "merged-early", "issue-closed", "pull-closed", "given-back", "blocked"),
         *("failed", "idle-prompt", "recovery-exhausted", "escalation-over"),
     }
     for row in terminal:
@@ -574,7 +578,7 @@ def test_a_session_is_killed_before_it_is_forgotten_and_nothing_follows() -> Non
 def test_blocked_is_set_before_the_backlog_label_returns() -> None:
     for row in ROWS:
         verbs = [step.verb for step in row.steps]
-        if Verb.RESTORE_BACKLOG in verbs:
+        if Verb.RESTORE_BACKLOG in verbs and row.name != "given-back":
             assert verbs.index(Verb.LABEL_BLOCKED) < verbs.index(Verb.RESTORE_BACKLOG)
 
 
@@ -687,6 +691,7 @@ ENDINGS: dict[str, tuple[Facts, Deed]] = {
     "merged-early": (replace(REVIEW, pull=PullState.MERGED), Deed.END),
     "issue-closed": (replace(CI, issue_open=False), Deed.END),
     "pull-closed": (replace(CI, pull=PullState.CLOSED), Deed.END),
+    "given-back": (replace(LIVING, given_back=True), Deed.END),
     "blocked": (replace(LIVING, blocked=True), Deed.END),
     "failed": (wrote(Phase.FAILED), Deed.END),
     "idle-prompt": (WAITED_FOR, Deed.JUDGE),
@@ -836,3 +841,33 @@ def test_the_limits_of_a_decision_can_be_written_down(row: Row) -> None:
     """Those of a configuration are durations, with a type of their own."""
     configured = replace(Limits(), **{name: Seconds(90) for name in DURATIONS})
     assert json.loads(msgspec.json.encode(row.list_limits(configured)))
+
+
+# After a pause
+
+
+LATE: dict[str, Facts] = {
+    "recover": SILENT,
+    "ci-timeout": replace(CI, written_at=NOW - HOUR),
+    "ci-late": replace(REVIEW, written_at=NOW - HOUR, check=CheckState.PENDING),
+    "review-timeout": replace(ANNOUNCED, written_at=NOW - 3 * HOUR),
+    "escalation-over": ENDINGS["escalation-over"][0],
+    "remind": wrote(Phase.ESCALATE, 7 * HOUR, asked("escalate", 7 * HOUR)),
+    "idle-prompt": WAITED_FOR,
+    "dialog": hooked(dialog_at=NOW - MINUTE),
+    "merge-reminder": ENDINGS["merge-reminder"][0],
+    "merge-held": replace(APPROVED, written_at=NOW - HOUR, hold=Hold.BLOCKED),
+}
+"""What is late, by the row that says so."""
+
+
+@pytest.mark.parametrize("row", LATE)
+def test_no_time_counts_from_before_the_end_of_a_pause(row: str) -> None:
+    late = LATE[row]
+    assert name(decide(late)) == row
+    resumed = replace(late, resumed_at=NOW - 1)
+    found = decide(resumed)
+    assert name(found) != row
+    assert found.wake_at > NOW
+    alone = (BY_NAME[row],)
+    assert decide(replace(resumed, now=NOW + 25 * HOUR), alone).row is BY_NAME[row]

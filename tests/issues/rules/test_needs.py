@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
+import pytest
+from msgspec.structs import replace
+
+from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.need import NeedKind
+from sm.base.phase import Phase
 from sm.issues.rules import needs
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
-from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind
+from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
 from sm.sessions.history import Verb
+from sm.sessions.signs import DIALOG_PATIENCE_S
+from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, wrote
 from tests.issues.rules.test_prompts import material
 
 
@@ -64,3 +72,85 @@ def test_a_blocked_issue_is_answered_by_taking_it_up_again() -> None:
         command,
     )
     assert find_answer("stopped", material(row="issue-closed")) == (None, "")
+
+
+REVIEWED = replace(
+    wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS, check_at=NOW - MINUTE / 2
+)
+CHANGES = replace(REVIEWED, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
+TOLD_CHANGES = replace(REVIEWED.history, done=frozenset({"review-changes:r1"}))
+HELD = replace(REVIEWED, review=ReviewState.APPROVED, hold=Hold.BLOCKED)
+QUESTION = hooked(ended_at=NOW - 5, asks="Up or down?")
+
+
+def waiting(facts: Facts) -> str:
+    found = find_waiting(facts)
+    return found.row if found else ""
+
+
+@pytest.mark.parametrize(
+    ("facts", "row"),
+    [
+        (LIVING, ""),
+        (wrote(Phase.AWAITING_CI), ""),
+        (wrote(Phase.AWAITING_REVIEW), ""),
+        (REVIEWED, "review-waits"),
+        (replace(REVIEWED, conflicts=True), ""),
+        (replace(REVIEWED, review=ReviewState.APPROVED), ""),
+        (CHANGES, ""),
+        (replace(CHANGES, history=TOLD_CHANGES), "review-waits"),
+        (replace(REVIEWED, limits=replace(REVIEWED.limits, review_required=False)), ""),
+        (HELD, ""),
+        (replace(HELD, now=NOW + DIALOG_PATIENCE_S), "merge-held"),
+        (replace(HELD, now=NOW + DIALOG_PATIENCE_S, hold=Hold.QUEUED), ""),
+        (hooked(dialog_at=NOW - 1), "dialog"),
+        (QUESTION, "question"),
+        (wrote(Phase.ESCALATE), ""),
+        (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
+    ],
+)
+def test_a_session_needs_a_person_as_soon_as_one_can_help(facts: Facts, row: str) -> None:
+    assert waiting(facts) == row
+
+
+@pytest.mark.parametrize(
+    "settled",
+    [
+        lambda f: replace(f, pull=PullState.MERGED),
+        lambda f: replace(f, pull=PullState.CLOSED),
+        lambda f: replace(f, blocked=True),
+        lambda f: replace(f, issue_open=False),
+    ],
+)
+def test_what_is_about_to_end_needs_nobody(settled: Callable[[Facts], Facts]) -> None:
+    question = wrote(Phase.ESCALATE, history=asked("escalate", HOUR))
+    assert not waiting(settled(question))
+    assert not waiting(settled(REVIEWED))
+
+
+def test_a_question_that_was_answered_needs_nobody() -> None:
+    question = wrote(Phase.ESCALATE, history=asked("escalate", HOUR))
+    assert not waiting(replace(question, reply="r1"))
+    dialog = replace(hooked(question, dialog_at=NOW), reply="r1")
+    assert waiting(dialog) == "dialog"  # which keeps the answer from the agent
+
+
+def test_a_need_stays_the_same_when_a_person_is_asked_about_it() -> None:
+    key = QUESTION.matter
+    put = replace(QUESTION, history=asked("question", 1, write=key))
+    before, after = find_waiting(QUESTION), find_waiting(put)
+    assert before
+    assert after
+    assert (before.matter, before.since) == (after.matter, after.since)
+    late = replace(REVIEWED, history=asked("review-timeout", 1))
+    before, after = find_waiting(REVIEWED), find_waiting(late)
+    assert before
+    assert after
+    assert after.row == "review-timeout"
+    assert (before.matter, before.since) == (after.matter, after.since) == ("w1:c1", NOW - 30)
+
+
+def test_a_question_that_was_not_put_yet_is_answered_by_a_message() -> None:
+    assert describe_need(Case("question", "shop#7")).command == "sm reply shop 7 TEXT"
+    unasked = describe_need(Case("question", "shop#7", unasked=True))
+    assert unasked.command == "sm send shop#7 TEXT"

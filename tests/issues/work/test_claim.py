@@ -20,7 +20,9 @@ from sm.issues.work.claim import (
     Claim,
     claim,
     describe_owner,
+    find_head,
     is_ours,
+    look,
     release,
     seize,
 )
@@ -111,6 +113,16 @@ def test_another_installation_finds_it_taken(
     assert f"state: {os.path.realpath(root.path)}" in describe_owner(clone, project, 7)
     assert f"clone: {clone.repo}" in describe_owner(clone, project, 7)
     assert describe_owner(clone, project, 8) == ""
+
+
+def test_an_old_look_wins_no_claim_that_another_installation_has(
+    clone: Git, project: ProjectSettings, root: Root, other: Root
+) -> None:
+    seen = look(clone, project, 7)
+    assert find_head(project, 7, seen) == clone.rev_parse("HEAD")
+    claim(clone, project, 7, root)
+    assert claim(clone, project, 7, other, first=seen) is Claim.TAKEN
+    assert claim(clone, project, 7, root, first=seen) is Claim.OURS
 
 
 @pytest.mark.parametrize("object_format", ["sha1", "sha256"])

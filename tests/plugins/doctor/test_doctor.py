@@ -10,24 +10,29 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
+from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.config.load import load
+from sm.issues.rules.supervision import MOMENT_S
 from sm.issues.work import claim
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client
-from sm.plugins.doctor import machine
+from sm.plugins.doctor import left, machine
 from sm.plugins.doctor.examine import examine
 from sm.plugins.doctor.machine import Installation
 from sm.sessions.project import Project
+from sm.setup import install_hooks
 from sm.setup.finding import Finding, Level
 from sm.store import lock
 from sm.store.paths import Root
 from tests.chance import dice
+from tests.company import Company
 from tests.helpers import (
     an_issue,
     git,
+    kill_monitor,
     make_repository,
     put_session,
     put_snapshot,
@@ -253,6 +258,8 @@ def test_a_half_edited_file_of_the_forge_is_a_warning(project: Project) -> None:
 
 
 def test_sessions_without_a_monitor_and_damaged_ones_are_named(project: Project) -> None:
+    for _ in range(3):
+        project.forge.issues.add("Mend it", author="ada")
     watched, alone = put_session(project, 1), put_session(project, 2)
     assert alone
     put_session(project, 3).dir.identity.write_text("{")
@@ -278,6 +285,8 @@ def test_a_damaged_database_of_handoffs_is_named_and_left_alone(project: Project
 
 
 def test_what_sessions_left_behind_is_named(project: Project, tmp_path: Path) -> None:
+    for _ in range(7):
+        project.forge.issues.add("Mend it", author="ada")
     put_session(project, 3)
     start_session(project.tmux, "dev-harb-3", tmp_path, ["sleep", "600"])
     start_session(project.tmux, "dev-harb-4", tmp_path, ["sleep", "600"])
@@ -330,22 +339,29 @@ def test_nothing_is_changed(project: Project) -> None:
     assert {path: path.lstat().st_mtime_ns for path in project.root.path.rglob("*")} == before
 
 
-def test_what_an_agent_that_has_ended_left_running_is_named(root: Root) -> None:
+def test_what_an_agent_that_has_ended_left_running_is_named_and_ended(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = {"SM_SESSION_DIR": str(root.session("dev-harb-7").path)}
+    monkeypatch.setattr(procfs, "measure_age", lambda _: MOMENT_S)
     look = Installation(root, Tmux("none"))
     with subprocess.Popen(["sleep", "206"], env=env) as tool:
-        wait_for(lambda: list(machine.check_left_running(look)), "it")
-        (found,) = machine.check_left_running(look)
+        wait_for(lambda: list(left.check_left_running(look)), "it")
+        (found,) = left.check_left_running(look)
         assert found.level is Level.WARN
         assert f"{tool.pid} (sleep)" in found.what
         assert "'dev-harb-7'" in found.what
-        tool.kill()
-    assert list(machine.check_left_running(look)) == []
+        assert found.fix is not None
+        assert found.fix.make() == ""
+        assert tool.wait() < 0
+        assert found.fix.make() == "it has ended by itself"
+    assert list(left.check_left_running(look)) == []
 
 
 def test_what_your_shell_has_and_agents_do_not_see_is_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    project.forge.issues.add("Mend it", author="ada")
     session = put_session(project, 1)
     session.dir.launch_env.write_bytes(b"PATH=/usr/bin:/bin\0TOKEN=secret\0")
     session.dir.launch_env.chmod(0o600)
@@ -415,3 +431,34 @@ def test_a_ci_command_that_hangs_is_ended_in_time(
     Path(project.config.source).write_text(text + "ci: {command: sleep 1000, timeout: 1s}\n")
     assert run(["doctor", "--ci"]) == 1
     assert "stopped after 1 s, the project's CI timeout" in capsys.readouterr().out
+
+
+def test_personal_hooks_that_lead_nowhere_are_installed_anew_and_nobody_is_given_any(
+    project: Project,
+) -> None:
+    path = install_hooks.default_settings(os.environ)
+    before = path.read_bytes() if path.exists() else b""
+    assert wrong(project) == []  # none is installed
+    install_hooks.install(path)
+    assert wrong(project) == []
+    path.write_text(path.read_text().replace("/lib/hooks/", "/lib/that-was-moved/"))
+    (found,) = [one for one in findings(project) if "some are missing" in one.what]
+    assert "SessionStart" in found.what
+    assert found.fix is not None
+    assert found.fix.make() == ""
+    assert wrong(project) == []
+    install_hooks.uninstall(path)
+    assert (path.read_bytes() if path.exists() else b"") == before
+
+
+def test_session_of_a_person_without_a_monitor_gets_one(company: Company) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    kill_monitor(session)
+    here = Installation(company.root, session.tmux)
+    wait_for(lambda: list(left.check_own_monitors(here)), "it to be missed")
+    (found,) = left.check_own_monitors(here)
+    assert "session 'ann' has no monitor" in found.what
+    assert found.fix is not None
+    assert found.fix.make() == ""
+    wait_for(lambda: not list(left.check_own_monitors(here)), "another")

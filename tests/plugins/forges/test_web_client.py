@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
+from sm.adapters.token import Token, TokenError, TokenSource, read_token
 from sm.plugins.forges.web import again, client, deadline
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import (
@@ -20,7 +21,6 @@ from sm.plugins.forges.web.errors import (
     TooLongError,
 )
 from sm.plugins.forges.web.ledger import Count, Ledger, read_book
-from sm.plugins.forges.web.token import Token, TokenError, TokenSource, read_token
 from tests.forges.server import Asked, Fault, Reply, Site, serving
 
 SECRET = "zq" + "x7" * 19

@@ -39,6 +39,8 @@ def alike(documented: Any, answered: Any) -> bool:
             documented[key] == answered[key] if key in SAID else alike(value, answered[key])
             for key, value in documented.items()
         )
+    if isinstance(documented, list) and isinstance(answered, list) and documented:
+        return bool(answered) and all(alike(documented[0], one) for one in answered)
     return type(documented) is type(answered)
 
 
@@ -46,6 +48,10 @@ def test_the_examples_are_answered_as_documented(company: Company, served: Serve
     file = company.folder / "handoff.md"
     file.write_text("# Where I am\n")
     ident = company.new("ann")
+    waiting = company.root.session(company.new("bob")).state
+    wait_for(lambda: waiting.exists() and waiting.read_text().startswith("idle"), "bob's prompt")
+    waiting.write_text(f"dialog {time.time():.6f} context prompt\n")
+    waiting.chmod(0o600)
     examples = EXAMPLE.findall((REPOSITORY / "docs" / "HTTP.md").read_text())
     assert len(examples) > 8
     for method, path, body, answer in examples:

@@ -62,6 +62,18 @@ def test_health_tells_the_version(served: Served) -> None:
     assert said.body["version"]
 
 
+def test_what_needs_a_person_is_listed_as_by_the_command(company: Company, served: Served) -> None:
+    assert served.get("/needs").body == {"needs": []}
+    state = company.root.session(company.new("ann", provider="mute")).state
+    state.write_text(f"dialog {time.time():.6f} context prompt\n")
+    state.chmod(0o600)
+    [need] = served.get("/needs").body["needs"]
+    assert (need["kind"], need["command"]) == ("dialog", "sm attach ann")
+    assert served.get("/sessions/ann/needs").body["needs"] == [need]
+    assert json.loads(company.sm("needs", "--json", code=1).stdout) == [need]
+    assert served.get("/sessions/nobody/needs").status == 404
+
+
 def test_sessions_are_shown_as_on_record(company: Company, served: Served) -> None:
     assert served.get("/sessions").body == {"sessions": []}
     ann = company.new("ann")
@@ -368,6 +380,25 @@ def test_a_session_may_not_end_a_stranger(company: Company, served: Served) -> N
     assert served.post(f"/sessions/{bob}/kill", {"requester_session_id": bob}).status == 200
 
 
+# Pause
+
+
+def test_a_session_rests_over_http_and_may_not_have_a_stranger_rest(
+    company: Company, served: Served
+) -> None:
+    ann, bob = company.new("ann"), company.new("bob")
+    said = served.post("/pause", {"targets": ["ann"], "now": True, "reason": "a release"})
+    assert [(one["extent"], one["name"]) for one in said.body["paused"]] == [("session", "ann")]
+    sent = served.post(f"/sessions/{ann}/input", {"text": "Later."})
+    assert sent.body["reason"] == "it is paused: 'sm resume' lets it go on"
+    for path in ("/pause", "/resume"):
+        refused = served.post(path, {"targets": ["ann"], "requester_session_id": bob})
+        assert refused.status == 403
+    assert served.post("/pause", {"targets": ["nobody"]}).status == 422
+    assert served.post("/resume", {"targets": ["ann"]}).body["paused"] == []
+    company.hears("ann", "Later.")
+
+
 # Hooks
 
 
@@ -582,6 +613,8 @@ def test_the_description_is_valid_and_complete(served: Served) -> None:
         "/sessions/{session_id}/handoff",
         "/sessions/{session_id}/input",
         "/sessions/{session_id}/kill",
+        "/pause",
+        "/resume",
         "/hooks/context-usage",
         "/hooks/claude",
     }
@@ -599,6 +632,9 @@ def test_answers_are_as_described(company: Company, served: Served) -> None:
         ("post", "/sessions/{session_id}/input", {"text": "Hello."}),
         ("post", "/hooks/context-usage", usage(ann)),
         ("post", "/hooks/claude", event(ann, "Stop")),
+        ("post", "/pause", {}),
+        ("post", "/resume", {"targets": [ann]}),
+        ("post", "/resume", {}),
         ("post", "/sessions/{session_id}/kill", {}),
     ):
         place = path.format(session_id=ann)

@@ -69,16 +69,16 @@ class Pulls(Struct, frozen=True):
 
     def read(self, number: int) -> PullRequest:
         """One pull request."""
-        pull = self._read(number, Branches(self.repository))
-        self.conflicts.keep()
-        return pull
+        return self._read_one(number, Branches(self.repository))
 
     def read_all(self, *, logged: bool = True) -> tuple[list[PullRequest], list[str]]:
         """Every pull request in order, and what is wrong with the files that hold none.
 
         Their checks have a log only if `logged`.
         """
-        branches = Branches(self.repository)
+        return self._read_all(Branches(self.repository), logged=logged)
+
+    def _read_all(self, branches: Branches, *, logged: bool) -> tuple[list[PullRequest], list[str]]:
         self._learn_conflicts(branches)
         found = self.folder.each(
             "pulls", lambda number: self._read(number, branches, logged=logged)
@@ -97,6 +97,11 @@ class Pulls(Struct, frozen=True):
                 heads.setdefault(base, []).append(head)
         for base, offered in heads.items():
             self.conflicts.learn(base, offered)
+
+    def _read_one(self, number: int, branches: Branches) -> PullRequest:
+        pull = self._read(number, branches)
+        self.conflicts.keep()
+        return pull
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews of a pull request. A folder has no accounts: who edits is the reviewer."""
@@ -145,12 +150,13 @@ class Pulls(Struct, frozen=True):
         for name in (branch, base):
             if name not in branches.heads:
                 raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
-        self.read_all()  # what has been merged by a push is not open any more
+        # What has been merged by a push is not open any more.
+        self._read_all(branches, logged=False)
         with self.folder.changing():
             number = self._open_for(branch)
             if number is None:
                 number = self._add(branches, branch, base, make_front(title, author), body)
-        return self.read(number)
+        return self._read_one(number, branches)
 
     def review(
         self,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sm.adapters.token import TokenSource, read_token
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.state import StateFiles
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.ledger import Ledger
-from sm.plugins.forges.web.token import TokenSource, read_token
 
 if TYPE_CHECKING:
     from sm.plugins.forges.woodpecker.ci import Woodpecker

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
+from sm.adapters.token import Token, TokenError
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.plugins.forges.web import certificates
@@ -32,7 +33,6 @@ from sm.plugins.forges.web.errors import (
 )
 from sm.plugins.forges.web.ledger import Book, Count, Ledger
 from sm.plugins.forges.web.limits import CORE, find_wait, read_limit
-from sm.plugins.forges.web.token import Token, TokenError
 
 if TYPE_CHECKING:
     import httpx2

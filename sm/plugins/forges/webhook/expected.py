@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sm.adapters.forge.dialect import Dialect, Webhooks
+from sm.adapters.token import TokenSource, read_token
 from sm.base.errors import UsageError
 from sm.config.forges import RemoteSettings
 from sm.plugins.forges.rest.state import StateFiles
-from sm.plugins.forges.web.token import TokenSource, read_token
 from sm.plugins.forges.webhook.signature import find_weakness
 
 
@@ -35,7 +35,7 @@ def find_source(settings: RemoteSettings) -> TokenSource:
         settings.webhook_secret_file,
         settings.webhook_secret_env,
         what="webhook secret",
-        key="webhook_secret",
+        key="forge.webhook_secret",
     )
 
 

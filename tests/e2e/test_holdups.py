@@ -54,7 +54,7 @@ def test_people_are_told_once_and_again_only_after_it_has_run(
         "harb#1 goes on without dev-poll: its last tick was completed 10m ago, and until the next "
         "one no issue is taken up. dev-poll --loop"
     ]
-    assert "no dev-poll has run for 10m" in stage.sm("status").stdout
+    assert "since 10m harb: No dev-poll runs" in stage.sm("status").stdout
     comments = stage.project.forge.issues.read(1).comments
     assert not [one for one in comments if "dev-poll" in one.body]
     stage.poll()

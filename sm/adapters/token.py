@@ -1,6 +1,6 @@
-"""Where a secret for a forge comes from: a command, a private file, or a variable.
+"""Where a secret for a service comes from: a command, a private file, or a variable.
 
-Its value is in this process and in the header of its requests, nowhere else.
+Its value is in this process and in its requests, nowhere else.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ class TokenError(TemporaryError):
 class TokenSource(Struct, frozen=True):
     """The places that the configuration names; the first that is not empty is meant.
 
-    `what` is the secret, for people. The keys of the configuration begin with `forge.` and `key`.
+    `what` is the secret, and `whose` it is, for people. The keys of the configuration begin with
+    `key`.
     """
 
     command: str = ""
     file: Path | None = None
     variable: str = ""
     what: str = "token"
-    key: str = "token"
+    key: str = "forge.token"
+    whose: str = "the forge"
 
     @property
     def name(self) -> str:
@@ -79,10 +81,8 @@ def read_token(source: TokenSource) -> Token:
         return _check(_from_file(source.file, source.what), source)
     if source.variable:
         return _check(os.environ.get(source.variable, ""), source)
-    command, file, variable = (
-        f"forge.{source.key}_{place}" for place in ("command", "file", "env")
-    )
-    raise TokenError(f"the forge has no {source.what}: set {command}, {file} or {variable}")
+    command, file, variable = (f"{source.key}_{place}" for place in ("command", "file", "env"))
+    raise TokenError(f"{source.whose} has no {source.what}: set {command}, {file} or {variable}")
 
 
 def _check(text: str, source: TokenSource) -> Token:
@@ -99,7 +99,7 @@ def _from_command(source: TokenSource) -> str:
     try:
         argv = shlex.split(source.command)
     except ValueError as error:
-        raise TokenError(f"cannot read forge.{source.key}_command: {str(error).lower()}") from error
+        raise TokenError(f"cannot read {source.key}_command: {str(error).lower()}") from error
     try:
         return ask(*argv, env=os.environ, timeout_s=COMMAND_S).stdout
     except SmError:  # what the command said may hold the token

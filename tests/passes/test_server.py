@@ -16,8 +16,8 @@ import pytest
 
 import sm
 from sm.adapters import procfs
-from sm.cli import pass_server
-from sm.cli.pass_server import ELSEWHERE, describe_limits
+from sm.passes import loaded
+from sm.passes.fork import ELSEWHERE, describe_limits
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 
@@ -28,9 +28,10 @@ from pathlib import Path
 if len(sys.argv) > 1:
     sys.path.insert(0, sys.argv[1])
 from sm.__main__ import run
-from sm.cli import pass_server, passes
+from sm.cli import passes
+from sm.passes import server
 
-pass_server.REST_S = float(os.environ.get("REST_S", pass_server.REST_S))
+server.REST_S = float(os.environ.get("REST_S", server.REST_S))
 
 def react(_invocation, words):
     folder = Path(os.environ["FOLDER"])
@@ -235,9 +236,7 @@ def test_passes_do_not_wait_for_one_another(house: House) -> None:
 
 
 def test_many_passes_at_once_are_made_by_and_by(house: House) -> None:
-    house.script.write_text(
-        PROBE.replace("passes.react =", "pass_server.AT_ONCE = 2\npasses.react =")
-    )
+    house.script.write_text(PROBE.replace("passes.react =", "server.AT_ONCE = 2\npasses.react ="))
     monitors = [house.monitor(f"s-{number}") for number in range(8)]
     for monitor in monitors:
         (house.folder / f"{monitor.name}.hold").touch()
@@ -344,9 +343,7 @@ def test_it_ends_with_the_last_monitor(house: House) -> None:
 
 
 def test_it_ends_when_its_state_is_gone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    house.script.write_text(
-        PROBE.replace("passes.react =", "pass_server.LOOK_S = 0.1\npasses.react =")
-    )
+    house.script.write_text(PROBE.replace("passes.react =", "server.LOOK_S = 0.1\npasses.react ="))
     ann = house.monitor("ann")
     server = house.start()
     ann.take()
@@ -430,9 +427,9 @@ def test_an_update_is_noticed_before_the_next_pass(
 def test_a_file_that_was_read_beside_the_code_is_watched_as_well(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("one")
-    before = pass_server.stamp_loaded([str(file)])
+    before = loaded.stamp_loaded([str(file)])
     file.write_text("another")
-    assert pass_server.stamp_loaded([str(file)]) != before
+    assert loaded.stamp_loaded([str(file)]) != before
 
 
 def test_it_is_started_by_monitors_alone(root: Root) -> None:

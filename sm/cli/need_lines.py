@@ -1,0 +1,96 @@
+"""What waits for a person, as lines: a sentence, and the command that answers it, never cut."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sm.base.text import one_line
+from sm.cli.columns import fit
+from sm.cli.times import format_age
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from sm.views.open_need import OpenNeed
+
+NOTHING = "nothing needs you"
+INDENT = 5
+"""Cells before a sentence: an age, and a gap."""
+GAP = 3
+TITLE = 40
+"""Characters of a title: it is there to be recognised."""
+
+
+def draw_needs(needs: Sequence[OpenNeed], width: int, most: int | None = None) -> list[Text]:
+    """Return the lines for a terminal, of the first `most` of them.
+
+    A command stands beside its sentence if all have room for that, else below it.
+    """
+    from rich.text import Text
+
+    if not needs:
+        return [Text(NOTHING, "green")]
+    shown = needs[:most]
+    heads = [_name_age(one) for one in shown]
+    texts = [_tell(one, width) for one in shown]
+    column = _find_column(texts, [one.command for one in shown], width)
+    lines = [Text(f"needs you: {len(needs)}", "bold magenta")]
+    for one, head, text in zip(shown, heads, texts, strict=True):
+        lines += _draw(one, head, text, column, width)
+    if len(needs) > len(shown):
+        lines.append(Text(f"{'':{INDENT}}… and {len(needs) - len(shown)} more: sm needs", "dim"))
+    return lines
+
+
+def _find_column(texts: Sequence[str], commands: Sequence[str], width: int) -> int:
+    """Where commands begin beside their sentences; 0 if they stand below them."""
+    from rich.cells import cell_len
+
+    column = INDENT + max(map(cell_len, texts)) + GAP
+    return column if column + max(map(cell_len, commands)) <= width else 0
+
+
+def _draw(one: OpenNeed, head: str, text: str, column: int, width: int) -> Iterator[Text]:
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    first, *more = _wrap(text, width - INDENT)
+    line = Text(f"{head:>{INDENT - 1}} {first}")
+    if column:
+        line.append(" " * (column - INDENT - cell_len(first)))
+        line.append(one.command, "cyan")
+        yield line
+        return
+    yield line
+    yield from (Text(f"{'':{INDENT}}{rest}") for rest in more)
+    yield Text(f"{'':{INDENT}}{one.command}", "cyan")
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, max(width, 20)) or [""]
+
+
+def _name_age(one: OpenNeed) -> str:
+    return format_age(time.time() - one.since) if one.since else ""
+
+
+def _tell(one: OpenNeed, width: int) -> str:
+    """Whom it is about, and the sentence, in two lines at most; the title if there is room."""
+    name = one.name or one.project
+    text = one_line(one.text)
+    told = f"{name}: {text}" if name else text
+    titled = f"{name} “{one_line(one.title, TITLE)}”: {text}" if one.title else told
+    return titled if len(titled) <= width - INDENT else fit(told, 2 * (width - INDENT) - GAP)
+
+
+def list_plain_needs(needs: Sequence[OpenNeed]) -> Iterator[str]:
+    """The same for another program: one line each."""
+    for one in needs:
+        name = one.name or one.project
+        about = f"{name} {one.title}".strip()
+        since = f"since {_name_age(one)} " if one.since else ""
+        yield one_line(f"needs you {since}{about}: {one.text}: {one.command}")

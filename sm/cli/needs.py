@@ -1,0 +1,58 @@
+"""`sm needs`: what waits for a person, and the command that answers it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from sm.base.output import console, say, say_lines
+from sm.cli.need_lines import NOTHING, draw_needs, list_plain_needs
+from sm.cli.options import json_option, known_projects_option, load_config, load_machine
+from sm.cli.words import print_json
+
+if TYPE_CHECKING:
+    from sm.sessions.project import Project
+    from sm.views.open_need import OpenNeed
+
+
+@click.command("needs")
+@json_option
+@known_projects_option
+@click.pass_context
+def command(ctx: click.Context, projects: tuple[Project, ...], as_json: bool) -> None:
+    """Show what waits for you, since when, and the command that answers it.
+
+    Questions, dialogs, reviews, merges that you must allow, blocked issues, what has failed or was
+    refused, limits that are used up, a login that is lost, a dev-poll that does not run, a full
+    disk. No forge is asked. You put your own words in the place of TEXT.
+
+    The exit code is 1 if something waits, and 0 if nothing does.
+    """
+    found = _list(ctx, projects)
+    if as_json:
+        print_json(found)
+    elif not found:
+        say(NOTHING)
+    elif sys.stdout.isatty():
+        terminal = console()
+        for line in draw_needs(found, terminal.width):
+            terminal.print(line, soft_wrap=True)
+    else:
+        say_lines(list_plain_needs(found))
+    ctx.exit(1 if found else 0)
+
+
+def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:
+    """Those of the projects, and of the sessions without one unless projects are named."""
+    from sm.views.needs import list_all_needs, list_own_needs, sort_needs
+
+    machine = load_machine(ctx)
+    found = list_all_needs(projects)
+    if ctx.get_parameter_source("projects") is not ParameterSource.COMMANDLINE:
+        found = sort_needs([*found, *list_own_needs(machine.root, machine.tmux)])
+    if not projects and not found:
+        load_config(ctx)  # says that there is none
+    return found

@@ -1,0 +1,73 @@
+"""`sm pause` and `sm resume`: have everything, projects or sessions rest, and go on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.base.output import say_lines
+from sm.cli.arguments import spell_in_full
+from sm.cli.options import load_any_config, load_machine
+
+if TYPE_CHECKING:
+    from sm.sessions.pause import Part
+    from sm.store.paths import Root
+
+WORDS = "[TARGET | PROJECT [ISSUE]]…"
+
+
+@click.command("pause")
+@click.option("--now", is_flag=True, help="Interrupt the turns that are under way, too.")
+@click.option("--reason", metavar="TEXT", default="", help="Why, for others who see it.")
+@click.argument("words", metavar=WORDS, nargs=-1)
+@click.pass_context
+def command(click_context: click.Context, words: tuple[str, ...], now: bool, reason: str) -> None:
+    """Pause sessions or projects; without a name everything.
+
+    Agents finish their turn, then rest: nothing is taken up, restarted or typed, no time counts
+    against an agent, and no label changes. CI and reviews are still read, and messages and answers
+    are kept. It holds until sm resume, also when the machine is started anew.
+
+    --now interrupts the turns that are under way, but none of an agent in whose terminal a person
+    types.
+    """
+    from sm.base.text import one_line
+    from sm.messages import pausing
+
+    root, parts, by = _find(click_context, words)
+    say_lines(pausing.begin(root, parts, by, one_line(reason)))
+    if now and (lines := pausing.stop_turns(root, parts)):
+        say_lines(lines)
+
+
+@click.command("resume")
+@click.argument("words", metavar=WORDS, nargs=-1)
+@click.pass_context
+def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
+    """Let go on what sm pause has paused; without a name everything.
+
+    What was due meanwhile is done now, messages are handed over, and all that sm waits for has its
+    whole time again. A turn that --now has interrupted is taken up by a message.
+    """
+    from sm.messages import pausing
+
+    root, parts, by = _find(click_context, words)
+    say_lines(pausing.end(root, parts, by))
+
+
+def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part], str]:
+    """The state root, what the words mean there, and who has said it."""
+    from sm.config.load import NoConfigError
+    from sm.messages import pausing
+    from sm.sessions.caller import identify
+
+    root = load_machine(ctx).root
+    try:
+        projects = [one.name for one in load_any_config(ctx).projects]
+    except NoConfigError:
+        projects = []
+    joined = pausing.join_issues(words, projects)
+    parts = pausing.find_parts(root, [spell_in_full(ctx, word) for word in joined], projects)
+    return root, parts, pausing.name_caller(root, identify(root, os.environ), parts)

@@ -1,0 +1,115 @@
+"""Whether the machine has room for anything new; below a limit, what is left is for who works.
+
+Measuring takes no process and no look at any file: statvfs(3), and one file of proc_meminfo(5).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.base.errors import SmError
+from sm.config.schema import KeepFree
+from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
+from sm.sessions.project import Project
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, write_json
+
+MEMORY = Path("/proc/meminfo")
+
+
+class Shortage(Struct, frozen=True):
+    """What the machine lacks: a short name, a sentence, what shows where it went.
+
+    `since` is in seconds since 1970, 0 if no tick has seen it yet.
+    """
+
+    key: str
+    shortly: str
+    text: str
+    command: str
+    since: float = 0.0
+
+
+def find_shortages(limits: KeepFree, folders: Iterable[Path]) -> Iterator[Shortage]:
+    """Yield what is short now: memory, and the disks of these folders, each once."""
+    disks: dict[int, Path] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            there = _find_existing(folder)
+            disks.setdefault(there.stat().st_dev, there)
+    for folder in disks.values():
+        with contextlib.suppress(OSError):
+            yield from _measure_disk(folder, limits.disk * MEGABYTE)
+    if text := explain_bytes("memory", measure_memory(), limits.memory * MEGABYTE):
+        command = "ps -eo rss,pid,args --sort=-rss | head"
+        yield Shortage("memory", "memory is nearly used up", text, command)
+
+
+def _find_existing(folder: Path) -> Path:
+    """The folder, or the one in which it will be made."""
+    return next(one for one in (folder, *folder.parents) if one.exists())
+
+
+def _measure_disk(folder: Path, least: int) -> Iterator[Shortage]:
+    found = os.statvfs(folder)
+    text = explain_disk(
+        str(folder),
+        Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize),
+        Room(found.f_favail, found.f_files),
+        least,
+        read_only=bool(found.f_flag & os.ST_RDONLY),
+    )
+    if text:
+        command = f"du -xh --max-depth=2 {shlex.quote(str(folder))} | sort -h | tail"
+        yield Shortage(f"disk:{folder}", f"the disk of '{folder}' is nearly full", text, command)
+
+
+def measure_memory() -> Room:
+    """Return how much memory programs can still get, by the kernel's own estimate."""
+    try:
+        lines = MEMORY.read_text("ascii").splitlines()
+        found = {name: int(rest.split()[0]) for name, _, rest in (x.partition(":") for x in lines)}
+        return Room(found["MemAvailable"] << 10, found["MemTotal"] << 10)
+    except (OSError, KeyError, ValueError, IndexError):
+        return Room(0, 0)  # a kernel that does not say it
+
+
+def list_folders(project: Project) -> tuple[Path, ...]:
+    """Return the folders of which a new session needs some room."""
+    settings = project.settings
+    return (project.root.path, settings.worktrees, settings.repo)
+
+
+def list_shortages(project: Project) -> list[Shortage]:
+    """Return what the project's machine lacks now, and since when a tick has seen that."""
+    found = find_shortages(project.config.keep_free, list_folders(project))
+    since = _read(project)
+    return [structs.replace(one, since=since.get(one.key, 0.0)) for one in found]
+
+
+def note_shortages(project: Project) -> list[Shortage]:
+    """As `list_shortages`; keep since when it is so, as far as there is room for that."""
+    found = list_shortages(project)
+    now = time.time()
+    known = [structs.replace(one, since=one.since or now) for one in found]
+    since = {one.key: one.since for one in known}
+    if since != _read(project):
+        with contextlib.suppress(SmError):
+            if since:
+                write_json(project.directory.shortage, since)
+            else:
+                discard(project.directory.shortage)
+                discard(project.directory.shortage_told)
+    return known
+
+
+def _read(project: Project) -> dict[str, float]:
+    path = project.root.project(project.name).shortage
+    return read_rebuildable(path, dict[str, float]) or {}

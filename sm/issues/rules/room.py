@@ -1,0 +1,55 @@
+"""When a machine has too little room for anything new: disk, files, memory."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+SHARE = 0.05
+"""Of a small disk or memory less has to be free: this share of it."""
+
+FILES = 10_000
+"""So many more files a disk has to take, or that share."""
+
+MEGABYTE = 1 << 20
+
+
+class Room(Struct, frozen=True):
+    """How much is free of something: bytes, or files. `total` is 0 if that has no limit."""
+
+    free: int
+    total: int
+
+    def lacks(self, least: int) -> bool:
+        """Say whether less is free than has to be; 0 for `least`: never."""
+        return self.total > 0 and self.free < find_least(self.total, least)
+
+
+def find_least(total: int, least: int) -> int:
+    """Return how much has to be free of `total`."""
+    return min(least, int(total * SHARE))
+
+
+def show_bytes(count: int) -> str:
+    """Return a number of bytes for people."""
+    if count < 1000 * MEGABYTE:
+        return f"{count // MEGABYTE} MB"
+    return f"{count / (1024 * MEGABYTE):.1f} GB"
+
+
+def explain_bytes(what: str, room: Room, least: int) -> str:
+    """Return why nothing new is taken up; '' if there is room enough."""
+    if not room.lacks(least):
+        return ""
+    needed = show_bytes(find_least(room.total, least))
+    return f"{show_bytes(room.free)} of {what} are free, and {needed} have to be"
+
+
+def explain_disk(where: str, room: Room, files: Room, least: int, *, read_only: bool) -> str:
+    """Return why nothing new is taken up; '' if the disk has room enough."""
+    if not least:
+        return ""
+    if read_only:
+        return f"the disk of '{where}' takes no writes"
+    if said := explain_bytes(f"the disk of '{where}'", room, least):
+        return said
+    return f"the disk of '{where}' takes hardly any more files" if files.lacks(FILES) else ""

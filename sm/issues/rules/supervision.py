@@ -1,0 +1,488 @@
+"""What is left over or has gone missing, and what is safe to do about it. See `docs/PROTOCOL.md`.
+
+`dev-poll` and `sm doctor --fix` go by this table: they find things, and the first row that applies
+to a thing says what becomes of it. What no row is for is left alone and not told.
+
+A row that removes something is for what provably belongs to this installation, and for what exists
+elsewhere as well. Whatever could be somebody's work, or somebody else's, is a person's to decide:
+such a row has no act, only the command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from enum import StrEnum, unique
+
+from msgspec import Struct
+
+MOMENT_S = 60.0
+"""What is younger may be at its beginning or its end just now."""
+
+
+class Thing(StrEnum):
+    """What kind of thing was found."""
+
+    LOCK = "lock of git"
+    RECORD = "record of a session"
+    SESSION = "session"
+    CLAIM = "claim"
+    ISSUE = "issue"
+    TERMINAL = "tmux session"
+    PROCESS = "process"
+    MONITOR = "monitor"
+    WORKTREE = "worktree"
+    PULL = "pull request"
+    BRANCH = "branch"
+
+
+class Standing(StrEnum):
+    """What the forge says of the issue that the thing is about."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    CLOSED = "closed"
+    UNKNOWN = "gone from the forge"
+    """The forge does not have it: it was deleted or moved."""
+
+
+class Owner(StrEnum):
+    """Who has made the thing."""
+
+    OURS = "ours"
+    MOVED = "ours, of before the clone was moved"
+    ELSEWHERE = "another installation"
+    NOBODY = "nobody knows"
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """A thing that was found, and what is known of it.
+
+    `name` is what people know it by. `issue` is 0 for none. `has_session`: a session of its issue
+    is on record. `is_claimed`: its issue is claimed by anybody. `age_s` is how old it is, if that
+    matters. `detail` is what else there is to say.
+    """
+
+    thing: Thing
+    name: str
+    issue: int = 0
+    standing: Standing = Standing.OPEN
+    owner: Owner = Owner.OURS
+    has_session: bool = False
+    is_claimed: bool = False
+    age_s: float = MOMENT_S
+    detail: str = ""
+    is_started: bool = True
+    """The session once had its agent."""
+    is_watched: bool = True
+    """The session has its monitor."""
+    has_terminal: bool = True
+    """The session has its tmux session."""
+    is_paused: bool = False
+    """A person has paused the session, or whatever it is a part of."""
+    is_marked: bool = False
+    """The issue has the label that a session works on it, and not the one to be picked up."""
+    is_there: bool = True
+    """The worktree's folder is there."""
+    is_linked: bool = True
+    """The worktree's folder and the clone know of each other."""
+    is_local: bool = False
+    """The branch is one of the clone's own."""
+
+    @property
+    def who(self) -> str:
+        """How people call the session: by its issue, or by its own name."""
+        return f"#{self.issue}" if self.issue else self.name
+
+    @property
+    def quoted(self) -> str:
+        """Its name as a word of a shell."""
+        return shlex.quote(self.name)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody is to work on its issue any more."""
+        return self.standing is not Standing.OPEN
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its issue is closed or deleted."""
+        return self.standing in (Standing.CLOSED, Standing.UNKNOWN)
+
+
+class Place(Struct, frozen=True):
+    """The words of a project that commands need."""
+
+    project: str
+    repo: str
+    remote: str
+    backlog: str
+    tmux: str = "tmux"
+
+    @property
+    def git(self) -> str:
+        """The beginning of a command in the clone."""
+        return f"git -C {shlex.quote(self.repo)}"
+
+
+@unique
+class Act(StrEnum):
+    """What is done about a thing; the words are those of docs/PROTOCOL.md."""
+
+    REMOVE_LOCK = "remove it"
+    REBUILD = "make it anew"
+    START = "start its agent, or adopt it"
+    WATCH = "start a monitor"
+    WAKE = "wake its monitor"
+    LET_GO = "end what is left of it and give the claim up"
+    END_TERMINAL = "end it, and what runs there"
+    END_PROCESS = "end it"
+    RELINK = "have git repair the link"
+    FORGET_WORKTREE = "drop git's record of it"
+    REMOVE_WORKTREE = "remove it and the clone's branch, if nothing is lost and nobody is in it"
+    CLOSE_PULL = "close it"
+    DELETE_BRANCH = "delete it"
+
+
+class By(StrEnum):
+    """Who acts on a row."""
+
+    BOTH = "tick, doctor"
+    TICK = "tick"
+    DOCTOR = "doctor"
+    PERSON = "you"
+
+
+def always(_: Left) -> bool:
+    """For a row that is about every thing of its kind that no earlier row is about."""
+    return True
+
+
+class Row(Struct, frozen=True, eq=False):
+    """What is done about a thing of which `when` holds, and which is at least `after_s` old.
+
+    `fact` is `when` in words. `told` says what was found, `doing` and `done` what is done about it,
+    `command` what a person can do. These are templates over a `Left`, as `left`, and a `Place`, as
+    `at`.
+    """
+
+    name: str
+    thing: Thing
+    fact: str
+    by: By
+    told: str
+    command: str
+    act: Act | None = None
+    doing: str = ""
+    done: str = ""
+    when: Callable[[Left], bool] = always
+    after_s: float = 0.0
+
+    def applies(self, left: Left) -> bool:
+        """Whether it is about this thing."""
+        return left.thing is self.thing and left.age_s >= self.after_s and self.when(left)
+
+
+class Ruling(Struct, frozen=True):
+    """What the table says of one thing, in words and as the act."""
+
+    row: Row
+    left: Left
+    told: str
+    doing: str
+    done: str
+    command: str
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "lock-left",
+        Thing.LOCK,
+        "no process has it open, and no git at work there can have made it",
+        By.BOTH,
+        "git has left the lock '{left.name}' behind",
+        "rm {left.quoted}",
+        Act.REMOVE_LOCK,
+        "remove '{left.name}', which a killed git has left behind",
+        "removed '{left.name}', which a killed git had left behind",
+        after_s=MOMENT_S,
+    ),
+    Row(
+        "record-damaged",
+        Thing.RECORD,
+        "it is damaged, and its issue is on the forge",
+        By.BOTH,
+        "{left.detail}",
+        "",
+        Act.REBUILD,
+        "make the record of {left.name} anew",
+        "make the record of {left.name} anew",
+        lambda left: left.issue > 0 and left.standing is not Standing.UNKNOWN,
+    ),
+    Row(
+        "record-lost",
+        Thing.RECORD,
+        "it is damaged, and nothing else tells what was in it",
+        By.PERSON,
+        "{left.detail}",
+        "",
+    ),
+    Row(
+        "start-cut-short",
+        Thing.SESSION,
+        "it has had no agent yet, and is not paused",
+        By.TICK,
+        "the start of session '{left.name}' was cut short",
+        "",
+        Act.START,
+        "finish the start of",
+        when=lambda left: not (left.is_started or left.is_paused),
+    ),
+    Row(
+        "monitor-gone",
+        Thing.SESSION,
+        "it has no monitor",
+        By.BOTH,
+        "session '{left.name}' has no monitor",
+        "",
+        Act.WATCH,
+        "restart the monitor of {left.who}",
+        "restart the monitor of {left.who}",
+        lambda left: left.is_started and not left.is_watched,
+    ),
+    Row(
+        "terminal-gone",
+        Thing.SESSION,
+        "its tmux session is gone, and it is not paused",
+        By.TICK,
+        "",
+        "",
+        Act.WAKE,
+        when=lambda left: not (left.has_terminal or left.is_paused),
+    ),
+    Row(
+        "claim-lost",
+        Thing.CLAIM,
+        "it is ours, its issue is open, no session is on record, and none is paused",
+        By.TICK,
+        "issue #{left.issue} is claimed by us and has no session",
+        "dev-poll takes it up again while it is open; to give it up: {at.git} push {at.remote} "
+        ":{left.name}",
+        Act.START,
+        "take up again",
+        when=lambda left: (
+            left.owner is Owner.OURS and not (left.has_session or left.is_settled or left.is_paused)
+        ),
+    ),
+    Row(
+        "claim-settled",
+        Thing.CLAIM,
+        "it is ours, its issue is closed, blocked or deleted, no session is on record, and none is "
+        "paused",
+        By.BOTH,
+        "issue #{left.issue} is {left.standing}, and still claimed by us",
+        "",
+        Act.LET_GO,
+        "give up the claim of #{left.issue}, which is {left.standing}",
+        "gave up the claim of #{left.issue}, which is {left.standing}",
+        when=lambda left: left.owner is Owner.OURS and not (left.has_session or left.is_paused),
+    ),
+    Row(
+        "claim-moved",
+        Thing.CLAIM,
+        "it names this machine, user and state root, and a clone that is not there any more",
+        By.PERSON,
+        "issue #{left.issue} is claimed by your clone as it was at '{left.detail}'",
+        "to have it worked on from here: sm recover {at.project}#{left.issue}",
+        when=lambda left: left.owner is Owner.MOVED,
+    ),
+    Row(
+        "issue-unknown",
+        Thing.ISSUE,
+        "a session works on it, and the forge does not have it",
+        By.PERSON,
+        "session '{left.name}' works on issue #{left.issue}, which the forge does not have",
+        "it was deleted or moved; to end the session, with its work kept: sm kill "
+        "{at.project}#{left.issue}",
+        when=lambda left: left.has_session and left.standing is Standing.UNKNOWN,
+    ),
+    Row(
+        "issue-idle",
+        Thing.ISSUE,
+        "its label says that a session works on it, and nobody has claimed it",
+        By.PERSON,
+        "issue #{left.issue} is labelled as being worked on, and no session works on it",
+        "to have it worked on: sm issue label {at.project}#{left.issue} --add {at.backlog}",
+        when=lambda left: (
+            left.is_marked and not (left.has_session or left.is_claimed or left.is_settled)
+        ),
+    ),
+    Row(
+        "terminal-over",
+        Thing.TERMINAL,
+        "we have made it, no session is on record, its issue is closed or deleted and not claimed, "
+        "and nobody is at it",
+        By.BOTH,
+        "tmux session '{left.name}' has no record, and issue #{left.issue} is {left.standing}",
+        "{at.tmux} kill-session -t '={left.name}'",
+        Act.END_TERMINAL,
+        "end tmux session '{left.name}': issue #{left.issue} is {left.standing}",
+        "ended tmux session '{left.name}': issue #{left.issue} is {left.standing}",
+        lambda left: (
+            left.owner is Owner.OURS and left.is_over and not (left.has_session or left.is_claimed)
+        ),
+        after_s=MOMENT_S,
+    ),
+    Row(
+        "terminal-elsewhere",
+        Thing.TERMINAL,
+        "another installation has made it",
+        By.PERSON,
+        "tmux session '{left.name}' is of another state root, and has a name of ours",
+        "give one of the two projects another 'name', or its installation a 'tmux_socket'",
+        when=lambda left: left.owner is Owner.ELSEWHERE and not left.has_session,
+    ),
+    Row(
+        "terminal-alone",
+        Thing.TERMINAL,
+        "no session is on record",
+        By.PERSON,
+        "tmux session '{left.name}' has no record",
+        "unless dev-poll takes it up again: {at.tmux} kill-session -t '={left.name}'",
+        when=lambda left: not left.has_session,
+    ),
+    Row(
+        "process-left",
+        Thing.PROCESS,
+        "an agent has started it, and that agent and its session have ended",
+        By.DOCTOR,
+        "process {left.name} was left running by the agent of '{left.detail}', which has ended",
+        "",
+        Act.END_PROCESS,
+        "end process {left.name}, which the agent of '{left.detail}' has left running",
+        "ended process {left.name}, which the agent of '{left.detail}' had left running",
+        after_s=MOMENT_S,
+    ),
+    Row(
+        "monitor-left",
+        Thing.MONITOR,
+        "its session is gone",
+        By.DOCTOR,
+        "the monitor of '{left.detail}', process {left.name}, runs, and that session is gone",
+        "",
+        Act.END_PROCESS,
+        "end process {left.name}, the monitor of '{left.detail}', which is gone",
+        "ended process {left.name}, the monitor of '{left.detail}', which is gone",
+        after_s=MOMENT_S,
+    ),
+    Row(
+        "worktree-cut-off",
+        Thing.WORKTREE,
+        "the clone was moved: the worktree looks for it where it was",
+        By.BOTH,
+        "worktree '{left.name}' does not find the clone, which was moved",
+        "{at.git} worktree repair",
+        Act.RELINK,
+        "have git repair the link of '{left.name}' to the clone",
+        "repaired the link of '{left.name}' to the clone",
+        lambda left: left.is_there and not left.is_linked and left.owner is Owner.OURS,
+    ),
+    Row(
+        "worktree-unknown",
+        Thing.WORKTREE,
+        "its folder is where worktrees are, and the clone does not know it",
+        By.PERSON,
+        "'{left.name}' is where the worktree of issue #{left.issue} belongs, and is none of the "
+        "clone's",
+        "look what is in it, and move it away",
+        when=lambda left: left.is_there and not left.is_linked,
+    ),
+    Row(
+        "worktree-over",
+        Thing.WORKTREE,
+        "its issue is closed or deleted, not claimed, and no session is on record",
+        By.BOTH,
+        "a worktree of issue #{left.issue} was kept: '{left.name}'",
+        "sm worktree drop {at.project}#{left.issue}",
+        Act.REMOVE_WORKTREE,
+        "remove the worktree of #{left.issue}",
+        "removed the worktree of #{left.issue}",
+        lambda left: left.is_over and not (left.has_session or left.is_claimed),
+    ),
+    Row(
+        "worktree-gone",
+        Thing.WORKTREE,
+        "its folder beside the clone was removed by hand, it was on its own branch, its issue is "
+        "not claimed, and no session is on record",
+        By.BOTH,
+        "the worktree of issue #{left.issue} was removed by hand: '{left.name}'",
+        "{at.git} worktree remove {left.quoted}",
+        Act.FORGET_WORKTREE,
+        "drop git's record of '{left.name}', which was removed by hand; its branch stays",
+        "dropped git's record of '{left.name}', which was removed by hand; its branch stays",
+        lambda left: (
+            not (left.is_there or left.has_session or left.is_claimed) and left.owner is Owner.OURS
+        ),
+    ),
+    Row(
+        "worktree-kept",
+        Thing.WORKTREE,
+        "its issue is open, and no session is on record",
+        By.PERSON,
+        "a worktree of issue #{left.issue} was kept: '{left.name}'",
+        "it goes with its issue; to remove it now: sm worktree drop {at.project}#{left.issue}",
+        when=lambda left: not left.has_session,
+    ),
+    Row(
+        "pull-over",
+        Thing.PULL,
+        "sm has opened it, and its issue is closed, not claimed, and has no session",
+        By.BOTH,
+        "pull request {left.name} of #{left.issue} is open, and the issue is closed",
+        "sm pr close {left.name}",
+        Act.CLOSE_PULL,
+        "close the pull request {left.name} of #{left.issue}",
+        "closed the pull request {left.name} of #{left.issue}, which is closed",
+        lambda left: left.is_over and not (left.has_session or left.is_claimed),
+    ),
+    Row(
+        "branch-over",
+        Thing.BRANCH,
+        "it is on the remote without work, and its issue is closed, not claimed, has no session",
+        By.BOTH,
+        "branch '{left.name}' has no work, and issue #{left.issue} is closed",
+        "{at.git} push {at.remote} :refs/heads/{left.name}",
+        Act.DELETE_BRANCH,
+        "delete the branch '{left.name}'",
+        "deleted the branch '{left.name}', which has no work",
+        lambda left: (
+            not left.is_local and left.is_over and not (left.has_session or left.is_claimed)
+        ),
+    ),
+    Row(
+        "branch-left",
+        Thing.BRANCH,
+        "it is one of the clone without a worktree, and its issue is closed, not claimed, has no "
+        "session",
+        By.DOCTOR,
+        "your clone has the branch '{left.name}', and issue #{left.issue} is closed",
+        "{at.git} branch -D {left.name}",
+        Act.REMOVE_WORKTREE,
+        "delete the branch '{left.name}' of the clone, if its work is on the remote",
+        "deleted the branch '{left.name}' of the clone, whose work is on the remote",
+        lambda left: left.is_local and left.is_over and not (left.has_session or left.is_claimed),
+    ),
+)
+
+BY_NAME = {row.name: row for row in ROWS}
+
+
+def judge(left: Left, at: Place) -> Ruling | None:
+    """Return what the table says of it; None if it is left alone."""
+    row = next((row for row in ROWS if row.applies(left)), None)
+    if row is None:
+        return None
+    told, doing, done, command = (
+        text.format(left=left, at=at) for text in (row.told, row.doing, row.done, row.command)
+    )
+    return Ruling(row, left, told, doing, done, command)

@@ -1,0 +1,69 @@
+"""Repairs what is safe of what was found: `sm doctor --fix`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+from sm.base import plugin
+from sm.base.errors import SmError
+from sm.setup.finding import Finding, Level
+
+
+class Result(StrEnum):
+    """What became of a repair."""
+
+    NONE = ""
+    """There is none that is safe, or none was asked for."""
+    DONE = "done"
+    KEPT = "kept"
+    WOULD = "would"
+
+
+class Told(Struct, frozen=True):
+    """A finding as it is told.
+
+    `fix` is what `--fix` does about it, '' for nothing; afterwards what it did, or why it did not.
+    """
+
+    level: Level
+    what: str
+    advice: str
+    where: str
+    fix: str = ""
+    result: Result = Result.NONE
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether nothing works as long as this is so."""
+        return self.level is Level.FAIL and self.result is not Result.DONE
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nobody has to know of it."""
+        return self.level is Level.OK and not self.result
+
+
+def tell(finding: Finding) -> Told:
+    """Return the finding as it is told without a repair."""
+    doing = finding.fix.doing if finding.fix else ""
+    return Told(finding.level, finding.what, finding.advice, finding.where, doing)
+
+
+def repair(finding: Finding, *, dry_run: bool) -> Told:
+    """Repair what was found, if that is safe; return what came of it."""
+    if finding.fix is None:
+        return tell(finding)
+    fix = finding.fix
+    try:
+        kept = fix.foresee() if dry_run else fix.make()
+    except SmError as error:
+        kept = error.message
+    except Exception as error:  # it may be anybody's code
+        kept = plugin.describe(error)
+    if kept:
+        return structs.replace(tell(finding), fix=kept, advice=fix.by_hand, result=Result.KEPT)
+    if dry_run:
+        return structs.replace(tell(finding), result=Result.WOULD)
+    return structs.replace(tell(finding), fix=fix.done, advice="", result=Result.DONE)

@@ -1,0 +1,33 @@
+"""Who hears of completed ticks. It is asked in each of them, so it imports little."""
+
+from __future__ import annotations
+
+from sm.config.shapes import read_section
+from sm.issues.ticks import Listener, Tick
+from sm.plugins.notify.settings import Notify
+from sm.store.paths import Root
+
+
+def list_addresses(tick: Tick) -> dict[str, tuple[str, ...]]:
+    """Return the addresses that get a heartbeat, and the projects that each is about."""
+    found: dict[str, tuple[str, ...]] = {}
+    for project in tick.config.projects:
+        url = read_section(project, Notify).heartbeat_url
+        if url and (project.name in tick.projects or project.name in tick.errors):
+            found[url.text] = (*found.get(url.text, ()), project.name)
+    return found
+
+
+def is_wanted(tick: Tick) -> bool:
+    """Whether there is an address."""
+    return bool(list_addresses(tick))
+
+
+def hear(root: Root, tick: Tick) -> None:
+    """Send the heartbeat."""
+    from sm.plugins.notify.heartbeat import beat
+
+    beat(root, tick, list_addresses(tick))
+
+
+LISTENER = Listener(hear=hear, wants=is_wanted)

@@ -1,0 +1,22 @@
+"""People are told by services of theirs: ntfy, Slack, Matrix, e-mail and whatever apprise knows."""
+
+from __future__ import annotations
+
+from sm.base.plugin import Plugin, Verb
+
+PLUGIN = Plugin(
+    channels={"notify": "sm.plugins.notify.opening:open_notify"},
+    sections={"notify": "sm.plugins.notify.settings:Notify"},
+    checks={"notify": "sm.plugins.notify.examine:CHECK"},
+    ticks={"heartbeat": "sm.plugins.notify.listener:LISTENER"},
+    verbs={
+        "notify": Verb(
+            "sm.plugins.notify.verb:command",
+            "Show the channels by which you are told, and test them.",
+            after="doctor",
+        ),
+        "notifier": Verb(
+            "sm.plugins.notify.notifier_verb:command", "Send what waits.", hidden=True
+        ),
+    },
+)

@@ -1,0 +1,124 @@
+"""What is sent when: equal causes are one message, many are few, and quiet hours hold some back.
+
+Pure. The clock may have been set back: a moment to come says nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sm.plugins.notify.model import Held, Memory, Trouble
+from sm.plugins.notify.quiet import URGENT, find_end
+
+GATHER_S = 0.5
+"""A word is kept so long for others that come with it."""
+CAUSE_S = 600.0
+"""Equal causes within it are one message, behind the first."""
+MINUTE_S = 60.0
+BURST = 5
+"""Messages in a minute. What is more comes together in the last of them."""
+DAY_S = 86400.0
+"""After so long of failing tries, a word is given up."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S, GROWTH = 5.0, 1800.0, 3
+"""Between tries: 5, 15, 45 seconds, and so on to half an hour."""
+
+HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b")
+NUMBER = re.compile(r"\d+")
+
+
+class Letter(NamedTuple):
+    """One message: the words that it tells, the oldest first, all of one cause or of several."""
+
+    words: tuple[Held, ...]
+    causes: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+    """What is to be sent now, and when to look again: infinity if nothing waits."""
+
+    letters: tuple[Letter, ...]
+    next_at: float
+
+
+def find_cause(word: Held) -> str:
+    """What words with an equal cause share: their kind, and what they say without names.
+
+    A word that was perhaps told says so, so it is not together with others.
+    """
+    project, _, _ = word.address.partition("#")
+    said = word.sentence.replace(word.command or "\0", "").replace(word.address or "\0", "")
+    if project:
+        said = re.sub(rf"\b{re.escape(project)}\b", "", said)
+    said = NUMBER.sub("", HASH.sub("", said))
+    whole = f"{word.need}:{word.is_perhaps_told}:{' '.join(said.split())}"
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def plan(words: Sequence[Held], memory: Memory, quiet: str, now: float) -> Plan:
+    """Return what is due of the words that wait for a channel; `quiet` are its hours."""
+    if memory.trouble.again_at > now and _is_near(memory.trouble, now):
+        return Plan((), memory.trouble.again_at if words else math.inf)
+    due: dict[str, list[Held]] = {}
+    later, loud_at = math.inf, find_end(quiet, now)
+    for word in words:
+        cause = find_cause(word)
+        at = find_due(word, memory.causes.get(cause, -math.inf), now)
+        if word.need not in URGENT:
+            at = max(at, loud_at)
+        if at <= now:
+            due.setdefault(cause, []).append(word)
+        else:
+            later = min(later, at)
+    recent = [at for at in memory.sent if 0 <= now - at < MINUTE_S]
+    left = BURST - len(recent)
+    if due and left <= 0:
+        return Plan((), min(later, min(recent) + MINUTE_S))
+    return Plan(_make_letters(due, left), later)
+
+
+def find_due(word: Held, told_at: float, now: float) -> float:
+    """Return when a word may be sent, as far as others of its cause go, last told at that time."""
+    at = now
+    if 0 <= now - word.at < GATHER_S:
+        at = word.at + GATHER_S
+    if 0 <= now - told_at < CAUSE_S:
+        at = max(at, told_at + CAUSE_S)
+    return at
+
+
+def _make_letters(due: dict[str, list[Held]], most: int) -> tuple[Letter, ...]:
+    if len(due) <= most:
+        return tuple(Letter(tuple(words), (cause,)) for cause, words in due.items())
+    words = sorted((word for some in due.values() for word in some), key=lambda word: word.at)
+    return (Letter(tuple(words), tuple(due)),)
+
+
+def _is_near(trouble: Trouble, now: float) -> bool:
+    return trouble.again_at <= now + LONGEST_PAUSE_S
+
+
+def note_sent(memory: Memory, letter: Letter, now: float) -> Memory:
+    """Return what is remembered once a message was delivered."""
+    kept = {cause: at for cause, at in memory.causes.items() if 0 <= now - at < CAUSE_S}
+    recent = tuple(at for at in memory.sent if 0 <= now - at < MINUTE_S)
+    return Memory(
+        causes=kept | dict.fromkeys(letter.causes, now),
+        sent=(*recent, now),
+        lost=memory.lost,
+    )
+
+
+def note_failed(trouble: Trouble, reason: str, now: float) -> Trouble:
+    """Return the trouble after one more failed try: the next one is later than the last was."""
+    pause = min(FIRST_PAUSE_S * GROWTH ** min(trouble.failures, 20), LONGEST_PAUSE_S)
+    since = trouble.since if 0 < trouble.since <= now else now
+    return Trouble(trouble.failures + 1, since, reason, now + pause)
+
+
+def is_given_up(word: Held, trouble: Trouble, now: float) -> bool:
+    """Whether a word has waited for a day while each try failed."""
+    return bool(trouble.failures) and now - max(word.at, trouble.since) >= DAY_S

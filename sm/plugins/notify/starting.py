@@ -1,0 +1,86 @@
+"""Sees to it that a notifier runs when there is something to send."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+
+from sm.base.clock import is_ahead
+from sm.base.errors import StateError
+from sm.plugins.notify.outbox import Post
+from sm.store.files import ensure_private_dir
+
+RESTART_S = 30.0
+"""A notifier that was started says by then what is due next; else it has died."""
+LONGEST_S = 86400.0
+"""Nothing is put off for longer: quiet hours end within a day."""
+LOG_LIMIT = 256 * 1024
+"""Bytes of its log, which begins anew then."""
+
+
+def wake(post: Post, variables: Iterable[str] = ()) -> None:
+    """Have what was put just now looked at: wake the notifier, or start one.
+
+    It gets these variables of our environment.
+
+    Raises:
+        SmError: it cannot be started. A later pass tries that again.
+
+    """
+    if not poke(post) and not _is_starting(post):
+        _start(post, variables)
+
+
+def ensure_sent(post: Post, variables: Iterable[str] = ()) -> None:
+    """Start a notifier if something is due and none is at work. Mostly one look at one file.
+
+    Raises:
+        SmError: it cannot be started.
+
+    """
+    due = post.read_due()
+    # What is due later than that was written before the clock was set back.
+    if due is not None and not is_ahead(due, LONGEST_S) and not poke(post):
+        _start(post, variables)
+
+
+def poke(post: Post) -> bool:
+    """Wake the notifier; say whether there is one. Nothing is waited for."""
+    try:
+        fd = os.open(post.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(fd, b"\n")
+    except BlockingIOError:  # it has been woken often enough
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _is_starting(post: Post) -> bool:
+    """Whether somebody has started one just now: it looks at all outboxes once it can be woken."""
+    due = post.read_due()
+    return due is not None and is_ahead(due, RESTART_S)
+
+
+def _start(post: Post, variables: Iterable[str]) -> None:
+    from sm.adapters import own_start
+    from sm.adapters.environment import select_lasting_environment
+
+    ensure_private_dir(post.path)
+    with contextlib.suppress(StateError):  # one start at a time
+        post.set_due(time.time() + RESTART_S)
+    with contextlib.suppress(OSError):
+        if post.log.stat().st_size > LOG_LIMIT:
+            post.log.unlink()
+    own_start.start(
+        *("notifier", str(post.root.path)),
+        log=post.log,
+        env=select_lasting_environment(variables),
+    )

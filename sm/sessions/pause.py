@@ -1,0 +1,261 @@
+"""What is paused: nothing is taken up, nothing is typed, and no time counts against an agent.
+
+What a person has decided is in one file for each state root, in the user's data folder, because a
+restart of the machine must not take it back. Beside it each paused session has a mark in its own
+directory, at which passes, deliveries and hooks look; `sm.messages.pausing` keeps both in step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.base.errors import StateError, TemporaryError
+from sm.store import lock
+from sm.store.files import discard, ensure_private_dir, follow_links, read_json, write_json
+from sm.store.paths import Root, SessionDir
+
+FOLDER = Path(".local/share/sm/paused")
+"""Below the user's home."""
+PASS_S = 24 * 3600.0
+"""A paused session has a pass so seldom, unless something wakes it."""
+
+
+class Extent(StrEnum):
+    """How much one decision pauses."""
+
+    EVERYTHING = "everything"
+    PROJECT = "project"
+    SESSION = "session"
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What can be paused: everything, a project or a session.
+
+    `name` is that of the project, or the id of the session; `called` is what people call it, '' for
+    everything.
+    """
+
+    extent: Extent
+    name: str = ""
+    called: str = ""
+
+    def is_same(self, other: Part) -> bool:
+        """Whether both are the same part, whatever else is known of them."""
+        return (self.extent, self.name) == (other.extent, other.name)
+
+    def covers(self, project: str, session: str) -> bool:
+        """Whether it pauses that session of that project; '' is none of either."""
+        match self.extent:
+            case Extent.EVERYTHING:
+                return True
+            case Extent.PROJECT:
+                return self.name == project
+        return self.name == session
+
+    @property
+    def words(self) -> str:
+        """What people read of it."""
+        return self.called or "everything"
+
+
+EVERYTHING = Part(extent=Extent.EVERYTHING)
+
+
+class Pause(Part, frozen=True, kw_only=True):
+    """One decision of a person: what is paused, since when, by whom.
+
+    `since` is in seconds since 1970. `damage` says why it is not known what is paused.
+    """
+
+    since: float = 0.0
+    by: str = ""
+    reason: str = ""
+    damage: str = ""
+
+    @property
+    def command(self) -> str:
+        """What a person types to go on."""
+        return f"sm resume {self.called}".rstrip()
+
+    @property
+    def subject(self) -> str:
+        """What is paused, in words."""
+        return "all" if self.extent is Extent.EVERYTHING else self.called
+
+    @property
+    def sentence(self) -> str:
+        """What is paused since when, and how to go on."""
+        if self.damage:
+            return f"all is paused, as nobody knows what was: {self.damage}: {self.command}"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.subject} is {self.since_when}{why}: {self.command}"
+
+    @property
+    def since_when(self) -> str:
+        """Since when, and by whom."""
+        at, now = time.localtime(self.since), time.localtime()
+        day = "%H:%M" if at[:3] == now[:3] else "%Y-%m-%d %H:%M"
+        return f"paused since {time.strftime(day, at)} by {self.by}"
+
+
+class Record(Struct, frozen=True):
+    """All that is paused of one state root, the widest first."""
+
+    root: str
+    pauses: tuple[Pause, ...] = ()
+
+    def find(self, project: str, session: str = "") -> Pause | None:
+        """What pauses that session, or the project as a whole; the widest, None for nothing."""
+        return next((one for one in self.pauses if one.covers(project, session)), None)
+
+    def find_exactly(self, part: Part) -> Pause | None:
+        """The decision about just that part; None if there is none."""
+        return next((one for one in self.pauses if one.is_same(part)), None)
+
+
+class Mark(Struct, frozen=True):
+    """Says that a session is paused. `interrupted`: its turn was stopped for that."""
+
+    since: float
+    interrupted: bool = False
+
+
+# The record
+
+
+def locate(root: Root) -> Path:
+    """Where the record is; its name has the state root in it, as links to that do not change it.
+
+    Raises:
+        StateError: the user has no home.
+
+    """
+    import hashlib
+
+    digest = hashlib.sha256(os.fsencode(follow_links(root.path))).hexdigest()
+    try:
+        return Path.home() / FOLDER / f"{digest}.json"
+    except RuntimeError as error:
+        raise StateError("you have no home directory: set HOME") from error
+
+
+def read(root: Root) -> Record:
+    """What is paused. If that cannot be read, all is: somebody has paused something.
+
+    A start that nobody wants costs more than one that comes late, and everything that shows what
+    is paused says what is wrong.
+    """
+    with contextlib.suppress(StateError):
+        path = locate(root)
+        try:
+            found = read_json(path, Record)
+        except StateError as error:
+            damaged = Pause(extent=Extent.EVERYTHING, since=_find_time(path), damage=error.message)
+            return Record(str(root.path), (damaged,))
+        if found:
+            return found
+    return Record(str(root.path))
+
+
+def _find_time(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_mtime
+    return time.time()
+
+
+def save(root: Root, pauses: tuple[Pause, ...]) -> None:
+    """Keep what is paused; the caller holds the record's lock.
+
+    The file stays when nothing is paused any more: its new time tells dev-poll that there is work.
+
+    Raises:
+        StateError: it cannot be written.
+
+    """
+    order = list(Extent)
+    widest_first = sorted(pauses, key=lambda one: (order.index(one.extent), one.since))
+    write_json(locate(root), Record(str(root.path), tuple(widest_first)), durable=True)
+
+
+def locate_lock(root: Root) -> Path:
+    """The lock file that whoever changes the record holds; its folder is made.
+
+    Raises:
+        StateError: the folder cannot be made, or is not ours.
+
+    """
+    path = locate(root)
+    ensure_private_dir(path.parent, parents=True)
+    return path.with_suffix(".lock")
+
+
+def forget(root: Root, session: str) -> None:
+    """Forget that a session is paused that is over: its issue may be worked on again some day."""
+    with contextlib.suppress(TemporaryError), lock.hold(locate_lock(root)):
+        found, gone = read(root), Part(extent=Extent.SESSION, name=session)
+        rest = tuple(one for one in found.pauses if not one.is_same(gone))
+        if rest != found.pauses:
+            save(root, rest)
+
+
+def find(root: Root, project: str, session: str = "") -> Pause | None:
+    """What pauses that session, or the project as a whole; None for nothing."""
+    return read(root).find(project, session)
+
+
+def list_sentences(root: Root) -> list[str]:
+    """What is paused, since when, and how each goes on: one line for each decision."""
+    return [one.sentence for one in read(root).pauses]
+
+
+def name_host() -> str:
+    """The name of this machine, as people see it beside a user's."""
+    return os.uname().nodename
+
+
+# The marks
+
+
+def is_paused(directory: SessionDir) -> bool:
+    """Whether the session is paused. It costs as much as to look for one file."""
+    return os.path.lexists(directory.paused)
+
+
+def list_marks(root: Root) -> Iterator[Path]:
+    """Yield the marks of all paused sessions."""
+    return root.sessions.glob("*/paused")
+
+
+def read_mark(directory: SessionDir) -> Mark | None:
+    """What the session's mark says; None without one. A damaged one counts as well."""
+    try:
+        return read_json(directory.paused, Mark)
+    except StateError:
+        return Mark(_find_time(directory.paused))
+
+
+def set_mark(directory: SessionDir, mark: Mark) -> None:
+    """Mark the session as paused."""
+    write_json(directory.paused, mark)
+
+
+def remove_mark(directory: SessionDir) -> None:
+    """Note when the session goes on, then remove its mark."""
+    if is_paused(directory):
+        write_json(directory.resumed, time.time())
+        discard(directory.paused)
+
+
+def read_resumed_at(directory: SessionDir) -> float:
+    """When the session went on last, seconds since 1970; 0 if it was never paused."""
+    try:
+        return min(read_json(directory.resumed, float) or 0.0, time.time())
+    except StateError:
+        return 0.0

@@ -1,0 +1,48 @@
+"""Which sessions a person is in: has typed in within ten minutes, or left half a line in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sm.adapters.tmux import Pane, Tmux
+from sm.base.errors import SmError
+from sm.base.refusal import Refusal
+from sm.sessions.presence_rule import LEFT_S, Deed, find_hindrance
+from sm.sessions.session import AnySession
+
+People = dict[str, Refusal]
+"""What a person is at there, by the session's id."""
+
+WORDS = {
+    Refusal.DRAFT: "a person in its terminal, who has half a line typed",
+    Refusal.TYPING: "a person in its terminal, who has typed within ten minutes",
+}
+
+
+def find_people(tmux: Tmux, sessions: Iterable[AnySession], now: float) -> People:
+    """Say in which of these sessions a person is, and by what it is seen.
+
+    tmux is asked once for all. Only where somebody has typed within the hour, the screen is looked
+    at: a draft that is older is nobody's any more, and no reason to tell nobody else.
+    """
+    listed = list(sessions)
+    try:
+        panes = tmux.panes() if listed else {}
+    except SmError:
+        return {}
+    near = [one for one in listed if one.name in panes and _is_used(panes[one.name], now)]
+    found = ((one.name, _look(one, now)) for one in near)
+    return {name: refusal for name, refusal in found if refusal}
+
+
+def _is_used(pane: Pane, now: float) -> bool:
+    return pane.attached_at > 0 and pane.keyed_at > now - LEFT_S
+
+
+def _look(session: AnySession, now: float) -> Refusal | None:
+    from sm.messages.presence import observe_hands
+
+    try:
+        return find_hindrance(Deed.REMIND, observe_hands(session), now)
+    except SmError:
+        return None
