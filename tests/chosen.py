@@ -88,6 +88,9 @@ CHOSEN = {
     "tests/e2e/test_bridge.py::test_what_the_chat_says_reaches_the_agent_once_in_order": (
         "a chat reaches an agent"
     ),
+    "tests/plugins/cost/test_ledger.py::test_two_readers_at_once_of_which_some_are_killed": (
+        "a ledger that several processes write"
+    ),
     "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",

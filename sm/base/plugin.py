@@ -28,6 +28,7 @@ Kind = Literal[
     "events",
     "routes",
     "ticks",
+    "followers",
 ]
 
 
@@ -69,6 +70,8 @@ class Plugin(NamedTuple):
     """Of `sm serve`."""
     ticks: Mapping[str, Place] = NO_PARTS
     """A `Listener` of `sm.issues.ticks`, which hears of each completed tick of dev-poll."""
+    followers: Mapping[str, Place] = NO_PARTS
+    """A `Follower` of `sm.sessions.followers`, which each pass over a session calls."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

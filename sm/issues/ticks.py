@@ -6,26 +6,19 @@ its own: one at a time, and none for longer than a minute.
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from sm.adapters import own_start
 from sm.base import plugin
-from sm.base.errors import SmError
-from sm.base.plugin import Part, describe
 from sm.config.schema import Config
 from sm.issues.look.polled import Polled
-from sm.store import events, journal, lock
-from sm.store.files import ensure_private_dir
+from sm.sessions.aside import call_aside, note_failure
 from sm.store.paths import Root, check_name
 
-DEADLINE_S = 60
-"""So long a listener may take."""
+WHAT = "did not hear of a tick"
 
 
 class Tick(Struct, frozen=True):
@@ -74,31 +67,7 @@ def tell_listeners(root: Root, tick: Tick) -> None:
         try:
             listener: Listener = plugin.load_entry(part)
             if listener.wants(tick):
-                _start(partial(_call, root, part, listener, tick))
+                name = f"{check_name(part.name, 'listener')}.ticks"
+                call_aside(root, part, name, partial(listener.hear, root, tick), WHAT)
         except Exception as error:  # whatever is wrong with a plugin, the tick is done
-            _note(root, part, error)
-
-
-def _start(call: Callable[[], object]) -> None:
-    if not own_start.fork_aside(call):
-        raise SmError("dev-poll has more than one thread")
-
-
-def _call(root: Root, part: Part, listener: Listener, tick: Tick) -> None:
-    """Have it hear, unless it is still at work on an earlier tick: then it hears the next one."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(DEADLINE_S)
-    try:
-        folder = root.plugins / check_name(part.plugin, "plugin")
-        ensure_private_dir(folder)
-        with lock.try_hold(folder / f"{check_name(part.name, 'listener')}.ticks.lock") as is_ours:
-            if is_ours:
-                listener.hear(root, tick)
-    except Exception as error:
-        _note(root, part, error)
-
-
-def _note(root: Root, part: Part, error: Exception) -> None:
-    text = f"plugin '{part.plugin}' did not hear of a tick: {describe(error)}"
-    with contextlib.suppress(SmError):
-        journal.record_once(root.journal, events.Problem(text=text))
+            note_failure(root, part, WHAT, error)

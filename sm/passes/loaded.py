@@ -16,6 +16,8 @@ from sm.config.schema import MachineSettings, ProjectSettings
 
 PRELOADED = (
     "sm.adapters.agent.profiles",
+    "sm.adapters.agent.spending_claude",
+    "sm.adapters.agent.spending_codex",
     "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",
@@ -27,6 +29,7 @@ PRELOADED = (
     "sm.context.run",
     "sm.personal.reactor",
     "sm.sessions.machine",
+    "sm.store.sqlite_file",
     "yaml",
 )
 """With what they import; a pass imports some of them only where it comes to use them."""

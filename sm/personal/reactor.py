@@ -18,6 +18,7 @@ from sm.messages.queue import Place
 from sm.messages.telling import tell_all
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
+from sm.sessions.followers import have_followed
 from sm.sessions.launch import Launch
 from sm.sessions.session import AdHocSession, Session
 from sm.store import events, journal, lock
@@ -45,8 +46,10 @@ def run_pass(session: AdHocSession) -> None:
     repair(session.root, directory)
     try:
         with lock.hold(directory.lock, timeout_s=120):
-            if directory.identity.exists() and not session.is_over:
-                _tend(session)
+            if not directory.identity.exists() or session.is_over:
+                return
+            _tend(session)
+        have_followed(session)
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
             raise

@@ -9,6 +9,7 @@ OURS = {
     "chat": "sm.plugins.chat.plugin:PLUGIN",
     "http": "sm.plugins.http.plugin:PLUGIN",
     "notify": "sm.plugins.notify.plugin:PLUGIN",
+    "cost": "sm.plugins.cost.plugin:PLUGIN",
     "doctor": "sm.plugins.doctor.plugin:PLUGIN",
 }
 

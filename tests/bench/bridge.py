@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sm.plugins.chat.channel import Chat
-from sm.plugins.chat.threads import bindings, database
+from sm.plugins.chat.threads import bindings
 from sm.plugins.chat.threads.handoffs import APPENDED, open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType
 from sm.sessions.session import IssueSession
+from sm.store.sqlite import transaction
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.bench.reaction import quiet_stage
 from tests.helpers import put_session
@@ -66,7 +67,7 @@ def filled(path: Path, gaps: Sequence[int] = ()) -> tuple[Path, str]:
         order = [each for gap in gaps for each in (*[other] * gap, ours)]
         order += [ours] * (LENGTH - 1 - len(gaps))
         rows = [(ident, "code", "progress", CONTENT, AT, None) for ident in order]
-        with database.transaction(handoffs.connection):
+        with transaction(handoffs.connection):
             handoffs.connection.executemany(APPENDED, rows)
     return path, ours
 
@@ -173,7 +174,7 @@ def _tell(path: Path, session: IssueSession, count: int) -> None:
     with open_bridge(path) as handoffs:
         ident = handoffs.create("Own", CONTENT, client=Client.CODE).handoff.id
         row = (ident, "code", "progress", CONTENT, AT, None)
-        with database.transaction(handoffs.connection):
+        with transaction(handoffs.connection):
             handoffs.connection.executemany(APPENDED, [row] * (count - 1))
         bindings.bind(handoffs, ident, session.record.project, session.issue)
 

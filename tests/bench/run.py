@@ -54,6 +54,7 @@ BENCHMARKS = {
     "memory": "memory",
     "bridge": "bridge",
     "mcp": "mcpserver",
+    "cost": "cost",
 }
 """The names on the command line, and their modules here."""
 

@@ -81,6 +81,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "notifier": ("{folder}/none",),
     "notify": ("", "--json", "--test {hostile}"),
     "quota": ("", "--project {hostile}"),
+    "cost": ("", "--by model", "--by model --csv", "--project {hostile}", "--since {hostile}"),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),
     "hooks uninstall": ("--settings {folder}/s.json",),

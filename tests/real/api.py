@@ -23,13 +23,15 @@ from tests.real.wire import (
     Reply,
     Tool,
     Turn,
+    Usage,
+    count,
     events,
     kind_of,
     message,
     texts_of,
 )
 
-__all__ = ["Api", "Failure", "Kind", "Reply", "Request", "Tool", "Turn"]
+__all__ = ["Api", "Failure", "Kind", "Reply", "Request", "Spent", "Tool", "Turn", "Usage"]
 
 SUMMARY = "<summary>The story so far, in a word.</summary>"
 
@@ -70,6 +72,17 @@ class Request:
         return sum(one.count(text) for one in self.texts)
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a request has used, as the API counts it; of one that was cut off, `whole` is False."""
+
+    request: str
+    kind: Kind
+    model: str
+    usage: Usage
+    whole: bool
+
+
 Model = Callable[[Request], Turn]
 
 
@@ -86,6 +99,7 @@ class Api:
         self.turns_of: defaultdict[str, deque[Turn]] = defaultdict(deque)
         self.model: Model = lambda _request: Reply()
         self.seen: list[Request] = []
+        self.spent: list[Spent] = []
         self.side_tokens = 1000
         self._lock = threading.Lock()
         self._server: _Server | None = None
@@ -205,11 +219,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._plain(200, b'{"input_tokens": 1000}')
         elif path.endswith("/v1/messages"):
             body = json.loads(raw)
-            self._answer(self._take(body, kind_of(body)), body)
+            kind = kind_of(body)
+            self._answer(self._take(body, kind), body, kind)
         elif path.endswith("/v1/responses"):
             body = json.loads(raw)
-            turn = self._take(responses.translated(body), responses.kind_of(body))
-            self._answer(turn, body, is_codex=True)
+            kind = responses.kind_of(body)
+            turn = self._take(responses.translated(body), kind)
+            self._answer(turn, body, kind, is_codex=True)
         else:
             self._plain(200, b"{}")
 
@@ -217,17 +233,28 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         return self.server.api.take(Request(body, headers, time.monotonic(), kind))
 
-    def _answer(self, turn: Turn, body: dict[str, Any], *, is_codex: bool = False) -> None:
+    def _answer(
+        self, turn: Turn, body: dict[str, Any], kind: Kind, *, is_codex: bool = False
+    ) -> None:
+        request = f"req_{time.monotonic_ns():x}"
+        headers = {"request-id": request, **turn.headers}
         if isinstance(turn, Failure):
-            kind = ERROR_TYPES.get(turn.status, "api_error")
-            error = {"type": "error", "error": {"type": kind, "message": turn.message}}
-            self._plain(turn.status, json.dumps(error).encode(), turn.headers)
-        elif is_codex:
-            self._stream(responses.events(turn), turn.headers)
-        elif body.get("stream"):
-            self._stream(events(turn, body["model"]), turn.headers)
-        else:
-            self._plain(200, json.dumps(message(turn, body["model"])).encode(), turn.headers)
+            error_type = ERROR_TYPES.get(turn.status, "api_error")
+            error = {"type": "error", "error": {"type": error_type, "message": turn.message}}
+            self._plain(turn.status, json.dumps(error).encode(), headers)
+            return
+        is_whole = False
+        try:
+            if is_codex:
+                self._stream(responses.events(turn), headers)
+            elif body.get("stream"):
+                self._stream(events(turn, body["model"]), headers)
+            else:
+                self._plain(200, json.dumps(message(turn, body["model"])).encode(), headers)
+            is_whole = True
+        finally:
+            spent = Spent(headers["request-id"], kind, body["model"], count(turn), is_whole)
+            self.server.api.spent.append(spent)
 
     def _plain(self, status: int, content: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tests.real.wire import HELD_LIMIT_S, Kind, Reply, Tool
+from tests.real.wire import HELD_LIMIT_S, Kind, Reply, Tool, count
 
 
 def exec_command(command: str) -> Tool:
@@ -45,14 +45,21 @@ def events(reply: Reply) -> Iterator[dict[str, Any]]:
         if item["type"] == "message":
             yield from _spoken(reply, item, index)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    usage = {
-        "input_tokens": reply.tokens,
-        "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 1,
+    yield {"type": "response.completed", "response": {"id": id_, "usage": _usage(reply)}}
+
+
+def _usage(reply: Reply) -> dict[str, Any]:
+    """The same counts: what was read from a cache, or written to it, is a part of the input."""
+    used = count(reply)
+    written = used.cache_write_5m + used.cache_write_1h
+    everything = used.input + used.cache_read + written
+    return {
+        "input_tokens": everything,
+        "input_tokens_details": {"cached_tokens": used.cache_read},
+        "output_tokens": used.output,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": reply.tokens + 1,
+        "total_tokens": everything + used.output,
     }
-    yield {"type": "response.completed", "response": {"id": id_, "usage": usage}}
 
 
 def _items(reply: Reply, id_: str) -> Iterator[dict[str, Any]]:

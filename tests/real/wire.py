@@ -40,16 +40,29 @@ class Tool:
 
 
 @dataclass(frozen=True)
+class Usage:
+    """What an answer counts as used, in tokens: each kind apart, as the Messages API has it."""
+
+    input: int = 0
+    output: int = 20
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+
+
+@dataclass(frozen=True)
 class Reply:
     """One answer of the model.
 
-    `tokens` is the size of the context that the answer reports; `hold` keeps the stream open,
-    with the text half sent, until it is set. The client shows whole lines only.
+    `tokens` is the size of the context that the answer reports, unless `usage` says more; `hold`
+    keeps the stream open, with the text half sent, until it is set. The client shows whole lines
+    only.
     """
 
     text: str = "Fine."
     tools: tuple[Tool, ...] = ()
     tokens: int = 1000
+    usage: Usage | None = None
     hold: threading.Event | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -101,12 +114,22 @@ def texts_of(content: Any, results: bool = True) -> list[str]:
     return found
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def count(reply: Reply) -> Usage:
+    """What the whole answer counts."""
     cached = max(reply.tokens - 100, 0)
+    return reply.usage or Usage(input=reply.tokens - cached, cache_read=cached)
+
+
+def _usage(reply: Reply) -> dict[str, Any]:
+    used = count(reply)
     return {
-        "input_tokens": reply.tokens - cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": cached,
+        "input_tokens": used.input,
+        "cache_creation_input_tokens": used.cache_write_5m + used.cache_write_1h,
+        "cache_read_input_tokens": used.cache_read,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": used.cache_write_5m,
+            "ephemeral_1h_input_tokens": used.cache_write_1h,
+        },
         "output_tokens": 1,
     }
 
@@ -147,7 +170,7 @@ def events(reply: Reply, model: str) -> Iterator[dict[str, Any]]:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     end = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}
+    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": count(reply).output}}
     yield {"type": "message_stop"}
 
 

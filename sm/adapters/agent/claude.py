@@ -30,6 +30,7 @@ CLAUDE = Profile(
     erase_key="C-u",
     clear="/clear",
     tells_of_clear=True,
+    spending="claude",
     paste_lines=3,
     paste_characters=800,
     mention='@"{file}"',  # up to 256 KB; it escapes what would end the mark around the text

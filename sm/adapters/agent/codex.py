@@ -53,6 +53,7 @@ CODEX = Profile(
     clear_refused=(r"'/clear' is disabled while a task is in progress",),
     context_pattern=r"^ *Context ([0-9]{1,3})% used( · .*)?$",
     context_footer=True,
+    spending="codex",
     hook_characters=3000,  # its limit is 10,000 bytes, and a character may have three
     command_characters="/!",
     leave=(),

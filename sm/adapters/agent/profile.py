@@ -154,6 +154,11 @@ class Profile(Section, frozen=True):
         ),
     ] = ""
 
+    spending: Annotated[
+        Literal["", "claude", "codex"],
+        Meta(description="whose records say what its requests have used; empty: nothing says it"),
+    ] = ""
+
     paste_lines: Annotated[
         Count, Meta(description="lines of one paste that arrive without a mark; 0: any number")
     ] = 0

@@ -48,6 +48,7 @@ from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, pause, registry
 from sm.sessions import plan as plans
+from sm.sessions.followers import have_followed
 from sm.sessions.history import KILLED, Receipt, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
@@ -128,6 +129,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             for _ in _passes(session, directory):
                 pass
         _call_sooner(directory, again_at)
+    have_followed(session)
 
 
 def _tend(session: IssueSession) -> float:

@@ -70,10 +70,10 @@ class Chat(Channel, Struct, frozen=True):
             return tuple(one.handoff_id for one in bindings.list_about_issue(handoffs, *about))
 
     def _find_database(self) -> Path | None:
-        from sm.plugins.chat.threads import place
+        from sm.store import sqlite_file
 
         path = self.session.machine.settings.bridge_database
-        return path if place.is_there(path) else None
+        return path if sqlite_file.is_there(path) else None
 
 
 def open_chat(session: Session) -> Chat | None:

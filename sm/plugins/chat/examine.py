@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.config.schema import Config
-from sm.plugins.chat.threads import database, place, takeover
+from sm.plugins.chat.threads import database, takeover
 from sm.setup.finding import Check, Finding, ok
+from sm.store import sqlite_file
 
 
 def check_database(config: Config) -> Iterator[Finding]:
     """Check the database of the bridge, which need not exist."""
     path = config.bridge_database
-    if not place.is_there(path):
+    if not sqlite_file.is_there(path):
         yield ok(f"'{path}' is made with the first handoff")
         return
     database.check(path)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from sm.base.errors import UsageError
 from sm.config.load import load
 from sm.plugins.chat.threads import bindings, checks
-from sm.plugins.chat.threads.database import transaction
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, Entry, Handoff, Status, Thread
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
+from sm.store.sqlite import transaction
 
 if TYPE_CHECKING:
     from sm.plugins.chat.threads.bindings import Binding

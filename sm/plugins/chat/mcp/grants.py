@@ -19,8 +19,7 @@ from msgspec import Struct, structs
 
 from sm.base.errors import UsageError
 from sm.plugins.chat.mcp.seals import KEY_BYTES, Seals
-from sm.plugins.chat.threads import place
-from sm.store import files, lock
+from sm.store import files, lock, sqlite_file
 
 CODE_S = 120.0
 ACCESS_S = 3600.0
@@ -249,7 +248,7 @@ class Grants:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[dict[str, Grant]]:
         """Yield the live grants by id, to be changed; write them afterwards."""
-        place.make_folder(self.path.parent)
+        sqlite_file.make_folder(self.path.parent)
         with lock.hold(self._lock):
             book = self._read() or Book(secrets.token_hex(KEY_BYTES))
             grants = {each.id: each for each in book.grants if each.is_alive(time.time())}

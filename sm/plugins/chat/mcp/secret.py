@@ -5,9 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from sm.plugins.chat.threads import place
 from sm.plugins.http import listening
-from sm.store import files
+from sm.store import files, sqlite_file
 
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 """No two look alike, because a person may have to type them on a phone."""
@@ -28,7 +27,7 @@ def read(path: Path) -> str:
         UsageError: the file is open to others, or has no usable secret.
 
     """
-    place.make_folder(path.parent)
+    sqlite_file.make_folder(path.parent)
     if not path.exists():
         files.create_exclusive(path, f"{_new()}\n")
     return listening.read_secret(path)
@@ -41,7 +40,7 @@ def renew(path: Path) -> str:
         StateError: it cannot be written.
 
     """
-    place.make_folder(path.parent)
+    sqlite_file.make_folder(path.parent)
     files.write_atomic(path, f"{_new()}\n", durable=True)
     return listening.read_secret(path)
 

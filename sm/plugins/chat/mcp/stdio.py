@@ -24,7 +24,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from sm.plugins.chat.threads.database import BUSY_S
+from sm.store.sqlite import BUSY_S
 
 Item = SessionMessage | Exception
 Write = Callable[[SessionMessage], Awaitable[None]]

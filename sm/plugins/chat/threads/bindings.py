@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.plugins.chat.threads.database import transaction
 from sm.plugins.chat.threads.handoffs import Bridge
 from sm.plugins.chat.threads.records import Client, Entry, EntryType
+from sm.store.sqlite import transaction
 
 OF_HANDOFF = """
 SELECT handoff_id, project, issue, handed_seq FROM handoff_bindings WHERE handoff_id = ?

@@ -7,20 +7,17 @@ process had not committed is gone as a whole.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.threads import place, takeover
-from sm.plugins.chat.threads.faults import explain_errors, make_damage_error
-from sm.store import lock
+from sm.plugins.chat.threads import takeover
+from sm.store import lock, sqlite_file
+from sm.store.sqlite import BUSY_S, Connection, connect, read_pragma, transaction
+from sm.store.sqlite_faults import explain_errors, make_damage_error
 
 APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
-
-BUSY_S = 30.0
-"""How long a writer waits for the others."""
 
 MIGRATIONS = (
     """
@@ -60,8 +57,6 @@ MIGRATIONS = (
 
 VERSION = len(MIGRATIONS)
 
-Connection = sqlite3.Connection
-
 
 @contextlib.contextmanager
 def open_database(path: Path) -> Iterator[Connection]:
@@ -75,9 +70,9 @@ def open_database(path: Path) -> Iterator[Connection]:
 
     """
     with explain_errors(path, BUSY_S):
-        place.make_file(path)
-        place.check_file(path)
-        with contextlib.closing(_connect(path)) as connection:
+        sqlite_file.make_file(path)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
             if _is_behind(connection, path):
                 with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
                     _bring_up_to_date(connection, path)
@@ -92,48 +87,13 @@ def check(path: Path) -> None:
 
     """
     with explain_errors(path, BUSY_S):
-        place.check_folder(path.parent)
-        place.check_file(path)
-        with contextlib.closing(_connect(path)) as connection:
+        sqlite_file.check_folder(path.parent)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
             _is_behind(connection, path)
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise make_damage_error(path)
-
-
-@contextlib.contextmanager
-def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None]:
-    """Write everything inside or nothing, and read everything of one moment.
-
-    Other writers wait from the start, unless `writes` is False. Inside another transaction it is a
-    part of that one.
-    """
-    if connection.in_transaction:
-        yield
-        return
-    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled it back
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _connect(path: Path) -> Connection:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", timeout=BUSY_S, isolation_level=None, uri=True
-    )
-    try:
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute(
-            "PRAGMA synchronous = FULL"
-        )  # what we have confirmed survives a power cut
-    except BaseException:  # the file is no database, or another program holds it
-        connection.close()
-        raise
-    return connection
 
 
 def _is_behind(connection: Connection, path: Path) -> bool:
@@ -155,8 +115,8 @@ def _is_behind(connection: Connection, path: Path) -> bool:
 
 def _find_version(connection: Connection, path: Path) -> int:
     """Return which layout the database has; 0 if sm has not given it one yet."""
-    if _pragma(connection, "application_id") == APPLICATION:
-        return _pragma(connection, "user_version")
+    if read_pragma(connection, "application_id") == APPLICATION:
+        return read_pragma(connection, "user_version")
     if version := takeover.find_version(connection):
         return version
     if takeover.has_handoffs(connection):
@@ -175,18 +135,16 @@ def _find_version(connection: Connection, path: Path) -> int:
 def _is_new(connection: Connection) -> bool:
     (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return not (
-        things or _pragma(connection, "application_id") or _pragma(connection, "user_version")
+        things
+        or read_pragma(connection, "application_id")
+        or read_pragma(connection, "user_version")
     )
 
 
 def _is_another_programs(connection: Connection) -> bool:
     """Say whether it was made without sm."""
-    is_ours = _pragma(connection, "application_id") == APPLICATION
+    is_ours = read_pragma(connection, "application_id") == APPLICATION
     return not is_ours and takeover.has_handoffs(connection)
-
-
-def _pragma(connection: Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _bring_up_to_date(connection: Connection, path: Path) -> None:

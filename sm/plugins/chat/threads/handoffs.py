@@ -13,8 +13,6 @@ import msgspec
 
 from sm.base.errors import SmError, UsageError
 from sm.plugins.chat.threads import database
-from sm.plugins.chat.threads.database import transaction
-from sm.plugins.chat.threads.faults import RowError
 from sm.plugins.chat.threads.records import (
     Client,
     Entry,
@@ -24,6 +22,8 @@ from sm.plugins.chat.threads.records import (
     Thread,
     make_id,
 )
+from sm.store.sqlite import transaction
+from sm.store.sqlite_faults import RowError
 
 Record = TypeVar("Record", Handoff, Entry)
 

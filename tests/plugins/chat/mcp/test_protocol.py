@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from sm.plugins.chat.threads.database import BUSY_S
 from sm.store.paths import Root
+from sm.store.sqlite import BUSY_S
 from tests.helpers import HANG_S
 from tests.serving import serving
 

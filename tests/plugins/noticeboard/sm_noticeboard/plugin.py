@@ -18,4 +18,5 @@ PLUGIN = Plugin(
     files={"noticeboard": "sm_noticeboard.files:list_files"},
     events={"notice-pinned": "sm_noticeboard.words:tell_pinned"},
     ticks={"noticeboard": "sm_noticeboard.tick:LISTENER"},
+    followers={"noticeboard": "sm_noticeboard.follower:FOLLOWER"},
 )

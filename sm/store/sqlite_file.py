@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.base.errors import StateError
-from sm.plugins.chat.threads.faults import make_damage_error
 from sm.store.files import check_regular, create_exclusive
+from sm.store.sqlite_faults import make_damage_error
 
 SMALLEST = 512
 """Bytes of a page; see https://www.sqlite.org/fileformat.html."""

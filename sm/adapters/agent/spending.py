@@ -1,0 +1,113 @@
+"""What an agent CLI's own records say that its requests to a model have used.
+
+Each client writes them in its own way, so its profile names a reader of this table. A reader turns
+lines into entries, one for each request, and touches no file but to list those of a conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum, StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+
+class Tokens(Struct, frozen=True):
+    """Tokens by kind; no token is in two of them. `searches` are searches of the web, by number."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+    searches: int = 0
+
+
+class Certainty(IntEnum):
+    """How much is known of what a request has used."""
+
+    WHOLE = 0
+    AT_LEAST = 1
+    """The answer was cut off: it has used no less."""
+    UNKNOWN = 2
+    """It was made, and nothing says what it has used."""
+
+
+class Agent(StrEnum):
+    """For whom, or for what, a request was made."""
+
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    COMPACTION = "compaction"
+    TITLE = "title"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One request, at `at` (seconds since 1970), in the client's own `context`.
+
+    `key` is the same wherever, and however often, the request is written down. `settles` is the key
+    of an entry that this one replaces: the request as it was begun.
+    """
+
+    key: str
+    at: float
+    context: str
+    agent: Agent = Agent.MAIN
+    model: str = ""
+    tokens: Tokens = Tokens()
+    certainty: Certainty = Certainty.WHOLE
+    settles: str = ""
+
+
+class Settled(Struct, frozen=True):
+    """What was begun under this key is over, and all that it has used is in other entries."""
+
+    key: str
+
+
+class Before(Struct, frozen=True, omit_defaults=True):
+    """What a reader has to know of the lines before. Only Codex needs it."""
+
+    thread: str = ""
+    parent: str = ""
+    """The thread that this one was forked from, and when, in seconds since 1970."""
+    forked_at: float = 0.0
+    model: str = ""
+    agent: Agent = Agent.MAIN
+    has_records: bool = False
+    """Whether each request has a line of its own."""
+    totals: tuple[int, int, int] | None = None
+    """The running totals: input, what of it was cached, output."""
+    last: Entry | None = None
+
+
+Found = tuple[Entry | Settled, ...]
+
+
+class Reader(NamedTuple):
+    """How the records of one client are read."""
+
+    list_files: Callable[[Path, str], Iterator[Path]]
+    """The files of a conversation, from its transcript and its id; some may not be there yet."""
+    find_other: Callable[[Path, str], Path | None]
+    """The transcript of another conversation of the same session, by its id."""
+    read: Callable[[Before, bytes], tuple[Before, Found]]
+    """What one line says."""
+
+
+READERS = {
+    "claude": "sm.adapters.agent.spending_claude",
+    "codex": "sm.adapters.agent.spending_codex",
+}
+"""By `spending` of a profile."""
+
+
+def find_reader(name: str) -> Reader | None:
+    """The reader that a profile names, None if it names none."""
+    if name not in READERS:
+        return None
+    found: Reader = import_module(READERS[name]).READER
+    return found

@@ -1,0 +1,205 @@
+"""Makes, opens and updates the database of the ledger.
+
+The sums are kept beside the entries by SQLite itself, in the transaction that changes an entry: so
+they are never behind, whoever is killed, and showing them takes no look at the entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from sm.base.errors import StateError
+from sm.store import lock, sqlite_file
+from sm.store.sqlite import BUSY_S, Connection, connect, read_pragma, transaction
+from sm.store.sqlite_faults import explain_errors, make_damage_error
+
+APPLICATION = 0x736D636F
+"""`application_id` of our files: "smco"."""
+
+GROUPS = ("day", "project", "issue", "client", "model", "agent", "plan")
+COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches")
+
+
+def _list_summands(row: str) -> dict[str, str]:
+    """What an entry adds to each sum."""
+    return {
+        "requests": f"{row}.certainty < 2",
+        **{count: f"{row}.{count}" for count in COUNTS},
+        "price": f"coalesce({row}.price, 0)",
+        "unpriced": f"{row}.price IS NULL AND {row}.certainty < 2",
+        "at_least": f"{row}.certainty = 1",
+        "unknown": f"{row}.certainty = 2",
+    }
+
+
+def _add(row: str, sign: str) -> str:
+    """The statement that adds an entry to its sums, or takes it away."""
+    summands = _list_summands(row)
+    names = ", ".join((*GROUPS, *summands))
+    values = ", ".join(
+        (*(f"{row}.{group}" for group in GROUPS), *(f"{sign}({one})" for one in summands.values()))
+    )
+    grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in summands)
+    return (  # all of them are names of ours
+        f"INSERT INTO sums ({names}) VALUES ({values}) "  # noqa: S608
+        f"ON CONFLICT ({', '.join(GROUPS)}) DO UPDATE SET {grown};"
+    )
+
+
+FIRST = (
+    """
+    CREATE TABLE requests (
+        key TEXT PRIMARY KEY,
+        at REAL NOT NULL,
+        day TEXT NOT NULL,
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        context TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        client TEXT NOT NULL,
+        model TEXT NOT NULL,
+        plan INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write_5m INTEGER NOT NULL,
+        cache_write_1h INTEGER NOT NULL,
+        searches INTEGER NOT NULL,
+        certainty INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        settles TEXT NOT NULL,
+        price INTEGER,
+        currency TEXT NOT NULL,
+        priced_by TEXT NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX requests_settling ON requests(settles) WHERE settles != ''",
+    """
+    CREATE INDEX requests_unpriced ON requests(priced_by)
+    WHERE price IS NULL AND certainty < 2
+    """,
+    """
+    CREATE TABLE sums (
+        day TEXT NOT NULL,
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        client TEXT NOT NULL,
+        model TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        plan INTEGER NOT NULL,
+        requests INTEGER NOT NULL,
+        input INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cache_read INTEGER NOT NULL,
+        cache_write_5m INTEGER NOT NULL,
+        cache_write_1h INTEGER NOT NULL,
+        searches INTEGER NOT NULL,
+        price INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        at_least INTEGER NOT NULL,
+        unknown INTEGER NOT NULL,
+        PRIMARY KEY (day, project, issue, client, model, agent, plan)
+    ) WITHOUT ROWID
+    """,
+    f"CREATE TRIGGER request_added AFTER INSERT ON requests BEGIN {_add('new', '')} END",
+    f"CREATE TRIGGER request_removed AFTER DELETE ON requests BEGIN {_add('old', '-')} END",
+    f"""
+    CREATE TRIGGER request_changed AFTER UPDATE ON requests
+    BEGIN {_add("old", "-")} {_add("new", "")} END
+    """,
+    """
+    CREATE TABLE files (
+        path TEXT PRIMARY KEY,
+        session TEXT NOT NULL,
+        reader TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        before TEXT NOT NULL,
+        read_at REAL NOT NULL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX files_of_session ON files(session)",
+    "CREATE INDEX files_read ON files(read_at)",
+)
+
+MIGRATIONS = (FIRST,)
+"""Number n leads from `user_version` n to n + 1. A released one never changes."""
+
+VERSION = len(MIGRATIONS)
+
+
+@contextlib.contextmanager
+def open_database(path: Path) -> Iterator[Connection]:
+    """Open the database at `path`, which is made if it is missing; close it afterwards.
+
+    Meanwhile errors of SQLite become our own errors.
+
+    Raises:
+        StateError: it is not ours, damaged, of a newer version, or cannot be written.
+        TemporaryError: others held it too long, or the disk is full.
+
+    """
+    with explain_errors(path, BUSY_S):
+        sqlite_file.make_file(path)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
+            if _is_behind(connection, path):
+                with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
+                    _bring_up_to_date(connection, path)
+            yield connection
+
+
+def check(path: Path) -> None:
+    """Check that the existing database can be used; change nothing.
+
+    Raises:
+        StateError, TemporaryError: as `open_database`.
+
+    """
+    with explain_errors(path, BUSY_S):
+        sqlite_file.check_folder(path.parent)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
+            _is_behind(connection, path)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise make_damage_error(path)
+
+
+def _is_behind(connection: Connection, path: Path) -> bool:
+    """Say whether something must be done before the database can be used.
+
+    Raises:
+        StateError: it belongs to another program, or to a newer version.
+
+    """
+    with transaction(connection, writes=False):  # another process may be making it right now
+        is_ours = read_pragma(connection, "application_id") == APPLICATION
+        version = read_pragma(connection, "user_version")
+        (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if not is_ours and (things or version):
+        raise StateError(
+            f"'{path}' is the database of another program: name another file, it was not touched"
+        )
+    if version > VERSION:
+        raise StateError(
+            f"'{path}' was made by a newer sm (version {version}, this one knows {VERSION}): "
+            "update sm; it was not touched"
+        )
+    return version < VERSION
+
+
+def _bring_up_to_date(connection: Connection, path: Path) -> None:
+    if not _is_behind(connection, path):
+        return  # another process was first
+    connection.execute("PRAGMA journal_mode = WAL")
+    with transaction(connection):
+        for number in range(read_pragma(connection, "user_version"), VERSION):
+            for statement in MIGRATIONS[number]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -1,0 +1,101 @@
+"""Sums of the ledger, by issue, day, model, project or agent."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.adapters.agent.spending import Tokens
+from sm.plugins.cost.database import COUNTS
+from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.prices import BILLIONTHS, CURRENCY
+
+
+class By(StrEnum):
+    """What is summed up together."""
+
+    ISSUE = "issue"
+    DAY = "day"
+    MODEL = "model"
+    PROJECT = "project"
+    AGENT = "agent"
+
+
+COLUMNS: dict[By, tuple[str, ...]] = {by: (str(by),) for by in By} | {
+    By.ISSUE: ("project", "issue")
+}
+SUMMED = ("requests", *COUNTS, "price", "unpriced", "at_least", "unknown")
+
+
+class Sum(Struct, frozen=True):
+    """What some requests have used together.
+
+    `name` is the day, model, project or agent; of an issue it is the project's. `unknown` requests
+    are known to have been made, and no more; of those `at_least`, the answer was cut off; those
+    `unpriced` have no list price. None of them are in `price`, or not with all that they have used.
+    """
+
+    name: str
+    issue: int = 0
+    requests: int = 0
+    tokens: Tokens = Tokens()
+    price: float = 0.0
+    currency: str = CURRENCY
+    unpriced: int = 0
+    at_least: int = 0
+    unknown: int = 0
+    is_on_plan: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all the tokens are known."""
+        return not (self.at_least or self.unknown)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the price is that of all the tokens."""
+        return self.is_complete and not self.unpriced
+
+
+def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> list[Sum]:
+    """The sums from a day on, of one project or all."""
+    columns = COLUMNS[by]
+    names = ", ".join(columns)
+    summed = ", ".join(f"sum({name})" for name in SUMMED)
+    query = (
+        f"SELECT {names}, max(plan), {summed} FROM sums WHERE day >= ? AND ? IN ('', project) "  # noqa: S608
+        f"GROUP BY {names} HAVING sum(requests) + sum(unknown) > 0 ORDER BY {names}"
+    )
+    rows = ledger.connection.execute(query, (since, project))
+    return [_make_sum(row[: len(columns)], *row[len(columns) :]) for row in rows]
+
+
+def _make_sum(group: tuple[str | int, ...], plan: int, requests: int, *rest: int) -> Sum:
+    counts, (price, unpriced, at_least, unknown) = rest[: len(COUNTS)], rest[len(COUNTS) :]
+    return Sum(
+        name=str(group[0]),
+        issue=int(group[1]) if len(group) > 1 else 0,
+        requests=requests,
+        tokens=Tokens(*counts),
+        price=float(price / BILLIONTHS),
+        unpriced=unpriced,
+        at_least=at_least,
+        unknown=unknown,
+        is_on_plan=bool(plan),
+    )
+
+
+def add_up(sums: list[Sum]) -> Sum:
+    """All of them together."""
+    tokens = Tokens(*(sum(getattr(one.tokens, count) for one in sums) for count in COUNTS))
+    return Sum(
+        name="",
+        requests=sum(one.requests for one in sums),
+        tokens=tokens,
+        price=sum(one.price for one in sums),
+        unpriced=sum(one.unpriced for one in sums),
+        at_least=sum(one.at_least for one in sums),
+        unknown=sum(one.unknown for one in sums),
+        is_on_plan=any(one.is_on_plan for one in sums),
+    )

@@ -1,0 +1,288 @@
+"""What the records of each client say of its requests, in the forms that they have had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sm.adapters.agent.profiles import BUILTIN
+from sm.adapters.agent.spending import (
+    Agent,
+    Before,
+    Certainty,
+    Entry,
+    Found,
+    Settled,
+    Tokens,
+    find_reader,
+)
+
+AT = "2026-11-28T11:54:12.644Z"
+
+
+def entries(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> list[Entry]:
+    """What is left of what the lines say, as the ledger keeps it: by key, the settled ones gone."""
+    kept: dict[str, Entry] = {}
+    for one in said(reader, lines):
+        if isinstance(one, Settled):
+            kept.pop(one.key, None)
+        else:
+            kept.pop(one.settles, None)
+            kept[one.key] = one
+    return list(kept.values())
+
+
+def said(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> Found:
+    found = find_reader(reader)
+    assert found
+    before = Before()
+    everything: Found = ()
+    for line in lines:
+        data = line if isinstance(line, bytes) else json.dumps(line).encode()
+        before, more = found.read(before, data)
+        everything += more
+    return everything
+
+
+# Claude Code
+
+
+def answer(
+    message: str = "msg_1",
+    *,
+    usage: dict[str, Any] | None = None,
+    stop: str | None = "end_turn",
+    model: str = "claude-opus-5-5",
+    **more: Any,
+) -> dict[str, Any]:
+    counts = {"input_tokens": 10, "output_tokens": 20, "cache_read_input_tokens": 30}
+    said = {"id": message, "model": model, "stop_reason": stop, "usage": counts | (usage or {})}
+    line = {"type": "assistant", "timestamp": AT, "sessionId": "s1", "message": said}
+    return line | {"requestId": "req_1", "isSidechain": False} | more
+
+
+def begun(ident: str, **more: Any) -> dict[str, Any]:
+    params = {"model": "claude-opus-5-5"}
+    line = {"type": "api-request", "timestamp": AT, "sessionId": "s1", "params": params}
+    return line | {"id": ident, "querySource": "repl_main_thread"} | more
+
+
+def test_an_answer_of_many_lines_is_one_entry() -> None:
+    (one,) = entries("claude", [answer(), answer(), answer()])
+    assert (one.key, one.context, one.agent) == ("req_1", "s1", Agent.MAIN)
+    assert one.tokens == Tokens(input=10, output=20, cache_read=30)
+    assert one.certainty is Certainty.WHOLE
+
+
+def test_a_request_is_known_as_it_begins_and_settled_by_its_answer() -> None:
+    (running,) = entries("claude", [begun("a")])
+    assert (running.certainty, running.model) == (Certainty.UNKNOWN, "claude-opus-5-5")
+    (one,) = entries("claude", [begun("a"), answer(requestRef="a")])
+    assert one.certainty is Certainty.WHOLE
+
+
+def test_an_answer_that_was_cut_off_has_used_no_less() -> None:
+    (one,) = entries("claude", [answer(stop=None)])
+    assert one.certainty is Certainty.AT_LEAST
+
+
+@pytest.mark.parametrize(
+    ("usage", "minutes", "hour"),
+    [
+        ({"cache_creation_input_tokens": 50}, 50, 0),
+        (
+            {
+                "cache_creation_input_tokens": 50,
+                "cache_creation": {
+                    "ephemeral_5m_input_tokens": 20,
+                    "ephemeral_1h_input_tokens": 30,
+                },
+            },
+            *(20, 30),
+        ),
+        ({"cache_creation_input_tokens": None, "cache_creation": None}, 0, 0),
+    ],
+)
+def test_both_kinds_of_cache_writes_are_told_apart(
+    usage: dict[str, Any], minutes: int, hour: int
+) -> None:
+    (one,) = entries("claude", [answer(usage=usage)])
+    assert (one.tokens.cache_write_5m, one.tokens.cache_write_1h) == (minutes, hour)
+
+
+def test_subagents_and_compactions_are_told_apart() -> None:
+    lines = [
+        answer(requestId="req_2", isSidechain=True, agentId="a1"),
+        {"type": "system", "subtype": "compact_boundary", "timestamp": AT, "uuid": "u1"},
+    ]
+    found = [(one.agent, one.certainty) for one in entries("claude", lines)]
+    assert found == [
+        (Agent.SUBAGENT, Certainty.WHOLE),
+        (Agent.COMPACTION, Certainty.UNKNOWN),
+    ]
+
+
+def test_without_a_request_id_the_message_of_a_conversation_counts() -> None:
+    lines = [answer(requestId=None), answer(requestId=None, sessionId="s2")]
+    assert [one.key for one in entries("claude", lines)] == ["s1/msg_1", "s2/msg_1"]
+
+
+def test_fast_mode_is_another_model_and_the_clients_own_words_are_none() -> None:
+    lines = [answer(usage={"speed": "fast"}), answer(requestId="req_2", model="<synthetic>")]
+    assert [one.model for one in entries("claude", lines)] == ["claude-opus-5-5 [fast]"]
+
+
+def test_what_cannot_be_read_of_an_answer_is_unknown() -> None:
+    (one,) = entries("claude", [answer(usage={"input_tokens": "many"})])
+    assert one.certainty is Certainty.UNKNOWN
+
+
+JUNK = [
+    b"",
+    b"\n",
+    b'{"usage":',
+    b'"usage"',
+    b"[" * 100_000 + b'"usage"',
+    b'{"type": "assistant", "usage": ' + b"[" * 100_000,
+    b'{"type": 7, "usage": 1}',
+    b'{"type": "event_msg", "payload": "token_count"}',
+    b'{"type": "session_meta"}',
+    b'{"type": "turn_context", "timestamp": "never", "payload": {}}',
+    b'\xff\xfe"usage" "token_count"',
+]
+
+
+@pytest.mark.parametrize("reader", ["claude", "codex"])
+@pytest.mark.parametrize("line", JUNK, ids=range(len(JUNK)))
+def test_junk_is_passed_over(reader: str, line: bytes) -> None:
+    assert said(reader, [line]) == ()
+
+
+def test_the_files_of_a_conversation_are_those_of_its_subagents_too(tmp_path: Path) -> None:
+    reader = find_reader("claude")
+    assert reader
+    names = ("s1.jsonl", "s1/subagents/agent-a.jsonl", "s1/subagents/x/y/agent-b.jsonl")
+    others = ("s2.jsonl", "s2/subagents/agent-c.jsonl", "s1/subagents/agent-a.meta.json")
+    for name in (*names, *others):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    # Earlier clients kept them beside the transcript.
+    (tmp_path / "agent-d.jsonl").write_text('{"sessionId":"s1"}\n')
+    (tmp_path / "agent-e.jsonl").write_text('{"sessionId":"s2"}\n')
+    found = {
+        str(one.relative_to(tmp_path)) for one in reader.list_files(tmp_path / "s1.jsonl", "s1")
+    }
+    assert found == {*names, "agent-d.jsonl"}
+
+
+# Codex
+
+
+def event(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"type": "event_msg", "timestamp": AT, "payload": {"type": kind, **payload}}
+
+
+def item(kind: str, at: str = AT, **payload: Any) -> dict[str, Any]:
+    return {"type": kind, "timestamp": at, "payload": payload}
+
+
+def usage(input_: int, cached: int, output: int) -> dict[str, int]:
+    return {"input_tokens": input_, "cached_input_tokens": cached, "output_tokens": output}
+
+
+def counted(total: dict[str, int], last: dict[str, int], at: str = AT) -> dict[str, Any]:
+    info = {"total_token_usage": total, "last_token_usage": last}
+    return event("token_count", info=info) | {"timestamp": at}
+
+
+BEGUN = (item("session_meta", id="t1"), item("turn_context", model="gpt-5-codex"))
+
+
+def test_records_of_responses_count_and_repeated_totals_do_not() -> None:
+    record = item("token_usage_record", response_id="resp_1", usage=usage(110, 100, 30))
+    total = counted(usage(110, 100, 30), usage(110, 100, 30))
+    (one,) = entries("codex", [*BEGUN, record, total, total, record])
+    assert (one.key, one.model, one.context) == ("resp_1", "gpt-5-codex", "t1")
+    assert one.tokens == Tokens(input=10, output=30, cache_read=100)
+
+
+def test_totals_of_earlier_versions_count_by_their_differences() -> None:
+    lines = [
+        *BEGUN,
+        event("token_count", info=None),
+        counted(usage(110, 100, 30), usage(110, 100, 30)),
+        counted(usage(110, 100, 30), usage(110, 100, 30)),
+        counted(usage(222, 201, 61), usage(112, 101, 31)),
+    ]
+    found = [one.tokens for one in entries("codex", lines)]
+    assert found == [
+        Tokens(input=10, output=30, cache_read=100),
+        Tokens(input=11, output=31, cache_read=101),
+    ]
+
+
+def test_a_fork_that_repeats_its_parent_adds_only_its_own() -> None:
+    replayed = "2026-11-28T12:00:00.500Z"
+    parent = [*BEGUN, counted(usage(110, 100, 30), usage(110, 100, 30))]
+    fork = [
+        item("session_meta", "2026-11-28T12:00:00Z", id="t2", forked_from_id="t1"),
+        item("session_meta", replayed, id="t1"),
+        counted(usage(110, 100, 30), usage(110, 100, 30), replayed),
+        counted(usage(222, 201, 61), usage(112, 101, 31), "2026-11-28T12:03:00Z"),
+    ]
+    of_parent = {one.key for one in entries("codex", parent)}
+    found = {one.key: one.tokens for one in entries("codex", fork)}
+    own = [tokens for key, tokens in found.items() if key not in of_parent]
+    assert of_parent < set(found)
+    assert own == [Tokens(input=11, output=31, cache_read=101)]
+
+
+def test_a_fork_that_only_goes_on_with_the_totals_adds_only_its_own() -> None:
+    lines = [
+        item("session_meta", id="t2", forked_from_id="t1"),
+        counted(usage(9222, 9201, 961), usage(112, 101, 31), "2026-11-28T12:03:00Z"),
+    ]
+    (one,) = entries("codex", lines)
+    assert one.tokens == Tokens(input=11, output=31, cache_read=101)
+
+
+def test_totals_that_begin_anew_count_from_there() -> None:
+    lines = [
+        *BEGUN,
+        counted(usage(1000, 0, 100), usage(1000, 0, 100)),
+        counted(usage(50, 0, 5), usage(50, 0, 5)),
+    ]
+    assert [one.tokens.input for one in entries("codex", lines)] == [1000, 50]
+
+
+def test_a_turn_without_an_end_has_had_a_request_that_nobody_counted() -> None:
+    lines = [*BEGUN, event("task_started", turn_id="u1")]
+    (one,) = entries("codex", lines)
+    assert one.certainty is Certainty.UNKNOWN
+    assert entries("codex", [*lines, event("task_complete", turn_id="u1")]) == []
+
+
+def test_compactions_are_counted_where_they_are_recorded_and_known_where_not() -> None:
+    record = item("token_usage_record", response_id="resp_1", usage=usage(110, 100, 30))
+    (one,) = entries("codex", [*BEGUN, record, item("compacted", message="x")])
+    assert (one.agent, one.tokens.output) == (Agent.COMPACTION, 30)
+    (other,) = entries("codex", [*BEGUN, item("compacted", message="x")])
+    assert (other.agent, other.certainty) == (Agent.COMPACTION, Certainty.UNKNOWN)
+
+
+@pytest.mark.parametrize(("version", "titles"), [("0.171.0", 1), ("0.98.0", 0), ("", 0)])
+def test_the_request_for_a_title_is_known_though_no_rollout_has_it(
+    version: str, titles: int
+) -> None:
+    lines = [item("session_meta", id="t1", originator="codex-tui", cli_version=version)]
+    assert [one.agent for one in entries("codex", lines)] == [Agent.TITLE] * titles
+
+
+def test_each_profile_names_a_reader_that_is_there() -> None:
+    named = {name: profile.spending for name, profile in BUILTIN.items() if profile.spending}
+    assert named == {"claude": "claude", "codex": "codex"}
+    assert all(map(find_reader, named.values()))

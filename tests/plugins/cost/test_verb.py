@@ -1,0 +1,150 @@
+"""What `sm cost` shows, and what it says of what nobody knows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.__main__ import run
+from sm.config.schema import Config
+from sm.plugins.cost.examine import check_ledger
+from sm.plugins.cost.ledger import Owner, name_day, open_ledger
+from sm.plugins.cost.prices import name_source, price_pending
+from sm.store.paths import Root
+from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
+
+Out = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def path(sealed: Path, root: Root) -> Path:
+    assert root
+    return sealed / ".local" / "share" / "sm" / "ledger.db"
+
+
+def fill(path: Path, folder: Path) -> Path:
+    """Three issues: one is known whole, one with gaps, one without a price; and one other session.
+
+    Returns the transcript of the first.
+    """
+    begun = {"type": "api-request", "timestamp": "2026-11-27T10:00:00Z", "id": "b1"}
+    whole = [write_answer("r1", output=1_234_567), write_answer("r2", isSidechain=True)]
+    gaps = [write_answer("r3", stop=None, at="2026-11-27T10:00:00Z"), begun]
+    files = {
+        "one": (whole, OWNER),
+        "two": (gaps, structs.replace(OWNER, issue=8)),
+        "three": ([write_answer("r4", model="made-up")], structs.replace(OWNER, issue=9)),
+        "four": ([write_answer("r5")], Owner(session="s-1", client="claude", is_on_plan=True)),
+    }
+    with open_ledger(path) as ledger:
+        for name, (lines, owner) in files.items():
+            enter(ledger, add_lines(folder / f"{name}.jsonl", lines), owner)
+        price_pending(ledger)
+    return folder / "one.jsonl"
+
+
+def test_a_table_of_issues_with_what_is_missing(path: Path, tmp_path: Path, capsys: Out) -> None:
+    fill(path, tmp_path)
+    assert run(["cost"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "Issue     Requests  Input  Cache read  Cache written  Output      Cost",
+        "no issue         1     10          30              0      20  ≈$0.0006",
+        "shop#7           2     20          60              0    1.2M    $30.86",
+        "shop#8           2    ≥10         ≥30             ≥0     ≥20  ≥$0.0006",
+        "shop#9           1     10          30              0      20   unknown",
+        "Total            6    ≥50        ≥150             ≥0   ≥1.2M  ≈≥$30.87",
+    ]
+    assert shown.err.splitlines() == [
+        "≥: what 1 request used is in no record (docs/COST.md)",
+        "≥: the answer to 1 request was cut off",
+        "≥: 1 request without a known price cost more",
+        "≈: list price of what a subscription has paid for",
+    ]
+
+
+def test_other_sums_and_other_programs(path: Path, tmp_path: Path, capsys: Out) -> None:
+    fill(path, tmp_path)
+
+    def read(*arguments: str) -> list[dict[str, object]]:
+        assert run(["cost", "--json", *arguments]) == 0
+        found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        return found
+
+    assert [one["name"] for one in read("--by", "day")] == [
+        name_day(1795773600.0),
+        name_day(1795866852.0),
+    ]
+    assert {one["name"]: one["requests"] for one in read("--by", "agent")} == {
+        "main": 4,
+        "subagent": 1,
+    }
+    assert [one["issue"] for one in read("--project", "shop", "--since", name_day(1795866852))] == [
+        *(7, 9)
+    ]
+    assert read("--since", "2999-01-01") == []
+    assert run(["cost", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert rows[1]["output"] == "1234587"
+    assert (rows[2]["unknown"], rows[2]["at_least"]) == ("1", "1")
+
+
+def test_what_was_written_since_is_read_first(path: Path, tmp_path: Path, capsys: Out) -> None:
+    add_lines(fill(path, tmp_path), [write_answer("r9", output=1_000_000)])
+    assert run(["cost", "--json", "--project", "shop"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["tokens"]["output"] == 2_234_587
+
+
+@pytest.mark.usefixtures("path")
+def test_without_a_ledger_nothing_is_known_and_none_is_made(path: Path, capsys: Out) -> None:
+    assert run(["cost"]) == 0
+    assert capsys.readouterr().err == "no requests are known\n"
+    assert not path.exists()
+
+
+def test_a_damaged_ledger_is_told_of(path: Path, capsys: Out) -> None:
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_bytes(b"x" * 9000)
+    path.chmod(0o600)
+    assert run(["cost"]) != 0
+    assert f"'{path}' is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("path")
+def test_a_day_that_is_none_is_refused(capsys: Out) -> None:
+    assert run(["cost", "--since", "soon"]) == 2
+    assert "expected a day such as" in capsys.readouterr().err
+
+
+def test_it_is_found_and_kept_when_sm_goes(path: Path, tmp_path: Path, capsys: Out) -> None:
+    fill(path, tmp_path)
+    assert run(["uninstall", "--dry-run"]) == 0
+    assert f"what agents have used: {path}" in capsys.readouterr().out
+
+
+def test_the_doctor_names_the_ledger_and_the_prices(path: Path, root: Root, tmp_path: Path) -> None:
+    config = Config(state_root=root.path, projects=(), source=tmp_path)
+    assert next(one.what for one in check_ledger(config)).startswith(f"'{path}' is made with")
+    fill(path, tmp_path)
+    found = [(one.level, one.what) for one in check_ledger(config)]
+    assert found == [
+        ("ok", f"what agents use is in '{path}'"),
+        ("ok", f"prices: {name_source()}"),
+    ]
+
+
+def test_nothing_that_a_transcript_says_reaches_the_terminal_as_it_is(
+    path: Path, tmp_path: Path, capsys: Out
+) -> None:
+    with open_ledger(path) as ledger:
+        lines = [write_answer("r1", model="\x1b]0;owned\x07=1+1")]
+        enter(ledger, add_lines(tmp_path / "t.jsonl", lines))
+    for arguments in ((), ("--csv",), ("--json",)):
+        assert run(["cost", "--by", "model", *arguments]) == 0
+        assert "\x1b" not in (shown := capsys.readouterr().out)
+        assert "=1+1" in shown

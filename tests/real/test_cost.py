@@ -1,0 +1,338 @@
+"""The ledger against the API's own count, request by request, with the real clients."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.spending import Certainty, Tokens, find_reader
+from sm.plugins.cost.entering import catch_up
+from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.reading import read_on
+from sm.sessions import agent_state
+from tests.helpers import wait_for
+from tests.real.api import Api, Failure, Kind, Reply, Request, Spent, Tool, Usage
+from tests.real.codex import Codex
+from tests.real.handoffs import Writer, contexts, resumes
+from tests.real.managed import Managed
+from tests.real.responses import exec_command
+from tests.real.terminal import Terminal
+
+FIRST, SECOND = "Begin the first level.", "Begin the second level."
+
+
+def spawn(prompt: str) -> Tool:
+    """Start a subagent."""
+    kind = "general-purpose"
+    return Tool("Agent", {"description": "x", "prompt": prompt, "subagent_type": kind})
+
+
+class Counting:
+    """A model of which no two answers count the same; subagents go two levels deep."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count(1)
+        self.spawned: set[str] = set()
+
+    def use(self) -> Usage:
+        """What the next answer counts."""
+        number = next(self.numbers)
+        return Usage(
+            input=number,
+            output=100 + number,
+            cache_read=1000 + number,
+            cache_write_5m=2000 + number,
+            cache_write_1h=3000 + number,
+        )
+
+    def __call__(self, request: Request) -> Reply:
+        is_subagent = "x-claude-code-agent-id" in request.headers
+        said = "\n".join(request.said)
+        for word, is_asked, tools in (
+            ("<spawn>", not is_subagent, (spawn(FIRST), Tool.bash("echo beside"))),
+            (FIRST, is_subagent, (spawn(SECOND),)),
+            (SECOND, is_subagent, (Tool.bash("echo deep"),)),
+        ):
+            if is_asked and word in said and word not in self.spawned:
+                self.spawned.add(word)
+                return Reply("", tools, usage=self.use())
+        return Reply(usage=self.use())
+
+
+@pytest.fixture
+def model(api: Api) -> Counting:
+    model = Counting()
+    api.model = model
+    return model
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with open_ledger(tmp_path / "ledger" / "ledger.db") as ledger:
+        yield ledger
+
+
+def list_counted(ledger: Ledger, certainty: Certainty = Certainty.WHOLE) -> dict[str, Tokens]:
+    """What the ledger has, by request."""
+    rows = ledger.connection.execute(
+        "SELECT key, input, output, cache_read, cache_write_5m, cache_write_1h FROM requests"
+        " WHERE certainty = ?",
+        (int(certainty),),
+    )
+    return {key: Tokens(*counts) for key, *counts in rows}
+
+
+def tokens_of(spent: Spent) -> Tokens:
+    used = spent.usage
+    return Tokens(
+        used.input, used.output, used.cache_read, used.cache_write_5m, used.cache_write_1h
+    )
+
+
+def list_spent(api: Api, *kinds: Kind) -> dict[str, Tokens]:
+    """What the API has counted of its whole answers, by request."""
+    return {one.request: tokens_of(one) for one in api.spent if one.whole and one.kind in kinds}
+
+
+def read(ledger: Ledger, reader: str, folder: Path) -> None:
+    """Enter all that lies in a folder, as often as one likes."""
+    found = find_reader(reader)
+    assert found
+    for path in sorted(folder.rglob("*.jsonl")):
+        owner = Owner(session="s-real", client=reader)
+        read_on(ledger, found, Followed(path, reader, owner, ledger.find_mark(path)))
+
+
+def wait_equal(left: Callable[[], object], right: Callable[[], object]) -> None:
+    try:
+        wait_for(lambda: left() == right(), "the ledger to have what the API has", 30.0)
+    except AssertionError:
+        assert left() == right()
+        raise
+
+
+def test_passes_enter_turns_subagents_and_new_contexts(
+    managed: Managed, api: Api, model: Counting, sealed: Path
+) -> None:
+    """Two levels of subagents, retries, `/clear`; the monitor's passes do the rest."""
+    managed.watch()
+    managed.send("<one>")
+    api.say(Failure(529))
+    managed.send("<spawn>")
+    wait_for(lambda: {FIRST, SECOND} <= model.spawned, "both subagents")
+    managed.wait_state(agent_state.State.IDLE)
+    before = agent_state.read(managed.session.dir).context
+    managed.type("/clear")
+    managed.wait_screen(lambda screen: screen.draft == "/clear", "the command")
+    managed.keys("Enter")
+    wait_for(lambda: agent_state.read(managed.session.dir).context != before, "a new context")
+    managed.send("<two>")
+    wait_for(lambda: api.appearances("<two>"), "its request")
+    managed.wait_state(agent_state.State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    with open_ledger(path) as ledger:
+        spent = list_spent(api, Kind.MAIN, Kind.AGENT)
+        wait_equal(lambda: list_counted(ledger), lambda: spent)
+        agents = dict(ledger.connection.execute("SELECT agent, count(*) FROM requests GROUP BY 1"))
+        assert agents["subagent"] >= 4
+        owners = ledger.connection.execute("SELECT DISTINCT session, client, attempt FROM requests")
+        assert owners.fetchall() == [("s-real", "claude", 1)]
+
+
+@pytest.mark.parametrize(
+    ("clear", "attempts"), [("/clear", {1}), ("/there-is-no-such-command", {1, 2})]
+)
+def test_a_rotated_context_is_still_the_sessions(
+    unstarted: Managed, api: Api, sealed: Path, clear: str, attempts: set[int]
+) -> None:
+    """By the same client, and by one that is started anew."""
+    managed = unstarted
+    managed.folder.mkdir()
+    managed.provider, managed.config = "own", managed.folder / "machine.yaml"
+    profile = {"like": "claude", "clear": clear}
+    managed.config.write_text(json.dumps({"profiles": {managed.provider: profile}}))
+    writer = api.model = Writer(managed.folder / "notes.md")
+    managed.start()
+    managed.watch()
+    managed.send("Hand off.")
+    wait_for(lambda: len(contexts(api)) == 2, "another context", 60.0)
+    wait_for(lambda: resumes(list(contexts(api).values())[1]), f"it to read {writer.notes}", 60.0)
+    managed.wait_state(agent_state.State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    with open_ledger(path) as ledger:
+        wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))
+        rows = ledger.connection.execute(
+            "SELECT session, attempt, context FROM requests"
+        ).fetchall()
+    assert {session for session, _, _ in rows} == {"s-real"}
+    assert {attempt for _, attempt, _ in rows} == attempts
+    assert {context for _, _, context in rows} == set(contexts(api))
+
+
+def test_a_killed_client_a_resumed_conversation_and_its_fork(
+    client: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    client.paste("begin")
+    client.wait_events("Stop")
+    client.wait_idle()
+    hold = threading.Event()
+    api.say(Reply("half of an answer\n" * 6, hold=hold, usage=model.use()))
+    client.paste("and on")
+    wait_for(lambda: len(api.main) == 2, "the request")
+    start = client.events("SessionStart")[0].payload
+    transcript = Path(start["transcript_path"])
+    # It is written about 0.1 s late; killed before, the client leaves no trace of its request.
+    wait_for(lambda: transcript.read_text().count('"api-request"') == 2, "its line")
+    assert client.pane
+    os.kill(client.pane.pid, signal.SIGKILL)
+    hold.set()
+    client.end()
+    wait_for(lambda: len(api.spent) == 2, "the end of its answer")
+    killed = api.spent.pop()
+    for number, arguments in enumerate(((), ("--fork-session",)), 2):
+        client.name = f"agent{number}"
+        client.start("--resume", start["session_id"], *arguments)
+        client.paste(f"resumed {number}")
+        client.wait_events("Stop", number)
+        client.end()
+    home = client.home / ".claude" / "projects"
+    for _ in range(2):
+        read(ledger, "claude", home)
+        assert list_counted(ledger) == list_spent(api, Kind.MAIN)
+    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
+    assert key.startswith("begun:")
+    assert killed.request not in list_counted(ledger)
+
+
+def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
+    client: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    hold = threading.Event()
+    api.say(Reply("half of an answer\n" * 6, hold=hold, usage=model.use()))
+    client.paste("begin")
+    wait_for(lambda: len(api.main) == 1, "the request")
+    client.wait_busy()
+    client.keys("Escape")
+    client.wait_idle()
+    hold.set()
+    client.paste("and on")
+    client.wait_events("Stop")
+    client.wait_idle()
+    client.paste("/compact")
+    client.wait_events("PostCompact")
+    client.wait_idle()
+    client.paste("at last")
+    client.wait_events("Stop", 2)
+    client.end()
+    read(ledger, "claude", client.home / ".claude" / "projects")
+    cut = next(one for one in api.spent if one.usage.input == 1)
+    rest = [one for one in api.spent if one is not cut and one.kind is Kind.MAIN]
+    assert list_counted(ledger) == {one.request: tokens_of(one) for one in rest}
+    [(key, least)] = list_counted(ledger, Certainty.AT_LEAST).items()
+    most = tokens_of(cut)
+    assert key == cut.request
+    assert (least.input, least.cache_read) == (most.input, most.cache_read)
+    assert least.output <= most.output
+    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
+    assert key.startswith("compaction:")
+
+
+class Neighbour(Terminal):
+    """Another client of the same user in the same directory."""
+
+    @property
+    def home(self) -> Path:
+        return self.folder.parent / "client" / "home"
+
+    @property
+    def cwd(self) -> Path:
+        return self.folder.parent / "client" / "work"
+
+    def __post_init__(self) -> None:
+        for name in ("events", "answers"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "hook").write_text((self.folder.parent / "client" / "hook").read_text())
+
+
+def test_two_sessions_in_one_directory_keep_apart(
+    client: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    other = Neighbour(client.program, client.tmux, api, client.folder.parent / "other", "other")
+    other.start()
+    try:
+        for one in (client, other, client):
+            count = len(one.events("Stop"))
+            one.paste("begin")
+            one.wait_events("Stop", count + 1)
+            one.wait_idle()
+    finally:
+        other.end()
+    found = find_reader("claude")
+    assert found
+    for one, name in ((client, "s-one"), (other, "s-other")):
+        start = one.events("SessionStart")[0].payload
+        path = Path(start["transcript_path"])
+        for file in found.list_files(path, start["session_id"]):
+            owner = Owner(session=name, client="claude")
+            ledger.enter(
+                Followed(file, "claude", owner, ledger.find_mark(file)), ledger.find_mark(file), ()
+            )
+    catch_up(ledger, 0.0)
+    wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))
+    rows = ledger.connection.execute("SELECT session, count(*) FROM requests GROUP BY session")
+    assert dict(rows.fetchall()) == {"s-one": 2, "s-other": 1}
+
+
+def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
+    codex: Codex, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    codex.start()
+    api.say(Reply("", tools=(exec_command("echo hi"),), usage=model.use()))
+    codex.paste("begin")
+    codex.wait_events("Stop")
+    codex.wait_idle()
+    codex.paste("/compact")
+    codex.wait_events("PostCompact")
+    codex.wait_idle()
+    compacted = [one for one in api.spent if one.kind is Kind.SIDE][-1]
+    hold = threading.Event()
+    count = len(api.main)
+    api.say(Reply("half of an answer\n" * 6, hold=hold, usage=model.use()))
+    codex.paste("and on")
+    wait_for(lambda: len(api.main) == count + 1, "the request")
+    done = len(api.spent)
+    assert codex.pane
+    os.kill(codex.pane.pid, signal.SIGKILL)
+    hold.set()
+    codex.end()
+    wait_for(lambda: len(api.spent) == done + 1, "the end of its answer")
+    api.spent.pop()
+    thread = codex.events("SessionStart")[0].payload["session_id"]
+    for number, word in enumerate(("resume", "fork"), 2):
+        codex.name = f"agent{number}"
+        codex.start(word, thread)
+        codex.paste(f"{word} it")
+        codex.wait_events("Stop", number)
+        codex.end()
+    for _ in range(2):
+        read(ledger, "codex", codex.home / ".codex" / "sessions")
+        counted = sorted(map(repr, list_counted(ledger).values()))
+        spent = [*list_spent(api, Kind.MAIN).values(), tokens_of(compacted)]
+        assert counted == sorted(map(repr, map(_as_codex_tells, spent)))
+    unknown = {key.partition(":")[0] for key in list_counted(ledger, Certainty.UNKNOWN)}
+    assert unknown == {"begun", "title"}
+
+
+def _as_codex_tells(tokens: Tokens) -> Tokens:
+    """The scripted API tells it of no cache writes: they are a part of the input."""
+    written = tokens.cache_write_5m + tokens.cache_write_1h
+    return Tokens(tokens.input + written, tokens.output, tokens.cache_read)
