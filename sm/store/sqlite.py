@@ -8,13 +8,90 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from sm.base.errors import StateError
+from sm.store import lock, sqlite_file
+from sm.store.sqlite_faults import explain_errors, make_damage_error
 
 BUSY_S = 30.0
 """How long a writer waits for the others."""
 
 Connection = sqlite3.Connection
+
+
+class Layout(NamedTuple):
+    """How the tables of a database of ours come about. Both functions raise errors of ours.
+
+    `is_behind` says whether something must be done before it can be used, and changes nothing;
+    `bring_up_to_date` does that, and is called by one process at a time.
+    """
+
+    is_behind: Callable[[Connection, Path], bool]
+    bring_up_to_date: Callable[[Connection, Path], None]
+
+
+@contextlib.contextmanager
+def open_shared(path: Path, layout: Layout) -> Iterator[Connection]:
+    """Open the database at `path`, which is made if it is missing; close it afterwards.
+
+    Meanwhile errors of SQLite become our own errors.
+
+    Raises:
+        StateError: it is not ours, damaged, of a newer version, or cannot be written.
+        TemporaryError: others held it too long, or the disk is full.
+
+    """
+    with explain_errors(path, BUSY_S):
+        sqlite_file.make_file(path)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
+            if layout.is_behind(connection, path):
+                with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
+                    if layout.is_behind(connection, path):  # unless another process was first
+                        layout.bring_up_to_date(connection, path)
+            yield connection
+
+
+def check_shared(path: Path, layout: Layout) -> None:
+    """Check that the existing database can be used; change nothing.
+
+    Raises:
+        StateError, TemporaryError: as `open_shared`.
+
+    """
+    with explain_errors(path, BUSY_S):
+        sqlite_file.check_folder(path.parent)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect(path)) as connection:
+            layout.is_behind(connection, path)
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise make_damage_error(path)
+
+
+def is_older(path: Path, version: int, known: int) -> bool:
+    """Say whether a database of ours is of an older version than the one that is known.
+
+    Raises:
+        StateError: it is of a newer one.
+
+    """
+    if version > known:
+        raise StateError(
+            f"'{path}' was made by a newer sm (version {version}, this one knows {known}): "
+            "update sm; it was not touched"
+        )
+    return version < known
+
+
+def make_foreign_error(path: Path) -> StateError:
+    """Return the error for the database of another program."""
+    return StateError(
+        f"'{path}' is the database of another program: name another file, it was not touched"
+    )
 
 
 def connect(path: Path) -> Connection:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.spending import Agent, Before, Entry, Tokens, find_reader
-from sm.plugins.cost import following
+from sm.plugins.cost import following, growth
 from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.sessions.followers import have_followed
@@ -119,7 +119,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         reader = find_reader("claude")
         assert reader
         assert following.wants(session)
-        following.note_size(session, following.measure(reader, transcript, "s1"))
+        growth.note_size(session, growth.measure(reader, transcript, "s1"))
         assert not following.wants(session)
 
         def look() -> None:

@@ -6,14 +6,19 @@ they are never behind, whoever is killed, and showing them takes no look at the 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from sm.base.errors import StateError
-from sm.store import lock, sqlite_file
-from sm.store.sqlite import BUSY_S, Connection, connect, read_pragma, transaction
-from sm.store.sqlite_faults import explain_errors, make_damage_error
+from sm.store.sqlite import (
+    Connection,
+    Layout,
+    check_shared,
+    is_older,
+    make_foreign_error,
+    open_shared,
+    read_pragma,
+    transaction,
+)
 
 APPLICATION = 0x736D636F
 """`application_id` of our files: "smco"."""
@@ -132,42 +137,14 @@ MIGRATIONS = (FIRST,)
 VERSION = len(MIGRATIONS)
 
 
-@contextlib.contextmanager
-def open_database(path: Path) -> Iterator[Connection]:
-    """Open the database at `path`, which is made if it is missing; close it afterwards.
-
-    Meanwhile errors of SQLite become our own errors.
-
-    Raises:
-        StateError: it is not ours, damaged, of a newer version, or cannot be written.
-        TemporaryError: others held it too long, or the disk is full.
-
-    """
-    with explain_errors(path, BUSY_S):
-        sqlite_file.make_file(path)
-        sqlite_file.check_file(path)
-        with contextlib.closing(connect(path)) as connection:
-            if _is_behind(connection, path):
-                with lock.hold(path.with_name(f"{path.name}.lock"), timeout_s=BUSY_S):
-                    _bring_up_to_date(connection, path)
-            yield connection
+def open_database(path: Path) -> AbstractContextManager[Connection]:
+    """Open the database at `path`, as `open_shared` does; for errors see there."""
+    return open_shared(path, LAYOUT)
 
 
 def check(path: Path) -> None:
-    """Check that the existing database can be used; change nothing.
-
-    Raises:
-        StateError, TemporaryError: as `open_database`.
-
-    """
-    with explain_errors(path, BUSY_S):
-        sqlite_file.check_folder(path.parent)
-        sqlite_file.check_file(path)
-        with contextlib.closing(connect(path)) as connection:
-            _is_behind(connection, path)
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise make_damage_error(path)
+    """Check that the existing database can be used; for errors see `check_shared`."""
+    check_shared(path, LAYOUT)
 
 
 def _is_behind(connection: Connection, path: Path) -> bool:
@@ -182,20 +159,11 @@ def _is_behind(connection: Connection, path: Path) -> bool:
         version = read_pragma(connection, "user_version")
         (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if not is_ours and (things or version):
-        raise StateError(
-            f"'{path}' is the database of another program: name another file, it was not touched"
-        )
-    if version > VERSION:
-        raise StateError(
-            f"'{path}' was made by a newer sm (version {version}, this one knows {VERSION}): "
-            "update sm; it was not touched"
-        )
-    return version < VERSION
+        raise make_foreign_error(path)
+    return is_older(path, version, VERSION)
 
 
-def _bring_up_to_date(connection: Connection, path: Path) -> None:
-    if not _is_behind(connection, path):
-        return  # another process was first
+def _bring_up_to_date(connection: Connection, _path: Path) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     with transaction(connection):
         for number in range(read_pragma(connection, "user_version"), VERSION):
@@ -203,3 +171,6 @@ def _bring_up_to_date(connection: Connection, path: Path) -> None:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+LAYOUT = Layout(_is_behind, _bring_up_to_date)

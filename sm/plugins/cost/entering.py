@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import StateError
-from sm.plugins.cost.following import find_note, find_size, measure, note_size
+from sm.plugins.cost.growth import find_note, find_size, measure, note_size
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.reading import read_on

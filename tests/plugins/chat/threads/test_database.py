@@ -23,6 +23,7 @@ from sm.plugins.chat.threads import database
 from sm.plugins.chat.threads.database import APPLICATION, MIGRATIONS, VERSION, open_database
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType, Status
+from sm.store import sqlite
 from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
@@ -498,7 +499,7 @@ def test_who_holds_it_too_long_is_told_of(
     one_handoff(path)
     other = plain(path)
     other.execute("BEGIN IMMEDIATE")
-    monkeypatch.setattr(database, "BUSY_S", 0.1)  # else it is waited for half a minute
+    monkeypatch.setattr(sqlite, "BUSY_S", 0.1)  # else it is waited for half a minute
     with pytest.raises(TemporaryError, match=r"was in use for 0\.1 s: try again"):
         one_handoff(path)
     other.execute("ROLLBACK")
