@@ -72,10 +72,10 @@ CHOSEN = {
     "tests/e2e/test_rotation.py::test_an_agent_goes_on_in_a_new_context_and_is_the_same_session": (
         "an agent hands off to itself"
     ),
-    "tests/e2e/test_needs.py": "what waits for a person is answered until all is merged",
-    "tests/e2e/test_slots.py::test_a_night_goes_on_although_nobody_reviews": "waiting costs no slot",
+    "tests/e2e/test_slots.py::test_a_night_goes_on_although_nobody_reviews": (
+        "waiting costs no slot"
+    ),
     "tests/e2e/test_pausing.py::test_one_issue_rests_and_another_goes_on": "sm pause and resume",
-    "tests/e2e/test_first_steps.py": "the README, as a stranger types it",
     "tests/issues/test_supervise.py::test_claim_of_a_closed_issue_is_given_up_by_the_doctor": (
         "what is left over"
     ),
