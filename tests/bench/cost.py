@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from sm.store.files import ensure_private_dir
 from sm.store.sqlite import transaction
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, wall_ms
 from tests.bench.reaction import quiet_stage
+from tests.chance import dice
 from tests.helpers import put_session
 from tests.plugins.cost.lines import write_answer
 from tests.shell import BIN
@@ -59,7 +59,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 
 def _fill(ledger: Ledger, count: int) -> None:
     """So many requests of many issues over a year, priced as the ledger would do it."""
-    chance, begun = random.Random(7), time.time() - DAYS * 86400
+    chance, begun = dice(7), time.time() - DAYS * 86400
     file = Followed(Path("/nowhere"), "claude", Owner(session=""), Mark())
     with transaction(ledger.connection):
         for first in range(0, count, REQUESTS_OF_AN_ISSUE):
