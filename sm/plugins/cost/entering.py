@@ -11,7 +11,6 @@ from sm.base.clock import Deadline
 from sm.base.errors import StateError
 from sm.plugins.cost.growth import find_note, find_size, measure, note_size
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.reading import read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import agent, hook_events, window
@@ -40,7 +39,7 @@ def follow(session: Session) -> None:
             size = measure(reader, present.conversation, present.id)
             files = list(_list_files(ledger, session, reader, present, owner))
             if sum(read_on(ledger, reader, file) for file in files):
-                price_pending(ledger)
+                _price_many(ledger)
             note_size(session, size)
             if deadline.is_over:
                 return
@@ -48,8 +47,18 @@ def follow(session: Session) -> None:
 
 
 def catch_up(ledger: Ledger, since: float) -> None:
-    """Read on the files that were read since then, as the ledger itself knows them."""
-    if _read_on(ledger, ledger.list_lately_read(since)):
+    """Read on the files that were read since then, as the ledger knows them, and price all."""
+    from sm.plugins.cost.prices import price_pending
+
+    _read_on(ledger, ledger.list_lately_read(since))
+    price_pending(ledger)
+
+
+def _price_many(ledger: Ledger) -> None:
+    """Price what waits once it is much: for a few entries the library takes too long to load."""
+    if ledger.lacks_many_prices():
+        from sm.plugins.cost.prices import price_pending
+
         price_pending(ledger)
 
 

@@ -73,6 +73,14 @@ ENTER = f"""
         OR (excluded.agent = 'compaction' AND agent != 'compaction')
         OR (model = '' AND excluded.model != '')
 """  # noqa: S608 - names of ours
+MANY = 500
+"""Entries without a price that whoever asks for the sums should not wait for."""
+UNPRICED = f"""
+    SELECT count(*) FROM (
+        SELECT 1 FROM requests
+        WHERE price IS NULL AND certainty < 2 AND priced_by = '' LIMIT {MANY}
+    )
+"""  # noqa: S608 - a number of ours
 IS_SETTLED = "SELECT 1 FROM requests WHERE settles = ? AND settles != '' LIMIT 1"
 REMOVE = "DELETE FROM requests WHERE key = ?"
 MARKED = "SELECT position, before FROM files WHERE path = ?"
@@ -118,6 +126,11 @@ class Ledger:
             Followed(Path(path), reader, msgspec.json.decode(owner, type=Owner), _make_mark(*mark))
             for path, reader, owner, *mark in self.connection.execute(query, (value,))
         ]
+
+    def lacks_many_prices(self) -> bool:
+        """Say whether so many entries wait for a price that nobody should wait for them all."""
+        (count,) = self.connection.execute(UNPRICED).fetchone()
+        return bool(count == MANY)
 
     def enter(self, file: Followed, mark: Mark, found: Iterable[Entry | Settled]) -> None:
         """Enter what a file says, and that it was read up to `mark`: both or nothing."""

@@ -10,7 +10,8 @@ import pytest
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.plugins.cost import entering, following
-from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.ledger import MANY, open_ledger
+from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
 from sm.sessions import registry
 from sm.sessions.agent import Agent
@@ -77,6 +78,20 @@ def test_it_is_read_on_only_when_it_has_grown(
     assert following.wants(session)
     entering.follow(session)
     assert count(sealed) == {"s-one": 2}
+
+
+def test_a_pass_prices_only_when_many_wait(session: AdHocSession, tmp_path: Path) -> None:
+    transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
+    entering.follow(session)
+    with open_ledger(find_ledger(session.machine.settings)) as ledger:
+        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
+        entering.catch_up(ledger, 0.0)
+        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
+    many = [write_answer(f"q{number}") for number in range(MANY)]
+    add_lines(transcript, many)
+    entering.follow(session)
+    with open_ledger(find_ledger(session.machine.settings)) as ledger:
+        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
 
 
 def test_conversations_between_two_looks_are_read_too(
