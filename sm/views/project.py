@@ -27,9 +27,11 @@ from sm.views.known import read_or
 from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed
 from sm.views.people import find_people
-from sm.views.polling import START, find_missed, word_silence
+from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
+LOOK_S = 60.0
+"""A look that is so much younger than the last tick is another's."""
 RECENT_S = 24 * 3600
 """What was merged longer ago is no news."""
 
@@ -204,6 +206,9 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
 def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
+    stopped = find_silence(project, known) if known.taken_at else None
+    if stopped and known.taken_at <= stopped.since + LOOK_S:
+        return f"{word_silence(stopped)}, so what was filed since is not known: {START}"
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"

@@ -267,8 +267,12 @@ def test_looks_of_monitors_do_not_hide_that_dev_poll_has_stopped(
 
 
 def test_nobody_misses_a_dev_poll_that_has_nothing_to_do(project: Project) -> None:
-    put_snapshot(project, an_issue(1))
+    put_snapshot(project, an_issue(1), age_s=540)
     put_tick(project, ago_s=540)
+    seen = read_overview(project, time.time())
+    assert seen.hint.startswith("no dev-poll has run for 9m, so what was filed since is not known:")
+    assert seen.needs == ()
+    put_snapshot(project, an_issue(1))  # somebody has looked since
     assert read_overview(project, time.time()).hint == ""
     put_snapshot(project, an_issue(1, "backlog"))
     assert "no dev-poll has run" in read_overview(project, time.time()).hint
