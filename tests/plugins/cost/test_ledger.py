@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sqlite3
 import subprocess
@@ -231,12 +232,12 @@ def test_what_is_not_ours_is_left_alone(path: Path) -> None:
     with open_ledger(path):
         pass
     database.check(path)
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(StateError, match="newer sm"), open_ledger(path):
         pass
     other = path.with_name("other.db")
-    with sqlite3.connect(other) as connection:
+    with contextlib.closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE theirs (x)")
     other.chmod(0o600)
     with pytest.raises(StateError, match="another program"), open_ledger(other):
