@@ -58,18 +58,39 @@ def make_need(
     """The same as an entry of the list."""
     if need.kind is None:
         return None
+    return _make_entry(
+        session,
+        need.kind,
+        matter=waiting.matter,
+        since=waiting.since,
+        text=need.tell(seen.pull.name if seen.pull else ""),
+        command=need.command,
+        link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
+    )
+
+
+def _make_entry(
+    session: IssueSession,
+    kind: NeedKind,
+    *,
+    matter: str,
+    since: float,
+    text: str,
+    command: str,
+    link: str = "",
+) -> OpenNeed:
     return OpenNeed(
-        key=f"{session.name}:{need.kind}:{waiting.matter}",
-        kind=need.kind,
+        key=f"{session.name}:{kind}:{matter}",
+        kind=kind,
         project=session.project_name,
         issue=session.issue,
         session=session.name,
         name=session.address,
         title=one_line(session.record.title),
-        since=waiting.since,
-        text=need.tell(seen.pull.name if seen.pull else ""),
-        command=need.command,
-        link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
+        since=since,
+        text=text,
+        command=command,
+        link=link,
     )
 
 
@@ -83,17 +104,16 @@ def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> Open
     """What waits for a draft in the session's input line that nobody may remember any more."""
     if problem is None or problem.refusal is not Refusal.DRAFT:
         return None
-    since = session.dir.problem.stat().st_mtime
+    try:
+        since = session.dir.problem.stat().st_mtime
+    except FileNotFoundError:  # it has just been settled
+        return None
     if time.time() < since + LEFT_S:
         return None
-    return OpenNeed(
-        key=f"{session.name}:{NeedKind.DIALOG}:{since:.0f}",
-        kind=NeedKind.DIALOG,
-        project=session.project_name,
-        issue=session.issue,
-        session=session.name,
-        name=session.address,
-        title=one_line(session.record.title),
+    return _make_entry(
+        session,
+        NeedKind.DIALOG,
+        matter=f"{since:.0f}",
         since=since,
         text=f"Half a line stands unsent in its input line, and {problem.text}",
         command=f"sm attach {session.project_name} {session.issue}",

@@ -48,7 +48,7 @@ def _add(row: str, sign: str) -> str:
     )
     grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in summands)
     return (  # all of them are names of ours
-        f"INSERT INTO sums ({names}) VALUES ({values}) "  # noqa: S608
+        f"INSERT INTO sums ({names}) VALUES ({values}) "  # noqa: S608 - names of ours
         f"ON CONFLICT ({', '.join(GROUPS)}) DO UPDATE SET {grown};"
     )
 

@@ -64,7 +64,7 @@ def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> 
     names = ", ".join(columns)
     summed = ", ".join(f"sum({name})" for name in SUMMED)
     query = (
-        f"SELECT {names}, max(plan), {summed} FROM sums WHERE day >= ? AND ? IN ('', project) "  # noqa: S608
+        f"SELECT {names}, max(plan), {summed} FROM sums WHERE day >= ? AND ? IN ('', project) "  # noqa: S608 - names of ours
         f"GROUP BY {names} HAVING sum(requests) + sum(unknown) > 0 ORDER BY {names}"
     )
     rows = ledger.connection.execute(query, (since, project))
