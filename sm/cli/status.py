@@ -214,7 +214,8 @@ def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 def _next_step(one: Overview) -> str:
     from sm.cli.table import format_count
 
-    if one.sessions or any(issue.ready for issue in one.waiting):
+    # While all rests, the last look may be of before: `sm kill --all` has given issues back since.
+    if one.paused or one.sessions or any(issue.ready for issue in one.waiting):
         return ""
     if one.waiting:
         return "nothing can be taken up now: each issue above says what it waits for"
