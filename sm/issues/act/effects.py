@@ -167,7 +167,8 @@ def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _comment(session: IssueSession, step: PlannedStep, ident: str) -> str:
     text = step.text
     if step.name == "stopped" and session.worktree.exists():
-        text += f"\n\nIts worktree has work that is nowhere else and is kept: `{session.worktree}`."
+        why = "has work that is nowhere else, or somebody is in it"
+        text += f"\n\nIts worktree {why}, so it is kept: `{session.worktree}`."
     people.tell(session, structs.replace(_make_word(step, ident), text=text))
     return step.name
 

@@ -11,7 +11,6 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import IssueState, PullState
 from sm.adapters.git import WorktreeEntry
 from sm.adapters.git_call import RemoteUnreachableError
-from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError, UsageError
 from sm.base.foreign import read_number
 from sm.config.schema import ProjectSettings
@@ -121,11 +120,7 @@ def find_keeper(project: Project, seen: Snapshot, issue: int) -> str:
 
 
 def _find_keeper(project: Project, seen: Snapshot, issue: int, found: worktree.Examined) -> str:
-    reason = found.obstacle or next(_losses(project, seen, issue, found), "")
-    # A look at all processes is only for what would be removed otherwise.
-    people = [] if reason else [*find_at_terminals(found.path)]
-    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in people)
-    return f"somebody is in it: {names}" if names else reason
+    return worktree.find_keeper(found, _losses(project, seen, issue, found))
 
 
 def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:

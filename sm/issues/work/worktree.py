@@ -12,6 +12,7 @@ from sm.adapters import submodules
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
+from sm.adapters.procfs import find_at_terminals, read_name
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
@@ -257,7 +258,7 @@ def list_losses(
 def remove(
     git: Git, project: ProjectSettings, issue: int, *, merged_head: str = ""
 ) -> Removed | Kept:
-    """Remove the worktree of `issue` and its local branch, unless work would be lost with them.
+    """Remove the worktree of `issue` and its local branch, unless it must be kept: `find_keeper`.
 
     Raises:
         RemoteUnreachableError, GitLockedError: as `list_losses`; nothing was removed.
@@ -265,10 +266,23 @@ def remove(
     """
     found = examine(git, project, issue)
     lost = list_losses(git, project, issue, found, merged_head=merged_head)
-    # If files would be lost, there is no need to ask the remote about commits.
-    if reason := found.obstacle or next(lost, ""):
+    if reason := find_keeper(found, lost):
         return Kept(found.path, reason)
     return discard(git, project, issue, found)
+
+
+def find_keeper(found: Examined, losses: Iterator[str]) -> str:
+    """Return why a worktree must be kept: what would be lost, or who is in it; '' if it need not.
+
+    If files would be lost, the remote is not asked about commits.
+    """
+    # A look at all processes is only for what would be removed otherwise.
+    return found.obstacle or next(losses, "") or _name_people(found.path)
+
+
+def _name_people(path: Path) -> str:
+    names = ", ".join(f"{read_name(one)} ({one.pid})" for one in find_at_terminals(path))
+    return f"somebody is in it: {names}" if names else ""
 
 
 def discard(

@@ -11,12 +11,14 @@ from msgspec import structs
 
 from sm.adapters.git import Git
 from sm.adapters.git_call import GitLockedError, NoSuchBranchError, RemoteUnreachableError
+from sm.adapters.procfs import find_at_terminals
 from sm.config.schema import ProjectSettings
 from sm.issues.work import worktree
 from sm.issues.work.claim import claim
 from sm.issues.work.worktree import Kept, Removed, WorktreeError, ensure, remove
 from sm.store.paths import Root
 from tests.helpers import HANG_S, Repository, git, wait_for
+from tests.viewer import Viewer
 
 ENSURER = """
 import sys
@@ -334,6 +336,21 @@ def test_pushed_worktree_goes_with_its_branch(clone: Git, project: ProjectSettin
     assert not path.exists()
     assert clone.rev_parse("refs/heads/fix/7") is None
     assert len(clone.worktrees()) == 1
+    assert remove(clone, project, 7) == Removed(path)
+
+
+def test_worktree_that_a_person_is_in_is_kept(clone: Git, project: ProjectSettings) -> None:
+    path = ensure(clone, project, 7).path
+    person = Viewer(["sleep", "600"], cwd=path)
+    try:
+        wait_for(lambda: list(find_at_terminals(path)), "the person to be there")
+        kept = remove(clone, project, 7)
+        assert isinstance(kept, Kept)
+        assert kept.reason.startswith("somebody is in it: sleep (")
+        assert path.exists()
+    finally:
+        person.close()
+    wait_for(lambda: not list(find_at_terminals(path)), "them to leave")
     assert remove(clone, project, 7) == Removed(path)
 
 
