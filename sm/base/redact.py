@@ -124,6 +124,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
     Redacting twice changes nothing more. Secrets of fewer than six characters are passed over.
     """
+    if not text:
+        return text
     literal = _literal(secrets)
     done = _redact(text, literal)
     bare = _HIDDEN_BREAK.sub("", INVISIBLE.sub("", text))

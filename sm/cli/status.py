@@ -76,7 +76,9 @@ def _looker(
     opened = projects
 
     def look() -> list[Overview]:
-        others = None if named else read_sessions_without_project(root, machine.tmux)
+        others = (
+            None if named else read_sessions_without_project(root, machine.tmux, machine.settings)
+        )
         seen = [read_overview(project, time.time()) for project in opened]
         return [*seen, others] if others else seen
 
@@ -146,9 +148,10 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
 
 
 def _rows(one: Overview) -> tuple[Sequence[object], Sequence[Column]]:
-    from sm.cli.table import COLUMNS, KIN
+    from sm.cli.table import COLUMNS, KIN, add_figures
 
-    return (one.ad_hoc, KIN) if one.ad_hoc else (one.sessions, COLUMNS)
+    rows, columns = (one.ad_hoc, KIN) if one.ad_hoc else (one.sessions, COLUMNS)
+    return rows, add_figures(columns, rows)
 
 
 URGENT = ("problem", "hint")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.base.text import one_line
 from sm.cli.columns import Demand, allot, fit
 from sm.cli.times import format_age
+from sm.views.figures import list_headers
 from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 NARROW, WIDE, ROOMY, VERY_WIDE = 0, 120, 150, 200
 GAP = 2
+READABLE = 16
+"""Cells that a column with a share needs before there is room for one that can be spared."""
 UNBOUNDED = 10**6
 """The need of a column that takes whatever room there is."""
 
@@ -43,7 +47,8 @@ class Column(NamedTuple):
     view it has room for `longest` characters, so that another word moves none either; one with a
     share has just that there, unless its words are `steady`. By `grows` characters a cell may yet
     grow while nothing happens. The words of a `coloured` one have the colours of `STYLES`. One that
-    `yields` is left out of a terminal's table while it is empty, unless that is a live view.
+    `yields` is left out of a terminal's table while it is empty, unless that is a live view. One of
+    numbers stands at the `right`. A `spare` one goes before those with a share become unreadable.
     """
 
     header: str
@@ -57,6 +62,8 @@ class Column(NamedTuple):
     grows: Callable[[Any], int] | None = None
     coloured: bool = False
     yields: bool = False
+    right: bool = False
+    spare: bool = False
 
 
 def _longest(words: Iterable[str]) -> int:
@@ -126,7 +133,7 @@ def _waits_for_shortly(row: StatusRow) -> str:
 
 
 COLUMNS = (
-    Column("#", lambda row: str(row.issue)),
+    Column("#", lambda row: str(row.issue), right=True),
     Column("Title", lambda row: row.title, share=7, steady=True),
     Column("Session", lambda row: row.session, ROOMY),
     Column(
@@ -140,6 +147,7 @@ COLUMNS = (
         lambda row: str(row.pull) if row.pull else "",
         widest=VERY_WIDE,
         yields=True,
+        right=True,
     ),
     Column("CI", lambda row: row.ci, longest=_longest(CHECKS.values()), coloured=True, yields=True),
     Column(
@@ -151,7 +159,7 @@ COLUMNS = (
     ),
     Column("Tries", format_tries, widest=ROOMY, yields=True),
     Column("Attempts", describe_attempts, ROOMY, yields=True),
-    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
+    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE, right=True),
     Column("Last event", _last_event, WIDE, share=3, grows=_growing),
     Column("Waits for", _waits_for_shortly, widest=VERY_WIDE, share=5),
     Column("Waits for", _waits_for, VERY_WIDE, share=3),
@@ -168,7 +176,7 @@ KIN = (
         WIDE,
         least=LONGEST_AGE,
     ),
-    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE),
+    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE, right=True),
     Column("Agent", lambda row: row.provider),
     Column("Waiting", lambda row: str(row.waiting) if row.waiting else ""),
     Column("Id", lambda row: row.id),
@@ -176,6 +184,32 @@ KIN = (
     Column("Directory", lambda row: row.cwd, share=3),
 )
 """The columns of sessions that work on no issue."""
+
+
+LONGEST_FIGURE = 8
+
+
+def add_figures(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+    """These columns with one for each kind of figure that any of the rows has, behind the age."""
+    headers = list_headers() if any(row.figures for row in rows) else {}
+    added = [
+        Column(
+            header,
+            partial(_show_figure, name),
+            longest=LONGEST_FIGURE,
+            yields=True,
+            right=True,
+            spare=True,
+        )
+        for name, header in headers.items()
+    ]
+    place = 1 + next(at for at, column in enumerate(of) if column.header == "Age")
+    return [*of[:place], *added, *of[place:]]
+
+
+def _show_figure(name: str, row: Any) -> str:
+    figure = row.figures.get(name)
+    return figure.shown if figure else ""
 
 
 def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
@@ -212,19 +246,11 @@ def make_table(
     pad = 1 if width >= WIDE else 0
     found = list(rows)
     shown = choose_columns(width, of) if live else _choose_telling(width, of, found)
+    demands = _list_demands(shown, found, below, live=live)
+    if not _is_room(demands, width - (len(shown) - 1) * (1 + pad)):
+        shown = [column for column in shown if not column.spare]
+        demands = _list_demands(shown, found, below, live=live)
     lines = [[one_line(column.cell(row)) for column in shown] for row in found]
-    demands = [
-        _demand(
-            column,
-            [
-                line[index] + " " * _grows(column, row)
-                for line, row in zip(lines, found, strict=True)
-            ]
-            + [line[index] for line in below if index < len(line)],
-            live=live,
-        )
-        for index, column in enumerate(shown)
-    ]
     widths = allot(demands, width - (len(shown) - 1) * (1 + pad))
     made = Table(
         box=box.SIMPLE_HEAD,
@@ -239,7 +265,7 @@ def make_table(
             no_wrap=True,
             overflow="ellipsis",
             width=wide,
-            justify="right" if column.header in ("#", "PR", "Age") else "left",
+            justify="right" if column.right else "left",
         )
     for line in lines:
         cells = zip(shown, line, widths, strict=True)
@@ -247,6 +273,30 @@ def make_table(
     for few in below:
         made.add_row(*map(fit, few, widths), style="dim")
     return made
+
+
+def _is_room(demands: Sequence[Demand], room: int) -> bool:
+    """Whether columns that share scarce room can still be read."""
+    return sum(min(one.need, READABLE) if one.share else one.need for one in demands) <= room
+
+
+def _list_demands(
+    shown: Sequence[Column],
+    rows: Sequence[object],
+    below: Sequence[Sequence[str]],
+    *,
+    live: bool,
+) -> list[Demand]:
+    """What each column needs for these rows, and for the lines below them."""
+    return [
+        _demand(
+            column,
+            [one_line(column.cell(row)) + " " * _grows(column, row) for row in rows]
+            + [line[index] for line in below if index < len(line)],
+            live=live,
+        )
+        for index, column in enumerate(shown)
+    ]
 
 
 def _style(column: Column, cell: str) -> str:

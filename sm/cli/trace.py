@@ -16,6 +16,7 @@ from sm.cli.times import format_moment, format_span
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
+    from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
@@ -49,10 +50,11 @@ def command(
 
     Name the session by id, name or PROJECT#ISSUE, or give PROJECT ISSUE; with one project the
     number alone is enough. It may have ended; after 'sm kill' give its id. Each line says when, how
-    long after the line before, and what happened. The last line says how it ended or how it stands
-    now, and how long it has taken.
+    long after the line before, and what happened. At the end: how it ended or how it stands now,
+    how long it has taken, and what it has cost.
     """
-    told = _so_far(load_machine(click_context).root, _story(click_context, place))
+    machine = load_machine(click_context)
+    told = _add_figures(machine, _so_far(machine.root, _story(click_context, place)))
     if as_json:
         print_json(told)
         return
@@ -66,6 +68,15 @@ def _so_far(root: Root, told: Story) -> Story:
     from sm.views.so_far import bring_up_to_now, find
 
     return bring_up_to_now(told, find(root, told.session), time.time())
+
+
+def _add_figures(machine: Machine, told: Story) -> Story:
+    from msgspec import structs
+
+    from sm.views.figures import Subject, tell_figures
+
+    figures = tell_figures(machine.settings, Subject(told.session))
+    return structs.replace(told, figures=tuple(figures))
 
 
 def _story(click_context: click.Context, place: AnySession | tuple[Project, int] | str) -> Story:
@@ -83,6 +94,7 @@ def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
         yield _line(entry)
     yield ("",)
     yield (Styled(f"{told.session}: {sum_up(told.summary)}", bold=True),)
+    yield from ((one_line(figure),) for figure in told.figures)
 
 
 def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:

@@ -13,6 +13,7 @@ from sm.sessions import registry
 from sm.sessions.activity import Proof
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
+from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import Known, read_records
 from sm.views.open_need import OpenNeed, make_own_need
 from sm.views.people import WORDS, find_people
@@ -49,11 +50,12 @@ class AdHocRow(Relative, frozen=True, kw_only=True):
     """One that works on no issue, with what a person is needed for, None for nothing.
 
     `person` says what somebody is at who is in its terminal, '' for nobody: then nobody else is
-    needed.
+    needed. `figures` are what plugins know, such as its cost.
     """
 
     need: OpenNeed | None = None
     person: str = ""
+    figures: OfSession = NO_FIGURES
 
 
 def make_relative(session: AnySession) -> Relative:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
+from sm.config.schema import MachineSettings
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
 from sm.issues.look.polled import Silence
@@ -23,6 +24,7 @@ from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
 from sm.views.family import AdHocRow
+from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
 from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed
@@ -91,14 +93,23 @@ class Overview(Struct, frozen=True):
     paused: tuple[str, ...] = ()
 
 
-def read_sessions_without_project(root: Root, tmux: Tmux | None = None) -> Overview | None:
-    """The sessions that work for no project, under the name ''; None where there are none."""
-    found = tuple(family.list_ad_hoc(root, tmux))
+def read_sessions_without_project(
+    root: Root, tmux: Tmux | None = None, settings: MachineSettings | None = None
+) -> Overview | None:
+    """The sessions that work for no project, under the name ''; None where there are none.
+
+    They have figures if the machine's `settings` are given.
+    """
+    found = family.list_ad_hoc(root, tmux)
     if not found:
         return None
+    if settings:  # a reading that fails is a problem of the projects, which read the same
+        subjects = [Subject(one.id) for one in found]
+        figures = read_figures(settings, subjects, lambda _: None)
+        found = [structs.replace(one, figures=figures.get(one.id, NO_FIGURES)) for one in found]
     needs = tuple(sort_needs(one.need for one in found if one.need))
     paused = _list_paused(root, "", [one.id for one in found])
-    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=found, paused=paused)
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=tuple(found), paused=paused)
 
 
 def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
@@ -122,11 +133,15 @@ def read_overview(project: Project, now: float) -> Overview:
     waits = tuple(_list_waiting(project, sessions, known))
     rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
+    subjects = [Subject(row.session, row.project, row.issue) for row in rows]
+    figures = read_figures(project.config, subjects, report)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
         needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
-        sessions=tuple(rows),
+        sessions=tuple(
+            structs.replace(row, figures=figures.get(row.session, NO_FIGURES)) for row in rows
+        ),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),

@@ -23,6 +23,7 @@ from sm.sessions.signs import SILENT
 from sm.store import journal
 from sm.store.events import Event
 from sm.views.event_words import tell_shortly
+from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import Damaged, Known, show
 from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, make_need
 from sm.views.people import WORDS, People
@@ -42,7 +43,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
     at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
-    for its agent, and waits for a free slot.
+    for its agent, and waits for a free slot. `figures` are what plugins know, such as its cost.
     """
 
     project: str
@@ -73,6 +74,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     proof: Proof = Proof(Evidence.ERROR)
     need: OpenNeed | None = None
     person: str = ""
+    figures: OfSession = NO_FIGURES
 
     @property
     def alone(self) -> bool:

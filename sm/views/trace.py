@@ -51,12 +51,14 @@ class Story(Struct, frozen=True):
     """Everything that the journal has on one session, oldest first.
 
     `log`: what the terminal of the last one showed that has ended, '' if that is not kept.
+    `figures`: what plugins say of it, such as its cost, a sentence each.
     """
 
     session: str
     entries: tuple[StoryEvent, ...]
     summary: Summary
     log: str = ""
+    figures: tuple[str, ...] = ()
 
 
 def read_story(project: Project, issue: int) -> Story:

@@ -25,6 +25,11 @@ class Tokens(Struct, frozen=True):
     cache_write_1h: int = 0
     searches: int = 0
 
+    def count_all(self) -> int:
+        """All of them together."""
+        written = self.cache_write_5m + self.cache_write_1h
+        return self.input + self.output + self.cache_read + written
+
 
 class Certainty(IntEnum):
     """How much is known of what a request has used."""

@@ -6,6 +6,7 @@ they are never behind, whoever is killed, and showing them takes no look at the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from sm.store.sqlite import (
 APPLICATION = 0x736D636F
 """`application_id` of our files: "smco"."""
 
-GROUPS = ("day", "project", "issue", "client", "model", "agent", "plan")
+FIRST_GROUPS = ("day", "project", "issue", "client", "model", "agent", "plan")
+GROUPS = ("day", "project", "issue", "session", "client", "model", "agent", "plan")
 COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches")
 
 
@@ -39,17 +41,27 @@ def _list_summands(row: str) -> dict[str, str]:
     }
 
 
-def _add(row: str, sign: str) -> str:
+def _add(row: str, sign: str, groups: Sequence[str]) -> str:
     """The statement that adds an entry to its sums, or takes it away."""
     summands = _list_summands(row)
-    names = ", ".join((*GROUPS, *summands))
+    names = ", ".join((*groups, *summands))
     values = ", ".join(
-        (*(f"{row}.{group}" for group in GROUPS), *(f"{sign}({one})" for one in summands.values()))
+        (*(f"{row}.{group}" for group in groups), *(f"{sign}({one})" for one in summands.values()))
     )
     grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in summands)
     return (  # all of them are names of ours
         f"INSERT INTO sums ({names}) VALUES ({values}) "  # noqa: S608 - names of ours
-        f"ON CONFLICT ({', '.join(GROUPS)}) DO UPDATE SET {grown};"
+        f"ON CONFLICT ({', '.join(groups)}) DO UPDATE SET {grown};"
+    )
+
+
+def _list_triggers(groups: Sequence[str]) -> tuple[str, ...]:
+    """What keeps the sums by these groups."""
+    added, removed = _add("new", "", groups), _add("old", "-", groups)
+    return (
+        f"CREATE TRIGGER request_added AFTER INSERT ON requests BEGIN {added} END",
+        f"CREATE TRIGGER request_removed AFTER DELETE ON requests BEGIN {removed} END",
+        f"CREATE TRIGGER request_changed AFTER UPDATE ON requests BEGIN {removed} {added} END",
     )
 
 
@@ -110,12 +122,7 @@ FIRST = (
         PRIMARY KEY (day, project, issue, client, model, agent, plan)
     ) WITHOUT ROWID
     """,
-    f"CREATE TRIGGER request_added AFTER INSERT ON requests BEGIN {_add('new', '')} END",
-    f"CREATE TRIGGER request_removed AFTER DELETE ON requests BEGIN {_add('old', '-')} END",
-    f"""
-    CREATE TRIGGER request_changed AFTER UPDATE ON requests
-    BEGIN {_add("old", "-")} {_add("new", "")} END
-    """,
+    *_list_triggers(FIRST_GROUPS),
     """
     CREATE TABLE files (
         path TEXT PRIMARY KEY,
@@ -131,7 +138,37 @@ FIRST = (
     "CREATE INDEX files_read ON files(read_at)",
 )
 
-MIGRATIONS = (FIRST,)
+_SUMMED = _list_summands("requests")
+
+SECOND = (
+    *(f"DROP TRIGGER request_{done}" for done in ("added", "removed", "changed")),
+    "DROP TABLE sums",
+    f"""
+    CREATE TABLE sums (
+        day TEXT NOT NULL,
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        client TEXT NOT NULL,
+        model TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        plan INTEGER NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in _SUMMED)},
+        PRIMARY KEY (day, project, issue, session, client, model, agent, plan)
+    ) WITHOUT ROWID
+    """,
+    f"""
+    INSERT INTO sums ({", ".join((*GROUPS, *_SUMMED))})
+    SELECT {", ".join(GROUPS)}, {", ".join(f"sum({one})" for one in _SUMMED.values())}
+    FROM requests GROUP BY {", ".join(GROUPS)}
+    """,  # noqa: S608 - names of ours
+    "CREATE INDEX sums_of_issue ON sums(project, issue)",
+    "CREATE INDEX sums_of_session ON sums(session)",
+    *_list_triggers(GROUPS),
+)
+"""A sum of each session, and a quick way to those of one issue or session."""
+
+MIGRATIONS = (FIRST, SECOND)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

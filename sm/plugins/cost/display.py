@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sm.adapters.agent.spending import Tokens
-from sm.plugins.cost.sums import By, Sum
+from sm.plugins.cost.sums import By, Sum, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
 GAP = "  "
@@ -64,6 +64,37 @@ def format_price(one: Sum) -> str:
     if 0 < one.price < 0.01:
         return f"{sign}${one.price:.4f}"
     return f"{sign}${one.price:,.2f}"
+
+
+def format_cost(one: Sum) -> str:
+    """The price; all tokens together, `≥1.2M tok`, if there is none."""
+    if one.requests > one.unpriced:
+        return format_price(one)
+    return f"{_format_tokens(one)} tok" if one.requests else UNKNOWN
+
+
+def _format_tokens(one: Sum) -> str:
+    """All tokens together, however they were read or written."""
+    return f"{'' if one.is_complete else '≥'}{shorten_count(one.tokens.count_all())}"
+
+
+AGENTS = {"main": "main agent", "subagent": "subagents", "title": "titles"}
+"""How kinds of agents are called where a sentence has their sums; the others as they are."""
+
+
+def tell_cost(by_agent: Sequence[Sum]) -> str:
+    """The sums of an issue or session in words: `$9.60 for 4.1M tokens in 52 requests`.
+
+    Several kinds of agents are named with what each has cost.
+    """
+    total = add_up(by_agent)
+    price = f"{format_price(total)} for " if total.requests > total.unpriced else ""
+    asked = _count(total.requests + total.unknown)
+    told = f"{price}{_format_tokens(total)} tokens in {asked}"
+    if len(by_agent) > 1:
+        parts = (f"{AGENTS.get(one.name, one.name)} {format_cost(one)}" for one in by_agent)
+        told = f"{told} ({', '.join(parts)})"
+    return told
 
 
 def list_notes(total: Sum) -> Iterator[str]:

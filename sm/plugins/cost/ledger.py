@@ -19,6 +19,8 @@ from sm.base.foreign import tidy_name
 from sm.plugins.cost.database import COUNTS, open_database
 from sm.store.sqlite import Connection, transaction
 
+CURRENCY, BILLIONTHS = "USD", 10**9
+"""Prices are whole numbers of billionths of it."""
 TRANSCRIPT = "transcript"
 """Where an entry is from; other sources may come to be joined to it."""
 

@@ -10,15 +10,12 @@ import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from sm.plugins.cost.database import COUNTS
-from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.ledger import BILLIONTHS, CURRENCY, Ledger
 from sm.store.sqlite import transaction
 
 LIBRARY = "genai-prices"
-CURRENCY = "USD"
-BILLIONTHS = Decimal(10**9)
 PIECE = 5_000
 """Entries that are priced at once."""
 LONG = re.compile(r"\[1m\]\Z")
@@ -50,6 +47,8 @@ def price_pending(ledger: Ledger) -> None:
 @cache
 def name_source() -> str:
     """The library and its version, which stands for the date of its prices; '' without it."""
+    from importlib.metadata import PackageNotFoundError, version  # 15 ms
+
     try:
         return f"{LIBRARY} {version(LIBRARY)}"
     except PackageNotFoundError:
@@ -79,4 +78,4 @@ def find_price(model: str, at: float, counts: dict[str, int]) -> int | None:
         found = calc_price(usage, LONG.sub("", model), genai_request_timestamp=when)
     except (LookupError, ValueError):
         return None
-    return int((found.total_price * BILLIONTHS).to_integral_value())
+    return int((found.total_price * Decimal(BILLIONTHS)).to_integral_value())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
 from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.database import COUNTS
-from sm.plugins.cost.ledger import Ledger
-from sm.plugins.cost.prices import BILLIONTHS, CURRENCY
+from sm.plugins.cost.ledger import BILLIONTHS, CURRENCY, Ledger
 
 
 class By(StrEnum):
@@ -60,14 +60,41 @@ class Sum(Struct, frozen=True):
 
 def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> list[Sum]:
     """The sums from a day on, of one project or all."""
-    columns = COLUMNS[by]
+    return _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
+
+
+def read_sums_of_issues(
+    ledger: Ledger, issues: Collection[tuple[str, int]]
+) -> dict[tuple[str, int], Sum]:
+    """What these issues, each of a project, have used in all their sessions."""
+    where = "project = ? AND issue = ?"
+    read = (_read(ledger, COLUMNS[By.ISSUE], where, issue) for issue in issues)
+    return {(one.name, one.issue): one for found in read for one in found}
+
+
+def read_sums_of_sessions(ledger: Ledger, sessions: Collection[str]) -> dict[str, Sum]:
+    """What these sessions have used."""
+    read = (_read(ledger, ("session",), "session = ?", (session,)) for session in sessions)
+    return {one.name: one for found in read for one in found}
+
+
+def read_sums_by_agent(ledger: Ledger, project: str, issue: int, session: str) -> list[Sum]:
+    """What agents of each kind have used for an issue; without one, for the session."""
+    if issue:
+        return _read(ledger, COLUMNS[By.AGENT], "project = ? AND issue = ?", (project, issue))
+    return _read(ledger, COLUMNS[By.AGENT], "session = ?", (session,))
+
+
+def _read(
+    ledger: Ledger, columns: Sequence[str], where: str, values: Sequence[str | int]
+) -> list[Sum]:
     names = ", ".join(columns)
     summed = ", ".join(f"sum({name})" for name in SUMMED)
     query = (
-        f"SELECT {names}, max(plan), {summed} FROM sums WHERE day >= ? AND ? IN ('', project) "  # noqa: S608 - names of ours
+        f"SELECT {names}, max(plan), {summed} FROM sums WHERE {where} "  # noqa: S608 - names of ours
         f"GROUP BY {names} HAVING sum(requests) + sum(unknown) > 0 ORDER BY {names}"
     )
-    rows = ledger.connection.execute(query, (since, project))
+    rows = ledger.connection.execute(query, values)
     return [_make_sum(row[: len(columns)], *row[len(columns) :]) for row in rows]
 
 
@@ -78,7 +105,7 @@ def _make_sum(group: tuple[str | int, ...], plan: int, requests: int, *rest: int
         issue=int(group[1]) if len(group) > 1 else 0,
         requests=requests,
         tokens=Tokens(*counts),
-        price=float(price / BILLIONTHS),
+        price=price / BILLIONTHS,
         unpriced=unpriced,
         at_least=at_least,
         unknown=unknown,
@@ -86,7 +113,7 @@ def _make_sum(group: tuple[str | int, ...], plan: int, requests: int, *rest: int
     )
 
 
-def add_up(sums: list[Sum]) -> Sum:
+def add_up(sums: Sequence[Sum]) -> Sum:
     """All of them together."""
     tokens = Tokens(*(sum(getattr(one.tokens, count) for one in sums) for count in COUNTS))
     return Sum(
