@@ -1,0 +1,286 @@
+"""The board: all that an overview shows, one row for each session, for the page and `sm top`.
+
+A row is made once, of what `sm status` and `sm needs` show too; it has values, and no markup.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.context import usage
+from sm.context.flags import read_flags
+from sm.context.thresholds import FULL
+from sm.messages import queue
+from sm.messages.follow_up import read_last_words
+from sm.messages.queue import Place
+from sm.sessions.activity import Proof
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.store.paths import Root, SessionDir
+from sm.views.family import AdHocRow
+from sm.views.known import read_or
+from sm.views.needs import sort_needs
+from sm.views.open_need import OpenNeed
+from sm.views.project import Overview, read_overview, read_sessions_without_project
+from sm.views.session import CHECKS, VERDICTS, StatusRow
+from sm.views.states import ShownState
+
+WORDS = 200
+"""Characters of an agent's last words."""
+
+
+class Stop(StrEnum):
+    """A stop on the way of an issue, in its order."""
+
+    WORK = "work"
+    CI = "CI"
+    REVIEW = "review"
+    MERGE = "merge"
+
+
+class Mark(StrEnum):
+    """How far a stop is: behind it, at it, turned back there, or not there yet."""
+
+    DONE = "done"
+    NOW = "now"
+    BACK = "back"
+    AHEAD = "ahead"
+
+
+Track = tuple[tuple[Stop, Mark], ...]
+"""Every stop in its order; () for a session that works on no issue."""
+
+
+class BoardRow(Struct, frozen=True, kw_only=True):
+    """One session. Times are in seconds since 1970, 0 if they are not known.
+
+    `id` is the session's, `name` what people call it, such as `shop#7`. `state` holds since
+    `state_since`, which `proof` proves. `percent` says how full its context is, None if that is not
+    known. `queued` is the number of messages that wait for its agent. `need` is what a person is
+    needed for, None for nothing; `person` says what somebody is at who is in its terminal.
+    `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
+    `words`: what the agent said last at the end of a turn. `link` leads to the pull request.
+    """
+
+    id: str
+    name: str
+    project: str = ""
+    issue: int = 0
+    title: str = ""
+    state: ShownState
+    state_since: float = 0.0
+    proof: Proof
+    track: Track = ()
+    pull: int = 0
+    link: str = ""
+    ci: str = ""
+    review: str = ""
+    fixes: int = 0
+    rounds: int = 0
+    restarts: int = 0
+    percent: float | None = None
+    queued: int = 0
+    need: OpenNeed | None = None
+    person: str = ""
+    waits_for: str = ""
+    problem: str = ""
+    event: str = ""
+    event_at: float = 0.0
+    words: str = ""
+    begun_at: float = 0.0
+
+
+class Board(Struct, frozen=True, kw_only=True):
+    """What is shown at the moment `at`: first what needs a person, then every session.
+
+    `seen` says when each project's forge was looked at last. `paused` and `problems` are sentences.
+    """
+
+    at: float
+    needs: tuple[OpenNeed, ...] = ()
+    rows: tuple[BoardRow, ...] = ()
+    seen: dict[str, float] = {}
+    paused: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def find(self, ident: str) -> BoardRow | None:
+        """The row of the session with that id."""
+        return next((row for row in self.rows if row.id == ident), None)
+
+
+def read_board(machine: Machine, projects: Iterable[Project], now: float | None = None) -> Board:
+    """All of these projects, and the sessions without one. No forge is asked."""
+    now = time.time() if now is None else now
+    opened = {project.name: project for project in projects}
+    seen = [read_overview(project, now) for project in opened.values()]
+    if others := read_sessions_without_project(machine.root, machine.tmux):
+        seen.append(others)
+
+    def link(project: str, pull: int) -> str:
+        return opened[project].settings.forge.link_pull(pull)
+
+    return make_board(machine.root, seen, now, link)
+
+
+def make_board(
+    root: Root,
+    seen: Iterable[Overview],
+    now: float,
+    link: Callable[[str, int], str] = lambda _project, _pull: "",
+) -> Board:
+    """The same of what was `seen` already; `link` says where a project's pull request is."""
+    overviews = list(seen)
+    return Board(
+        at=now,
+        needs=tuple(sort_needs(need for one in overviews for need in one.needs)),
+        rows=tuple(row for one in overviews for row in _list_rows(root, one, now, link)),
+        seen={one.project: one.seen_at for one in overviews if one.project},
+        paused=tuple(dict.fromkeys(sentence for one in overviews for sentence in one.paused)),
+        problems=tuple(_list_problems(overviews)),
+    )
+
+
+def _list_rows(
+    root: Root, one: Overview, now: float, link: Callable[[str, int], str]
+) -> Iterator[BoardRow]:
+    for status in one.sessions:
+        yield _of_issue(root.session(status.session), status, now, link)
+    for kin in one.ad_hoc:
+        yield _of_person(root.session(kin.id), kin, now)
+
+
+def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
+    for one in overviews:
+        yield from (f"{one.project}: {one_line(problem)}" for problem in one.problems)
+        if one.hint:
+            yield f"{one.project}: {one_line(one.hint)}"
+
+
+def _of_issue(
+    directory: SessionDir, row: StatusRow, now: float, link: Callable[[str, int], str]
+) -> BoardRow:
+    return BoardRow(
+        id=row.session,
+        name=f"{row.project}#{row.issue}",
+        project=row.project,
+        issue=row.issue,
+        title=one_line(row.title),
+        state=row.phase,
+        state_since=row.state_since,
+        proof=row.proof,
+        track=draw_track(row),
+        pull=row.pull,
+        link=link(row.project, row.pull) if row.pull else "",
+        ci=row.ci,
+        review=row.review,
+        fixes=row.fixes,
+        rounds=row.rounds,
+        restarts=row.recoveries,
+        percent=_read_percent(directory),
+        queued=queue.count(directory, Place.WAITING),
+        need=row.need,
+        person=row.person,
+        waits_for=one_line(row.waits_for),
+        problem=row.problem,
+        event=row.last_event,
+        event_at=now - row.last_event_age_s if row.last_event else 0.0,
+        words=read_words(directory),
+        begun_at=now - row.age_s,
+    )
+
+
+def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
+    return BoardRow(
+        id=kin.id,
+        name=kin.name,
+        title=kin.cwd,
+        state=kin.state,
+        state_since=kin.state_since,
+        proof=kin.proof,
+        percent=_read_percent(directory),
+        queued=kin.waiting,
+        need=kin.need,
+        person=kin.person,
+        waits_for=kin.rotation,
+        words=read_words(directory),
+        begun_at=now - kin.age_s,
+    )
+
+
+def _read_percent(directory: SessionDir) -> float | None:
+    def read() -> float | None:
+        found = usage.read_current(directory, read_flags(directory))
+        return None if found is None or found.percent is None else min(found.percent, FULL)
+
+    return read_or(_pass_over, read, None)
+
+
+def read_words(directory: SessionDir) -> str:
+    """What the agent said at the end of its last turn, in one line, cleared of secrets."""
+    return one_line(redact(read_last_words(directory, 0.0)), WORDS)
+
+
+def _pass_over(_: SmError) -> None:
+    """Leave out what cannot be read: the row's state says that it is damaged."""
+
+
+# The way of an issue
+
+NOT_BEGUN = (ShownState.DAMAGED,)
+OVER = (ShownState.DONE, ShownState.MERGED)
+LOST = (ShownState.FAILED, ShownState.CRASHED)
+
+
+def draw_track(row: StatusRow) -> Track:
+    """How far the issue is: work, CI, review, merge."""
+    if row.phase in OVER:
+        return tuple((stop, Mark.DONE) for stop in Stop)
+    if row.phase in NOT_BEGUN:
+        return tuple((stop, Mark.AHEAD) for stop in Stop)
+    ci, review = _mark_ci(row), _mark_review(row)
+    merge = Mark.NOW if (ci, review) == (Mark.DONE, Mark.DONE) else Mark.AHEAD
+    return (
+        (Stop.WORK, _mark_work(row)),
+        (Stop.CI, ci),
+        (Stop.REVIEW, review),
+        (Stop.MERGE, Mark.BACK if row.review == "conflicts" else merge),
+    )
+
+
+def _mark_work(row: StatusRow) -> Mark:
+    if row.phase in LOST:
+        return Mark.BACK
+    return Mark.DONE if row.phase in OFFERED or _is_accepted(row) else Mark.NOW
+
+
+OFFERED = (ShownState.AWAITING_CI, ShownState.AWAITING_REVIEW)
+PASSED, FAILED, PENDING, BROKEN = CHECKS.values()
+APPROVED, CHANGES = VERDICTS.values()
+
+
+def _is_accepted(row: StatusRow) -> bool:
+    return row.ci == PASSED and row.review == APPROVED
+
+
+def _mark_ci(row: StatusRow) -> Mark:
+    if row.ci in (FAILED, BROKEN):
+        return Mark.BACK
+    if row.ci == PASSED or row.phase is ShownState.AWAITING_REVIEW:
+        return Mark.DONE
+    awaited = row.ci == PENDING or row.phase is ShownState.AWAITING_CI
+    return Mark.NOW if awaited else Mark.AHEAD
+
+
+def _mark_review(row: StatusRow) -> Mark:
+    if row.review == CHANGES:
+        return Mark.BACK
+    if row.review == APPROVED:
+        return Mark.DONE
+    return Mark.NOW if row.phase is ShownState.AWAITING_REVIEW else Mark.AHEAD
