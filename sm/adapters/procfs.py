@@ -6,13 +6,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 PROC = Path("/proc")
-ENDED = frozenset("ZX")
+READ_SIZE = 1 << 16
+ENDED = frozenset((b"Z", b"X"))
 """States of a process that has ended, which its parent has not noticed yet."""
 
 
@@ -43,11 +44,11 @@ class Process(Struct, frozen=True, eq=False):
 def find(pid: int) -> Process | None:
     """Return the process with `pid` now; see proc(5) for the fields."""
     try:
-        stat = (PROC / str(pid) / "stat").read_text("utf-8", "replace")
+        stat = _read(pid, "stat")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The program's name is in parentheses, and may contain blanks and parentheses.
-    state, *fields = stat.rpartition(")")[2].split()
+    state, *fields = stat.rpartition(b")")[2].split()
     if state in ENDED:
         return None
     return Process(pid, int(fields[18]), int(fields[0]), int(fields[2]))
@@ -85,21 +86,19 @@ def is_running(process: Process) -> bool:
 def find_with_variable(*entries: bytes) -> list[Process]:
     """Return the processes whose initial environment has one of these `NAME=VALUE`."""
     found: list[Process | None] = []
-    for entry in PROC.glob("[1-9]*"):
-        with contextlib.suppress(OSError):  # another user's, or one that has just ended
-            if not set(entries).isdisjoint((entry / "environ").read_bytes().split(b"\0")):
-                found.append(find(int(entry.name)))
+    for pid, environment in _read_environments():
+        if not set(entries).isdisjoint(environment.split(b"\0")):
+            found.append(find(pid))
     return [process for process in found if process]
 
 
 def find_by_variable(name: str) -> Iterator[tuple[Process, str]]:
     """Yield the processes whose initial environment has this variable, with its value."""
     start = b"\0" + os.fsencode(name) + b"="
-    for entry in PROC.glob("[1-9]*"):
-        with contextlib.suppress(OSError):  # another user's, or one that has just ended
-            _, found, rest = (b"\0" + (entry / "environ").read_bytes()).partition(start)
-            if found and (process := find(int(entry.name))):
-                yield process, os.fsdecode(rest.partition(b"\0")[0])
+    for pid, environment in _read_environments():
+        _, found, rest = (b"\0" + environment).partition(start)
+        if found and (process := find(pid)):
+            yield process, os.fsdecode(rest.partition(b"\0")[0])
 
 
 def read_command(process: Process) -> list[str]:
@@ -145,12 +144,14 @@ def find_ancestors(pid: int) -> list[Process]:
     return found
 
 
-def find_family(leaders: Iterable[Process]) -> set[Process]:
+def find_family(leaders: Collection[Process]) -> set[Process]:
     """Return what runs of `leaders`: they, their descendants, members of their sessions.
 
     A member of a process session is found even if all between have ended: the kernel reuses a
     session's number only after its last member is gone.
     """
+    if not leaders:
+        return set()
     table = {process.pid: process for process in _all()}
     certain = [leader for leader in leaders if table.get(leader.pid, leader) == leader]
     numbers = {leader.pid for leader in certain}
@@ -179,3 +180,29 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
 
 def _all() -> list[Process]:
     return [process for pid in list_pids() if (process := find(int(pid)))]
+
+
+def _read_environments() -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the initial environment of each process that lets us read it."""
+    for pid in map(int, list_pids()):
+        try:
+            environment = _read(pid, "environ")
+        except OSError:  # another user's, or one that has just ended
+            continue
+        yield pid, environment
+
+
+def _read(pid: int, name: str) -> bytes:
+    """Return a file of a process.
+
+    Without what Python has around files: a look at all processes reads hundreds, and the more
+    sessions there are, the more there are to read.
+    """
+    fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while part := os.read(fd, READ_SIZE):
+            content += part
+        return content
+    finally:
+        os.close(fd)

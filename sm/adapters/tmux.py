@@ -137,7 +137,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     def pane(self, session: str) -> Pane | None:
         """Return the first pane of the session of exactly this name."""
-        return self.panes().get(session)
+        return min(self._list_of(session), key=lambda pane: int(pane.id[1:]), default=None)
 
     @cached_property
     def socket_path(self) -> str:
@@ -259,8 +259,8 @@ class Tmux(Struct, frozen=True, dict=True):
     def kill(self, session: str, pid: int) -> None:
         """End the session if `pid` is one of its programs; a newer session of that name stays."""
         name = check_session(session)
-        for pane in self._list():
-            if (pane.session, pane.pid) == (session, pid):
+        for pane in self._list_of(name):
+            if pane.pid == pid:
                 guard = join_conditions(
                     f"#{{==:#{{pane_pid}},{pid}}}", f"#{{==:#{{session_name}},{name}}}"
                 )
@@ -314,10 +314,18 @@ class Tmux(Struct, frozen=True, dict=True):
     def _ask(self, what: str, *target: str) -> str:
         return self.command(*join_commands(("display-message", "-p", *target, what)))
 
-    def _list(self) -> list[Pane]:
+    def _list(self, *which: str) -> list[Pane]:
+        listing = ("list-panes", *(which or ("-a",)), "-F", FORMAT)
         try:
-            return parse_panes(self.command(*join_commands(("list-panes", "-a", "-F", FORMAT))))
+            return parse_panes(self.command(*join_commands(listing)))
         except NoServerError:
+            return []
+
+    def _list_of(self, session: str) -> list[Pane]:
+        """Return the panes of one session, however many others there are."""
+        try:
+            return self._list("-s", "-t", f"={check_session(session)}:")
+        except MissingPaneError:
             return []
 
     def _argv(self) -> list[str]:

@@ -151,6 +151,8 @@ def test_merges_at_the_same_time_all_get_in(hub: Hub) -> None:
     assert sorted(log) == sorted(set(merged))
     assert all(forge.repository.contains("main", head) for head in heads)
     assert {pull.merged_as for pull in forge.pulls.find(PullState.MERGED)[0]} == set(merged)
+    # None was made that another one had to be made in place of.
+    assert "commit" not in git(hub.repository.bare, "fsck", "--unreachable", "--no-progress")
 
 
 def test_branch_that_moves_in_the_midst_of_a_merge_stops_it(hub: Hub) -> None:

@@ -292,6 +292,8 @@ def _life(session: IssueSession) -> Life:
 
 def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
     """Whether the remote's branch has the work that the worktree has."""
+    if facts.merged and facts.left_alone:  # the session ends: nothing is asked of the agent
+        return structs.replace(facts, pushed=True)
     record, tip = session.record, _tip(session)
     base, head = seen.head(record.base), seen.head(record.branch)
     there, branch = (head, record.branch) if head else (base, record.base)

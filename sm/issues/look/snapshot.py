@@ -123,7 +123,7 @@ def _snapshot(project: Project, newer_than: float) -> Snapshot:
         _put_off(project, last, began)
         return last
     with lock.hold(project.directory.snapshot_lock, timeout_s=120):
-        last = _usable(project, newer_than)
+        last = _usable(project, newer_than, waits_since=began)
         return last if last is not None else _take(project)
 
 
@@ -132,14 +132,24 @@ def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
 
 
-def _usable(project: Project, newer_than: float) -> Snapshot | None:
+def _usable(
+    project: Project, newer_than: float, *, waits_since: float = math.inf
+) -> Snapshot | None:
+    """The last look, if it will do.
+
+    A look that was begun after we began to wait does, whatever has changed since: one of our own
+    would be as old by now. So all who wait for one share the next, instead of each taking another.
+    """
     last = last_snapshot(project.directory)
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
     if not is_within(find_interval(project, last), last.taken_at):
         return None
-    if last.basis != _basis(project.settings) or project.forge.is_stale(last.batch):
+    if last.basis != _basis(project.settings):
+        return None
+    is_shared = last.taken_at >= waits_since + CLOCK_SLACK_S
+    if not is_shared and project.forge.is_stale(last.batch):
         return None
     return last if _is_told(project, last) else None
 

@@ -360,10 +360,14 @@ def _list_unpushed(
     if not heads:
         return ()
     pushed = git.ls_remote(project.remote, "refs/heads/*")
+    holders = [*pushed.values(), *([merged_head] if merged_head else [])]
+    # Mostly the branch itself has them all, and nothing new of the remote has to be fetched.
+    if not git.list_missing_from(heads, holders):
+        return ()
     for name in {branch, project.primary_branch}:
         if at := pushed.get(f"refs/heads/{name}"):
             git.fetch_branch(project.remote, name, at=at)
-    return git.list_missing_from(heads, [*pushed.values(), *([merged_head] if merged_head else [])])
+    return git.list_missing_from(heads, holders)
 
 
 def _name_some(names: Iterable[str]) -> str:

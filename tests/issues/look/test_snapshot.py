@@ -8,17 +8,19 @@ import select
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from sm.adapters.forge.model import Batch
 from sm.adapters.forge.protocol import Forge, list_signs
 from sm.issues.look.snapshot import last_snapshot, snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import journal, lock
-from sm.store.files import write_atomic, write_json
+from sm.store.files import CLOCK_SLACK_S, write_atomic, write_json
 from sm.store.paths import Root
 from sm.views.event_words import name_event
 from tests.e2e.stage import make_stage
@@ -131,6 +133,55 @@ def test_a_change_just_before_a_look_does_not_make_it_due_for_ever(project: Proj
     project.forge.issues.add("Another", author="ada")
     assert sign.stat().st_mtime_ns > seen.stat().st_mtime_ns
     assert snapshot(project).taken_at > taken_at
+
+
+class Busy:
+    """A forge that changes while it is looked at, and counts the looks."""
+
+    def __init__(self, forge: Forge, looks: list[None]) -> None:
+        self._forge, self._looks = forge, looks
+
+    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
+        self._looks.append(None)
+        seen = self._forge.observe(since, start_checks=start_checks)
+        self._forge.issues.add("One more", author="ada")
+        return seen
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._forge, name)
+
+
+@pytest.mark.parametrize("waiting", [2, 12])
+def test_all_that_wait_for_a_look_share_the_next_one(project: Project, waiting: int) -> None:
+    """Where much goes on each look is out of date at once: for each its own, they were endless."""
+    looks = list[None]()
+
+    def look() -> float:
+        own = Project(project.config, project.settings)
+        own.__dict__["forge"] = Busy(own.forge, looks)
+        return snapshot(own).taken_at
+
+    with ThreadPoolExecutor(waiting) as pool:
+        with lock.hold(project.directory.snapshot_lock):
+            found = [pool.submit(look) for _ in range(waiting)]
+            wait_for(lambda: count_open(project.directory.snapshot_lock) > waiting, "all to wait")
+            held_until = time.time()
+            wait_for(lambda: time.time() > held_until + 2 * CLOCK_SLACK_S, "a later time")
+        assert {one.result() > held_until for one in found} == {True}
+    assert len(looks) == 1
+
+
+def count_open(path: Path) -> int:
+    """How often we have that file open."""
+    return sum(os.path.realpath(entry) == str(path) for entry in Path("/proc/self/fd").iterdir())
+
+
+def test_a_look_that_was_begun_before_somebody_waited_is_not_theirs(project: Project) -> None:
+    looks = list[None]()
+    project.__dict__["forge"] = Busy(project.forge, looks)
+    first = snapshot(project)
+    assert snapshot(project).taken_at > first.taken_at
+    assert len(looks) == 2
 
 
 def test_the_last_look_of_an_earlier_version_is_looked_at_anew(project: Project) -> None:

@@ -393,6 +393,19 @@ def test_what_the_remote_has_now_counts_not_what_it_had(
     assert isinstance(remove(clone, project, 7), Kept)
 
 
+def test_nothing_is_fetched_where_the_branch_has_all_of_it(
+    repository: Repository, clone: Git, project: ProjectSettings
+) -> None:
+    """A fetch looks at all branches, so with many issues it would be the most of a removal."""
+    path = ensure(clone, project, 7).path
+    commit(path)
+    git(path, "push", "-q")
+    before = clone.rev_parse("refs/remotes/origin/main")
+    push_from_elsewhere(repository, "main")
+    assert remove(clone, project, 7) == Removed(path)
+    assert clone.rev_parse("refs/remotes/origin/main") == before
+
+
 def test_squashed_head_may_go(repository: Repository, clone: Git, project: ProjectSettings) -> None:
     path = ensure(clone, project, 7).path
     head = commit(path)

@@ -6,6 +6,7 @@ pulls/0006.md      pull requests, out of the same run of numbers
 checks/COMMIT/     what CI said of a commit
 .number            the last number given out
 .lock              held while anything is changed
+.merging           held while a pull request is merged
 stamp              touched by every change: its mtime is what monitors watch
 """
 
@@ -32,6 +33,8 @@ T = TypeVar("T")
 Kind = Literal["issues", "pulls"]
 FRESH_NS = 100_000_000
 """So soon, a file may be written again within the same tick of the kernel's clock."""
+MERGING_S = 60.0
+"""So long a merge waits for others."""
 KINDS: tuple[Kind, ...] = ("issues", "pulls")
 NOUN = {"issues": "issue", "pulls": "pull request"}
 A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
@@ -169,6 +172,12 @@ class ForgeFolder:
     def changing(self) -> Iterator[None]:
         """Hold the forge's lock."""
         with self._there(), hold(self.path / ".lock"):
+            yield
+
+    @contextmanager
+    def merging(self) -> Iterator[None]:
+        """Hold the lock for merges: of those that move a base at once, all but one begin anew."""
+        with self._there(), hold(self.path / ".merging", timeout_s=MERGING_S):
             yield
 
     @contextmanager

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import BaseMovedError, ConflictError, NotFoundError
+from sm.adapters.forge.local.branches import Branches
 from sm.adapters.forge.local.checks import Checks
 from sm.adapters.forge.local.document import Document
 from sm.adapters.forge.local.folder import ForgeFolder
@@ -65,8 +66,8 @@ class Pulls(Protocol):
     def folder(self) -> ForgeFolder:
         """Where the documents are."""
 
-    def read(self, number: int) -> PullRequest:
-        """A pull request as it is now."""
+    def read_at(self, number: int, branches: Branches) -> PullRequest:
+        """A pull request as it is with these branches."""
 
 
 def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
@@ -75,21 +76,25 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
     Raises:
         MergeRefusedError: it may not be merged; the subclass says why.
         AtWorkError: CI has not finished.
+        HeldError: others kept merging.
         BaseMovedError: others kept pushing to the base.
         GitLockedError: a git that was killed has left a lock on it.
 
     """
 
     def attempt() -> PullRequest:
-        pull = pulls.read(number)
+        branches = Branches(pulls.repository)
+        pull = pulls.read_at(number, branches)
         if pull.state is PullState.MERGED:
             return pull
         pulls.checks.ensure(pull.head)
         refuse(pull, wish.head, _make_rules(pull, rules))
-        return _merge(pulls, pull, wish.author, wish.message or _message(pull))
+        _merge(pulls, pull, branches, wish)
+        return pulls.read_at(number, branches)
 
     passing = (BaseMovedError, GitLockedError)
-    return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
+    with pulls.folder.merging():
+        return try_again(attempt, passing, tries=ATTEMPTS, pauses_s=(PAUSE_S, PAUSE_S))
 
 
 def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
@@ -99,12 +104,12 @@ def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
     return merge_rules.Rules(rules.review_required, trust)
 
 
-def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRequest:
+def _merge(pulls: Pulls, pull: PullRequest, branches: Branches, wish: Wish) -> None:
     repository = pulls.repository
-    old = repository.heads().get(pull.base)
+    old = branches.heads.get(pull.base)
     if old is None:
         raise NotFoundError(f"there is no branch '{pull.base}' on the forge: push it first")
-    if repository.contains(old, pull.head):
+    if branches.contains(pull.base, pull.head):
         raise BaseMovedError(f"'{pull.base}' has got '{pull.branch}' in this moment: look again")
     tried = repository.try_merge(old, pull.head)
     if tried.conflicts:
@@ -112,7 +117,8 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
         raise ConflictError(
             f"'{pull.branch}' conflicts with '{pull.base}' in {files}: rebase it and push"
         )
-    commit = repository.commit_merge(tried.tree, (old, pull.head), message, author)
+    message = wish.message or _message(pull)
+    commit = repository.commit_merge(tried.tree, (old, pull.head), message, wish.author)
     crash_point("forge.before-merge")
     repository.advance(pull.base, commit, old, pull.branch, pull.head)
     crash_point("forge.after-merge")
@@ -121,7 +127,6 @@ def _merge(pulls: Pulls, pull: PullRequest, author: str, message: str) -> PullRe
         return document.end(PullState.MERGED, head=pull.head, merged=commit)
 
     pulls.folder.update("pulls", pull.number, note)
-    return pulls.read(pull.number)
 
 
 def _message(pull: PullRequest) -> str:

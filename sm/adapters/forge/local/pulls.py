@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 
@@ -64,12 +65,22 @@ class Pulls(Struct, frozen=True):
 
     def find_newest(self, branch: str) -> PullRequest | None:
         """The newest pull request of `branch`."""
-        found = [pull for pull in self.read_all()[0] if pull.branch == branch]
-        return found[-1] if found else None
+        branches = Branches(self.repository)
+        for number in reversed(self.folder.numbers("pulls")):
+            with contextlib.suppress(StateError, NotFoundError):  # being edited, or removed
+                if self._name_branch(number) == branch:
+                    return self.read_at(number, branches)
+        return None
 
     def read(self, number: int) -> PullRequest:
         """One pull request."""
-        return self._read_one(number, Branches(self.repository))
+        return self.read_at(number, Branches(self.repository))
+
+    def read_at(self, number: int, branches: Branches) -> PullRequest:
+        """One pull request as it is with these branches."""
+        pull = self._read(number, branches)
+        self.conflicts.keep()
+        return pull
 
     def read_all(self, *, logged: bool = True) -> tuple[list[PullRequest], list[str]]:
         """Every pull request in order, and what is wrong with the files that hold none.
@@ -97,11 +108,6 @@ class Pulls(Struct, frozen=True):
                 heads.setdefault(base, []).append(head)
         for base, offered in heads.items():
             self.conflicts.learn(base, offered)
-
-    def _read_one(self, number: int, branches: Branches) -> PullRequest:
-        pull = self._read(number, branches)
-        self.conflicts.keep()
-        return pull
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews of a pull request. A folder has no accounts: who edits is the reviewer."""
@@ -150,13 +156,14 @@ class Pulls(Struct, frozen=True):
         for name in (branch, base):
             if name not in branches.heads:
                 raise NotFoundError(f"there is no branch '{name}' on the forge: push it first")
-        # What has been merged by a push is not open any more.
-        self._read_all(branches, logged=False)
+        for number in self.folder.numbers("pulls"):
+            if self._offers(number, branch):  # what has been merged by a push is not open any more
+                self._read(number, branches)
         with self.folder.changing():
-            number = self._open_for(branch)
-            if number is None:
-                number = self._add(branches, branch, base, make_front(title, author), body)
-        return self._read_one(number, branches)
+            offered = self._open_for(branch)
+            if offered is None:
+                offered = self._add(branches, branch, base, make_front(title, author), body)
+        return self.read_at(offered, branches)
 
     def review(
         self,
@@ -189,6 +196,10 @@ class Pulls(Struct, frozen=True):
             raise PullClosedError(f"pull request {number} is merged: nothing to close")
         self.folder.update("pulls", number, _close_document)
         return self.read(number)
+
+    def _name_branch(self, number: int) -> str:
+        document = self.folder.read("pulls", number)
+        return Fields(self.folder.name("pulls", number), document).text("branch")
 
     def _open_for(self, branch: str) -> int | None:
         return next((n for n in self.folder.numbers("pulls") if self._offers(n, branch)), None)
