@@ -113,11 +113,11 @@ def read_notice(directory: SessionDir) -> str:
 
 def format_until(failure: Failure) -> str:
     """Return when the failure ends, as local time of day, with the date unless it is today."""
-    return format_moment(failure.until, failure.at)
+    return format_time(failure.until, failure.at)
 
 
-def format_moment(moment: float, now: float) -> str:
-    """Return a moment as local time of day, with the date unless that is the day of `now`."""
+def format_time(moment: float, now: float) -> str:
+    """Return a moment as local time of day, with the date unless it is that of `now`."""
     at = time.localtime(moment)
     same_day = at[:3] == time.localtime(now)[:3]
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)

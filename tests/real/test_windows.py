@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
 from sm.plugins.windows import figures
-from sm.plugins.windows.holding import find_hold_of_session
+from sm.plugins.windows.holding import judge_session
 from sm.sessions import agent_state, window
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Allowance, Usage, parse_usage
@@ -70,7 +70,7 @@ def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, a
         unstarted.send("Go on.")
         told = Usage(Allowance(five * 100, FIVE_RESET), Allowance(12, WEEK_RESET))
         wait_for(lambda told=told: read_line(session) == told, "the figures in the line")  # type: ignore[misc]
-    held = find_hold_of_session(session, 90)
+    held = judge_session(session, 90)
     assert held
     assert held.shown == "five hours: 94 % used"
     folder = unstarted.folder / "home" / ".claude"
@@ -85,7 +85,7 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
     assert rollout
     told = Limits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
     wait_for(lambda: read_limits(rollout) == told, "the figures in the rollout")
-    held = find_hold_of_session(target, 90)
+    held = judge_session(target, 90)
     assert held
     assert held.shown == "five hours: 94 % used"
     assert list(figures.read_figures().accounts) == [str(tmp_path / "codex" / ".codex")]

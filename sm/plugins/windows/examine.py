@@ -9,7 +9,7 @@ from sm.config.schema import Config
 from sm.plugins.windows.figures import Figures, Known, Seen, gather
 from sm.plugins.windows.rules import list_windows
 from sm.plugins.windows.settings import read_hold
-from sm.sessions.turn import format_moment
+from sm.sessions.turn import format_time
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store.paths import Root
 
@@ -39,11 +39,11 @@ def _list_told(known: Figures, now: float) -> Iterator[Finding]:
         windows = list_windows(one.usage, one.at, now)
         if not windows:
             continue
-        used = (f"{each.words}, anew at {format_moment(each.resets_at, now)}" for each in windows)
+        used = (f"{each.words}, anew at {format_time(each.resets_at, now)}" for each in windows)
         told = f"'{account}': {'; '.join(used)}"
         sessions = [seen for seen in known.sessions.values() if seen.account == account]
         if any(_is_silent(seen, one) for seen in sessions):
-            when = format_moment(one.at, now)
+            when = format_time(one.at, now)
             yield warn(f"{told}; its agents have told nothing since {when}", ADVICE)
         else:
             yield ok(told)

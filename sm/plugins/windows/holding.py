@@ -8,9 +8,9 @@ from pathlib import Path
 from sm.adapters.agent import codex_limits
 from sm.adapters.agent.account import find_account_folder, guess_account_folder, read_login
 from sm.context import usage
-from sm.issues.rules.allowance import Allowance
+from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins.windows.figures import LINE_LIMIT, Figures, gather
-from sm.plugins.windows.rules import find_hold
+from sm.plugins.windows.rules import judge
 from sm.sessions import window
 from sm.sessions.failure import Allowance as Share
 from sm.sessions.failure import Usage, parse_usage
@@ -20,31 +20,37 @@ from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir, name_session
 
+FIRST = Allowance(Stage.FREE, matter="limits", shown="its client has told nothing yet")
 
-def find_hold_of_session(session: Session, hold: int) -> Allowance | None:
-    """Return what holds the session; None for nothing."""
+
+def judge_session(session: Session, hold: int) -> Allowance | None:
+    """Return what holds the session, or that it may soon; None for nothing."""
     conversation = window.read(session.dir).conversation
     if conversation and session.profile.spending == "codex":
         _note_codex(session.dir, conversation)
     known = gather(session.root)
-    account = find_account_folder(conversation) if conversation else None
-    if account is None and isinstance(session, IssueSession):
-        return _judge(known, _guess_account(known, session.project), hold)
-    return _judge(known, str(account or ""), hold)
+    account = str((conversation and find_account_folder(conversation)) or "")
+    if not account and isinstance(session, IssueSession):
+        account = _guess_account(known, session.project)
+    is_silent = account not in known.accounts and str(session.dir.path) not in known.sessions
+    if is_silent and session.profile.spending:
+        return FIRST
+    return _judge(known, account, hold)
 
 
-def find_hold_of_project(project: Project, hold: int) -> Allowance | None:
+def judge_project(project: Project, hold: int) -> Allowance | None:
     """Return what holds an issue that is to be begun; None for nothing."""
     known = gather(project.root)
-    return _judge(known, _guess_account(known, project), hold)
+    found = _judge(known, _guess_account(known, project), hold)
+    return found if found and found.stage is Stage.HELD else None
 
 
 def _judge(known: Figures, account: str, hold: int) -> Allowance | None:
     """What holds an account. Figures from before another login say nothing."""
     told = known.accounts.get(account)
-    found = find_hold(told.usage, told.at, time.time(), hold=hold) if told else None
-    if found is None or told is None:
-        return None
+    found = judge(told.usage, told.at, time.time(), hold=hold) if told else None
+    if found is None or told is None or found.stage is Stage.FREE:
+        return found
     login = read_login(Path(account))
     return None if login and told.login and login != told.login else found
 

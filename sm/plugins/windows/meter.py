@@ -13,14 +13,14 @@ from sm.sessions.session import IssueSession, Session
 
 
 def read_session(session: Session) -> Allowance | None:
-    """Return what holds the session; None for nothing."""
+    """Return what holds the session, or that it may soon; None for nothing."""
     holder = session.project if isinstance(session, IssueSession) else session.machine
     hold = read_hold(holder.settings)
     if hold is None:
         return None
-    from sm.plugins.windows.holding import find_hold_of_session
+    from sm.plugins.windows.holding import judge_session
 
-    return find_hold_of_session(session, hold)
+    return judge_session(session, hold)
 
 
 def read_project(project: Project) -> Allowance | None:
@@ -28,9 +28,9 @@ def read_project(project: Project) -> Allowance | None:
     hold = read_hold(project.settings)
     if hold is None:
         return None
-    from sm.plugins.windows.holding import find_hold_of_project
+    from sm.plugins.windows.holding import judge_project
 
-    return find_hold_of_project(project, hold)
+    return judge_project(project, hold)
 
 
 METER = Meter(read=read_session, admit=read_project)

@@ -56,6 +56,19 @@ def _find_window(kind: Kind, said: failure.Allowance, seen_at: float) -> Window 
     return Window(kind, said.percent, told if told is not None and plausible else latest)
 
 
+NEAR_POINTS = 10
+"""So close to where it holds, a session is looked at while its turn runs."""
+
+
+def judge(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance | None:
+    """Return what holds, or that it may soon; None if that is far away."""
+    if held := find_hold(usage, seen_at, now, hold=hold):
+        return held
+    windows = list_windows(usage, seen_at, now)
+    near = [one.words for one in windows if one.percent >= hold - NEAR_POINTS]
+    return Allowance(Stage.FREE, matter="limits", shown=", ".join(near)) if near else None
+
+
 def find_hold(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance | None:
     """Return what holds from the percentage `hold` on, until the last reset; None if nothing does.
 

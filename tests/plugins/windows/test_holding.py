@@ -12,6 +12,7 @@ import pytest
 
 from sm.adapters.agent.codex import CODEX
 from sm.issues import meters
+from sm.issues.rules import allowance
 from sm.issues.rules.allowance import Allowance
 from sm.plugins.windows import figures
 from sm.plugins.windows.figures import locate
@@ -26,6 +27,8 @@ from tests.helpers import put_session
 HOUR_S = 3600
 NOW = int(time.time())
 RESET = NOW + 2 * HOUR_S
+SETTINGS = {"limits": {"hold": 90}, "profiles": {"generic": {"spending": "claude"}}}
+"""The puppet's client seems to keep records."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +39,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stage(tmp_path: Path, root: Root) -> Stage:
-    return make_stage(tmp_path, auto=False, settings={"limits": {"hold": 90}})
+    return make_stage(tmp_path, auto=False, settings=SETTINGS)
 
 
 def begin(stage: Stage, folder: Path) -> IssueSession:
@@ -55,7 +58,9 @@ def tell(session: IssueSession, figures: str, at: float = NOW) -> None:
 
 
 def read(session: IssueSession) -> Allowance | None:
-    return meters.read_allowance(session)
+    """What holds it."""
+    found = meters.read_allowance(session)
+    return found if found and found.stage is allowance.Stage.HELD else None
 
 
 def test_what_one_session_tells_holds_all_of_its_account(stage: Stage, tmp_path: Path) -> None:
@@ -98,6 +103,25 @@ def test_figures_outlive_their_session_and_the_state(stage: Stage, tmp_path: Pat
     assert str(gone.dir.path) not in locate().read_text()
 
 
+def test_a_turn_is_looked_at_only_while_it_may_come_to_the_limit(
+    stage: Stage, tmp_path: Path
+) -> None:
+    session = begin(stage, tmp_path / "a")
+    for told, is_watched in (
+        ("", True),  # its first answer may tell anything
+        ("- - - -", False),
+        (f"79 {RESET} - -", False),
+        (f"81 {RESET} 12 {RESET}", True),
+        (f"12 {RESET} 89 {RESET}", True),
+    ):
+        if told:
+            tell(session, told, NOW + len(told))
+        found = meters.read_allowance(session)
+        assert bool(found) is is_watched
+        assert found is None or found.stage is allowance.Stage.FREE
+        assert meters.find_objection(stage.project) is None
+
+
 def test_after_the_reset_figures_are_void(stage: Stage, tmp_path: Path) -> None:
     session = begin(stage, tmp_path / "a")
     tell(session, f"94 {NOW - 60} 12 {RESET}")
@@ -126,7 +150,7 @@ def test_no_issue_is_begun_for_an_account_that_is_held(
     assert held
     assert held.shown == "five hours: 94 % used"
     other = begin(stage, tmp_path / "elsewhere")
-    assert meters.read_allowance(other) is None
+    assert read(other) is None
 
 
 def test_a_wrapper_that_chooses_the_account_is_known_by_its_sessions(
@@ -160,7 +184,7 @@ def test_without_the_setting_nothing_is_read_or_written(tmp_path: Path, root: Ro
     stage = make_stage(tmp_path, auto=False)
     session = begin(stage, tmp_path / "a")
     tell(session, f"100 {RESET} 100 {RESET}")
-    assert read(session) is None
+    assert meters.read_allowance(session) is None
     assert meters.find_objection(stage.project) is None
     assert not locate().exists()
 
