@@ -77,15 +77,19 @@ def test_what_one_session_tells_holds_all_of_its_account(stage: Stage, tmp_path:
     assert locate().stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("reread", [0, 16])
 def test_a_newer_figure_frees_it_and_one_that_is_only_shown_again_does_not(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reread: int
 ) -> None:
-    old, new = (begin(stage, tmp_path / "a") for _ in range(2))
+    monkeypatch.setattr(figures, "REREAD", reread)
+    old, new, older = (begin(stage, tmp_path / "a") for _ in range(3))
     tell(old, f"40 {RESET} - -", NOW - 600)
     assert read(old) is None
     tell(new, f"94 {RESET} - -", NOW - 60)
     assert read(old)
     tell(old, f"40 {RESET} - -", NOW - 30)  # its client draws the line anew
+    assert read(old)
+    tell(older, f"30 {RESET} - -", NOW - 90)
     assert read(old)
     tell(old, f"41 {RESET} - -", NOW - 20)
     assert read(new) is None
