@@ -84,6 +84,7 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
             asks = find_question(stop.payload.last_assistant_message)
     return Signs(
         doing=str(state.state),
+        since=state.since,
         context=state.context,
         active_at=min(state.active_at, time.time()),  # the clock may have been set back
         ended_at=ended_at,
