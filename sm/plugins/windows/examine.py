@@ -20,10 +20,10 @@ ADVICE = "only a subscription has them: leave limits.hold out, or see docs/COST.
 
 def check_windows(config: Config) -> Iterator[Finding]:
     """Say what is used, if `limits.hold` is set anywhere."""
-    holds = [read_hold(config), *(read_hold(project) for project in config.projects)]
-    if not any(holds):
+    told_holds = (read_hold(config), *(read_hold(project) for project in config.projects))
+    if not (holds := [one for one in told_holds if one]):
         return
-    known, now = gather(Root(config.state_root)), time.time()
+    known, now = gather(Root(config.state_root), min(holds)), time.time()
     told = list(_list_told(known, now))
     yield from told
     if told:

@@ -81,15 +81,16 @@ def read_figures() -> Figures:
     return read_rebuildable(locate(), Figures) or Figures()
 
 
-def gather(root: Root) -> Figures:
+def gather(root: Root, hold: int) -> Figures:
     """Take over what the sessions of this state root have told since; return all that is known.
 
-    Whoever looks at many sessions asks for each of them, so it is done once in half a second.
+    `hold` is the percentage from which the caller holds: who crosses it is looked at. As some ask
+    for one session after another, it is done once in half a second.
     """
     now = time.monotonic()
     if _last and _last[0].root == root and now < _last[0].at + AGAIN_S:
         return _last[0].figures
-    _last[:] = [_Gathered(root, now, _gather(root))]
+    _last[:] = [_Gathered(root, now, _gather(root, hold))]
     return _last[0].figures
 
 
@@ -102,7 +103,7 @@ class _Gathered(NamedTuple):
 _last: list[_Gathered] = []
 
 
-def _gather(root: Root) -> Figures:
+def _gather(root: Root, hold: int) -> Figures:
     """If another process is just doing so, or the file cannot be written, it is kept next time."""
     known = read_figures()
     new = dict(_list_new(root, known))
@@ -115,7 +116,7 @@ def _gather(root: Root) -> Figures:
                 before = read_figures()
                 after = _drop_old(_enter(before, new), root, time.time())
                 write_json(locate(), after)
-                _wake_freed(root, before, after)
+                _wake_concerned(root, before, after, hold)
                 return after
     return _enter(known, new)
 
@@ -163,21 +164,24 @@ def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
     return Figures(accounts, known.sessions | new)
 
 
-def _wake_freed(root: Root, before: Figures, after: Figures) -> None:
-    """Have sessions looked at that may have waited for less to be used than was known."""
-    accounts = {name for name, one in after.accounts.items() if _is_less(before, name, one.usage)}
+def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:
+    """Have all sessions of an account looked at that is held from now on, or is not any more."""
+    accounts = {
+        name
+        for name, one in after.accounts.items()
+        if _is_above(one, hold) != _is_above(before.accounts.get(name), hold)
+    }
     ours = f"{root.sessions}/"
     for folder, seen in after.sessions.items():
         if seen.account in accounts and folder.startswith(ours):
             registry.poke(SessionDir(Path(folder)))
 
 
-def _is_less(before: Figures, account: str, now: Usage) -> bool:
-    was = before.accounts.get(account)
-    if was is None:
+def _is_above(known: Known | None, hold: int) -> bool:
+    if known is None:
         return False
-    pairs = ((was.usage.five_hours, now.five_hours), (was.usage.seven_days, now.seven_days))
-    return any((new.percent or 0.0) < (old.percent or 0.0) for old, new in pairs)
+    shares = (known.usage.five_hours, known.usage.seven_days)
+    return any(one.percent is not None and one.percent >= hold for one in shares)
 
 
 def _drop_old(known: Figures, root: Root, now: float) -> Figures:

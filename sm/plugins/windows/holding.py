@@ -28,7 +28,7 @@ def judge_session(session: Session, hold: int) -> Allowance | None:
     conversation = window.read(session.dir).conversation
     if conversation and session.profile.spending == "codex":
         _note_codex(session.dir, conversation)
-    known = gather(session.root)
+    known = gather(session.root, hold)
     account = str((conversation and find_account_folder(conversation)) or "")
     if not account and isinstance(session, IssueSession):
         account = _guess_account(known, session.project)
@@ -40,7 +40,7 @@ def judge_session(session: Session, hold: int) -> Allowance | None:
 
 def judge_project(project: Project, hold: int) -> Allowance | None:
     """Return what holds an issue that is to be begun; None for nothing."""
-    known = gather(project.root)
+    known = gather(project.root, hold)
     found = _judge(known, _guess_account(known, project), hold)
     return found if found and found.stage is Stage.HELD else None
 

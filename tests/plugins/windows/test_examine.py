@@ -53,7 +53,7 @@ def test_its_file_goes_with_sm(tmp_path: Path, root: Root) -> None:
     assert not list(list_figures(machine, os.environ))
     session = begin(stage, tmp_path / "a")
     tell(session, f"42 {RESET} - -")
-    figures.gather(stage.project.root)
+    figures.gather(stage.project.root, 90)
     for part in list_figures(machine, os.environ):
         part.remove()
     assert not figures.locate().exists()

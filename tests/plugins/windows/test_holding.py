@@ -16,9 +16,10 @@ from sm.issues.rules import allowance
 from sm.issues.rules.allowance import Allowance
 from sm.plugins.windows import figures
 from sm.plugins.windows.figures import locate
+from sm.sessions import registry
 from sm.sessions.failure import parse_usage
 from sm.sessions.session import IssueSession
-from sm.store.paths import Root
+from sm.store.paths import Root, SessionDir
 from tests.adapters.test_codex_limits import PRIMARY, SECONDARY, line
 from tests.chance import dice
 from tests.e2e.stage import Stage, make_stage
@@ -105,6 +106,25 @@ def test_figures_outlive_their_session_and_the_state(stage: Stage, tmp_path: Pat
     tell(later, "- - - -")
     assert read(later)
     assert str(gone.dir.path) not in locate().read_text()
+
+
+def test_sessions_of_the_account_are_looked_at_when_it_is_held_and_when_it_is_not(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: list[SessionDir] = []
+    monkeypatch.setattr(registry, "poke", woken.append)
+    one, two = (begin(stage, tmp_path / "a") for _ in range(2))
+    other = begin(stage, tmp_path / "b")
+    for session in (one, two, other):
+        tell(session, f"12 {RESET} - -", NOW - 100)
+    steps = ((89, False), (91, True), (95, False), (3, True), (4, False))
+    for number, (percent, is_crossed) in enumerate(steps):
+        woken.clear()
+        tell(one, f"{percent} {RESET} - -", NOW - 99 + number)
+        read(one)
+        assert bool(woken) is is_crossed
+        assert set(woken) <= {one.dir, two.dir}
+        assert len(woken) in (0, 2)
 
 
 def test_a_turn_is_looked_at_only_while_it_may_come_to_the_limit(
@@ -225,7 +245,7 @@ def test_killed_passes_leave_what_was_told(stage: Stage, tmp_path: Path) -> None
         child = os.fork()
         if not child:
             while True:
-                figures.gather(stage.project.root)
+                figures.gather(stage.project.root, 90)
                 os.utime(sessions[0].dir.usage)
         time.sleep(chance.random() / 50)
         os.kill(child, signal.SIGKILL)
