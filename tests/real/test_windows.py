@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,14 @@ from sm.plugins.windows import figures
 from sm.plugins.windows.holding import judge_session
 from sm.sessions import agent_state, window
 from sm.sessions.agent_state import State
-from sm.sessions.failure import Allowance, Usage, parse_usage
+from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
 from sm.sessions.session import Session
+from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.real.api import Api, Reply
+from tests.real.api import Api, Reply, Request, Tool
 from tests.real.managed import Managed
 from tests.real.test_codex_delivery import send
+from tests.real.test_limits import SUBSCRIPTION, AtWork, run_issues
 
 HOUR_S, DAY_S = 3600, 86400
 NOW = int(time.time())
@@ -61,7 +65,7 @@ def read_line(session: Session) -> Usage:
 
 
 def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, api: Api) -> None:
-    unstarted.variables |= {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "any"}
+    unstarted.variables |= SUBSCRIPTION
     unstarted.start()
     session = unstarted.session
     assert read_line(session) == Usage()
@@ -90,3 +94,61 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
     assert held.shown == "five hours: 94 % used"
     assert list(figures.read_figures().accounts) == [str(tmp_path / "codex" / ".codex")]
     assert read_line(target).five_hours == Allowance(94.5, FIVE_RESET)
+
+
+class Subscription:
+    """A model that counts what is used: `percent` of a window that ends `lasts_s` after it began.
+
+    The turn of issue 1 goes on until `ends` is set.
+    """
+
+    def __init__(self, api: Api, lasts_s: float) -> None:
+        """Nothing is used."""
+        self.percent, self.lasts_s = 3.0, lasts_s
+        self.ends_at = 0.0
+        self.ends = threading.Event()
+        api.model = self
+
+    def __call__(self, request: Request) -> Reply:
+        """Answer, and say what is used by now."""
+        reset = int(time.time() + self.lasts_s) if not self.ends_at else int(self.ends_at)
+        self.ends_at = float(reset)
+        headers = tell_claude(self.percent / 100, reset=reset)
+        if "issue #1" not in "\n".join(request.texts) or self.ends.is_set():
+            return Reply(headers=headers)
+        if any("begun" in text for text in request.texts):
+            return Reply("It ends\nas it was to end.\n", hold=self.ends, headers=headers)
+        return Reply("", tools=(Tool.bash("echo begun"),), headers=headers)
+
+
+@pytest.fixture
+def on_hold(
+    claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
+) -> Iterator[AtWork]:
+    """An installation that leaves the last tenth of a window alone."""
+    options = ("--dangerously-skip-permissions",)
+    settings = {"limits": {"hold": 90}}
+    yield from run_issues(claude, api, tmp_path, options, SUBSCRIPTION, settings)
+
+
+def test_a_hold_waits_for_the_turn_and_ends_at_the_reset(on_hold: AtWork, api: Api) -> None:
+    model = Subscription(api, lasts_s=10)
+    model.percent = 94
+    on_hold.begin()
+    session = on_hold.stage.session(1)
+    wait_for(session.dir.braked.exists, "the hold")
+    assert on_hold.state is State.BUSY
+    on_hold.stage.sm("send", "harb#1", "Then do more.")
+    model.ends.set()
+    wait_for(lambda: on_hold.state is State.IDLE, "the end of the turn")
+    asked = len(api.main)
+    phase, waits_for = on_hold.waits_for()
+    until = time.strftime("%H:%M", time.localtime(model.ends_at + SLACK_S))
+    assert (phase, waits_for) == ("parked", f"held: five hours: 94 % used; goes on at {until}")
+    model.percent = 1
+    wait_for(lambda: len(api.main) > asked, "it to go on", 60.0)
+    assert time.time() >= model.ends_at + SLACK_S
+    wait_for(lambda: api.appearances("Then do more.") == 1, "the message")
+    assert api.appearances("as it was to end.") == 1
+    assert not api.appearances("interrupted")
+    wait_for(lambda: not session.dir.braked.exists(), "the end of the hold")
