@@ -160,8 +160,23 @@ def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
         before = accounts.get(seen.account)
         if not seen.account or usage == Usage() or (before and before.at >= seen.at):
             continue
-        accounts[seen.account] = Known(usage, seen.at, read_login(Path(seen.account)))
+        login = read_login(Path(seen.account))
+        if before and login == before.login:
+            usage = _fill_up(usage, before.usage)
+        accounts[seen.account] = Known(usage, seen.at, login)
     return Figures(accounts, known.sessions | new)
+
+
+def _fill_up(now: Usage, before: Usage) -> Usage:
+    """With what was known of a window that is not told of: after its reset, clients tell nothing.
+
+    By a clock that is ahead they do so before it. Its figures become void by themselves.
+    """
+    five, week = now.five_hours, now.seven_days
+    return Usage(
+        five if five.percent is not None else before.five_hours,
+        week if week.percent is not None else before.seven_days,
+    )
 
 
 def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:

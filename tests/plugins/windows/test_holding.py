@@ -96,6 +96,18 @@ def test_a_newer_figure_frees_it_and_one_that_is_only_shown_again_does_not(
     assert read(new) is None
 
 
+def test_a_window_that_is_not_told_of_any_more_ends_with_its_reset(
+    stage: Stage, tmp_path: Path
+) -> None:
+    session = begin(stage, tmp_path / "a")
+    tell(session, f"94 {RESET} 12 {RESET}", NOW - 9)
+    assert read(session)
+    tell(session, f"- - 12 {RESET}", NOW - 5)
+    assert read(session)
+    tell(session, f"3 {RESET} - -", NOW - 1)
+    assert read(session) is None
+
+
 def test_figures_outlive_their_session_and_the_state(stage: Stage, tmp_path: Path) -> None:
     gone, later = (begin(stage, tmp_path / "a") for _ in range(2))
     tell(gone, f"94 {RESET} - -")
