@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from sm.sessions.agent_state import State
 from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
 from sm.sessions.session import Session
 from sm.store.paths import Root
+from tests.e2e.stage import Stage
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Request, Tool
 from tests.real.managed import Managed
@@ -97,24 +99,23 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
 
 
 class Subscription:
-    """A model that counts what is used: `percent` of a window that ends `lasts_s` after it began.
+    """A model that says what is used of its window; the turn of issue 2 goes on until `ends`."""
 
-    The turn of issue 1 goes on until `ends` is set.
-    """
-
-    def __init__(self, api: Api, lasts_s: float) -> None:
-        """Nothing is used."""
-        self.percent, self.lasts_s = 3.0, lasts_s
-        self.ends_at = 0.0
+    def __init__(self, api: Api) -> None:
+        """Little is used."""
+        self.use(3, 2 * HOUR_S)
         self.ends = threading.Event()
         api.model = self
 
+    def use(self, percent: float, lasts_s: float) -> None:
+        """From the next answer on so much is used, of a window that lasts for so long then."""
+        self.percent, self.lasts_s, self.reset = percent, lasts_s, 0
+
     def __call__(self, request: Request) -> Reply:
-        """Answer, and say what is used by now."""
-        reset = int(time.time() + self.lasts_s) if not self.ends_at else int(self.ends_at)
-        self.ends_at = float(reset)
-        headers = tell_claude(self.percent / 100, reset=reset)
-        if "issue #1" not in "\n".join(request.texts) or self.ends.is_set():
+        """Answer, and say what is used."""
+        self.reset = self.reset or int(time.time() + self.lasts_s)
+        headers = tell_claude(self.percent / 100, reset=self.reset)
+        if "issue #2" not in "\n".join(request.texts) or self.ends.is_set():
             return Reply(headers=headers)
         if any("begun" in text for text in request.texts):
             return Reply("It ends\nas it was to end.\n", hold=self.ends, headers=headers)
@@ -131,24 +132,50 @@ def on_hold(
     yield from run_issues(claude, api, tmp_path, options, SUBSCRIPTION, settings)
 
 
-def test_a_hold_waits_for_the_turn_and_ends_at_the_reset(on_hold: AtWork, api: Api) -> None:
-    model = Subscription(api, lasts_s=10)
-    model.percent = 94
+def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
+    on_hold: AtWork, api: Api
+) -> None:
+    model, stage = Subscription(api), on_hold.stage
     on_hold.begin()
-    session = on_hold.stage.session(1)
-    wait_for(session.dir.braked.exists, "the hold")
-    assert on_hold.state is State.BUSY
-    on_hold.stage.sm("send", "harb#1", "Then do more.")
+    wait_for(lambda: on_hold.state is State.IDLE, "the end of the first turn")
+    stage.write_phase(1, "PHASE:escalate\nReason: which colour?")
+    on_hold.wait_phase("escalated")
+    model.use(94, lasts_s=6)
+    second = stage.session(begin_another(stage))
+    first = stage.session(1)
+    wait_for(second.dir.braked.exists, "the hold of who has told")
+    wait_for(first.dir.braked.exists, "the hold of the other session of the account")
+    assert agent_state.read(second.dir).state is State.BUSY
+    for session in (first, second):
+        stage.sm("send", session.address, f"Then do more in {session.issue}.")
     model.ends.set()
-    wait_for(lambda: on_hold.state is State.IDLE, "the end of the turn")
+    wait_for(lambda: agent_state.read(second.dir).state is State.IDLE, "the end of the turn")
     asked = len(api.main)
-    phase, waits_for = on_hold.waits_for()
-    until = time.strftime("%H:%M", time.localtime(model.ends_at + SLACK_S))
-    assert (phase, waits_for) == ("parked", f"held: five hours: 94 % used; goes on at {until}")
-    model.percent = 1
+    until = model.reset + SLACK_S
+    clock = time.strftime("%H:%M", time.localtime(until))
+    told = f"five hours: 94 % used; goes on at {clock}"
+    (seen,) = json.loads(stage.sm("status", "--json").stdout)
+    assert seen["sessions"][1]["waits_for"] == f"held: {told}"
+    model.use(1, 5 * HOUR_S)
     wait_for(lambda: len(api.main) > asked, "it to go on", 60.0)
-    assert time.time() >= model.ends_at + SLACK_S
-    wait_for(lambda: api.appearances("Then do more.") == 1, "the message")
-    assert api.appearances("as it was to end.") == 1
-    assert not api.appearances("interrupted")
-    wait_for(lambda: not session.dir.braked.exists(), "the end of the hold")
+    assert time.time() >= until
+    for session in (first, second):
+        more = f"Then do more in {session.issue}."
+        wait_for(lambda more=more: count(api, more) == 1, more)  # type: ignore[misc]
+    assert any("as it was to end." in text for one in api.main for text in one.texts)
+    assert not any("interrupted by user" in text for one in api.main for text in one.texts)
+
+
+def begin_another(stage: Stage) -> int:
+    """Have one more issue taken up."""
+    issue = stage.file_issue()
+    stage.poll()
+    return issue
+
+
+def count(api: Api, text: str) -> int:
+    """In how many conversations it was said, once in each."""
+    return sum(
+        max(one.appearances(text) for one in api.main if one.session == session)
+        for session in {one.session for one in api.main}
+    )
