@@ -94,7 +94,7 @@ def draw_status(seen: Sequence[Overview], width: int, height: int | None = None)
 
     needs = _list_needs(seen)
     most = NEEDS if height is None else max(1, height // 6)
-    paused = [Text(one_line(sentence), "bold yellow") for sentence in _list_paused(seen)]
+    paused = [Text(one_line(sentence), "bold yellow") for sentence in _list_resting(seen)]
     head = [*paused, *draw_needs(needs, width, most), Text("")]
     left = None if height is None else max(height - len(head), 0)
     return Group(*head, *(part for one in seen for part in _view(one, width, left)))
@@ -106,9 +106,14 @@ def _list_needs(seen: Sequence[Overview]) -> list[OpenNeed]:
     return sort_needs(need for one in seen for need in one.needs)
 
 
-def _list_paused(seen: Sequence[Overview]) -> list[str]:
-    """What is paused, each decision once: it concerns several projects, perhaps."""
-    return list(dict.fromkeys(sentence for one in seen for sentence in one.paused))
+def _list_resting(seen: Sequence[Overview]) -> list[str]:
+    """What is paused, each decision once: it concerns several projects, perhaps.
+
+    Then the limits that keep projects from beginning anything.
+    """
+    paused = dict.fromkeys(sentence for one in seen for sentence in one.paused)
+    found = ((one.project, one.objection) for one in seen)
+    return [*paused, *(f"{name} begins nothing new: {why.told}" for name, why in found if why)]
 
 
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:
@@ -137,7 +142,7 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
     from sm.cli.need_lines import list_plain_needs
     from sm.cli.table import list_plain_lines
 
-    yield from map(one_line, _list_paused(seen))
+    yield from map(one_line, _list_resting(seen))
     yield from list_plain_needs(_list_needs(seen))
     for one in seen:
         yield _heading(one)

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import time
+from collections.abc import Sequence
 
 from sm.adapters.agent import transcript
 from sm.adapters.agent.profile import Profile
@@ -76,6 +77,17 @@ def note(directory: SessionDir, reading: Reading) -> None:
     limits = _words(directory)[WORDS - LIMITS : WORDS] or ["-"] * LIMITS
     words = [f"{reading.at:.6f}", reading.context or "-", _word(reading.percent)]
     words += [_word(reading.window), *limits, _word(reading.tokens)]
+    write_atomic(directory.usage, f"{' '.join(words):<{WIDTH}}\n")
+
+
+def note_limits(directory: SessionDir, limits: Sequence[float | None]) -> None:
+    """Write the usage limits of an agent without that hook; what is known of its context stays.
+
+    `limits` are the percentage and the reset of the shorter limit, then those of the longer one.
+    """
+    known = _words(directory)
+    words = known if len(known) >= WORDS else ["0", *["-"] * (WORDS - 1)]
+    words[WORDS - LIMITS : WORDS] = map(_word, limits)
     write_atomic(directory.usage, f"{' '.join(words):<{WIDTH}}\n")
 
 

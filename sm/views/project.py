@@ -9,11 +9,14 @@ from msgspec import Struct, structs
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
+from sm.base.text import one_line
 from sm.config.schema import MachineSettings
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
+from sm.issues.look.escalation import tell_allowance
 from sm.issues.look.polled import Silence
 from sm.issues.look.snapshot import Snapshot
+from sm.issues.meters import find_objection
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
@@ -67,6 +70,18 @@ class MergedPull(Struct, frozen=True):
     age_s: float
 
 
+class Objection(Struct, frozen=True):
+    """Why no issue is begun now: what is used of which limit.
+
+    `until` is when it ends by itself, in seconds since 1970, 0 if a person has to decide. `told`
+    says both in words.
+    """
+
+    shown: str
+    until: float
+    told: str
+
+
 class Overview(Struct, frozen=True):
     """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
 
@@ -74,7 +89,8 @@ class Overview(Struct, frozen=True):
     issues that no session works on and that lack the label `backlog`, by which an issue is taken
     up. `merged` are the pull requests that were merged within the last day, the latest first.
     `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
-    nothing does. `paused` says what is paused, since when, and how it goes on.
+    nothing does. `paused` says what is paused, since when, and how it goes on. `objection` is the
+    limit that keeps issues from being begun, None if none does.
     """
 
     project: str
@@ -91,6 +107,7 @@ class Overview(Struct, frozen=True):
     backlog: str = ""
     silent_s: float = 0.0
     paused: tuple[str, ...] = ()
+    objection: Objection | None = None
 
 
 def read_sessions_without_project(
@@ -151,7 +168,15 @@ def read_overview(project: Project, now: float) -> Overview:
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
         hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
         silent_s=silence.for_s if silence else 0.0,
+        objection=_find_objection(project, now),
     )
+
+
+def _find_objection(project: Project, now: float) -> Objection | None:
+    found = find_objection(project)
+    if found is None or not found.holds:
+        return None
+    return Objection(found.shown, found.until or 0.0, one_line(tell_allowance(found, now)))
 
 
 def _list_merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPull]:

@@ -52,15 +52,15 @@ def clients() -> Clients:
     return Clients(PINNED.folder / CLAUDE, PINNED.folder / CODEX)
 
 
-def seal(home: Path, cwd: Path, key: str = KEY) -> None:
-    """Answer, in `home`, the questions that a first start of Claude Code in `cwd` would ask."""
+def seal(home: Path, *folders: Path, key: str = KEY) -> None:
+    """Answer, in `home`, the questions that a first start of Claude Code in these would ask."""
     home.mkdir(parents=True, exist_ok=True)
     state = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "bypassPermissionsModeAccepted": True,
         "customApiKeyResponses": {"approved": [key[-20:]], "rejected": []},
-        "projects": {str(cwd): {"hasTrustDialogAccepted": True}},
+        "projects": {str(cwd): {"hasTrustDialogAccepted": True} for cwd in folders},
     }
     (home / ".claude.json").write_text(json.dumps(state))
     (home / ".claude").mkdir(exist_ok=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,8 @@ from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Reply, Tool
 from tests.real.client import environment, seal
 
+SUBSCRIPTION = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "any"}
+"""A login in place of a key."""
 RESUMED = "[sm] Your last turn was cut short"
 
 
@@ -112,20 +115,30 @@ def subscribed(
     claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
 ) -> Iterator[AtWork]:
     """One whose account is a subscription."""
-    more = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "any"}
-    yield from _at_work(claude, api, tmp_path, "--dangerously-skip-permissions", **more)
+    yield from _at_work(claude, api, tmp_path, "--dangerously-skip-permissions", **SUBSCRIPTION)
 
 
 def _at_work(claude: Path, api: Api, folder: Path, *options: str, **more: str) -> Iterator[AtWork]:
+    yield from run_issues(claude, api, folder, options, more)
+
+
+def run_issues(
+    claude: Path,
+    api: Api,
+    folder: Path,
+    options: Sequence[str],
+    more: Mapping[str, str],
+    settings: Mapping[str, Any] = {},
+) -> Iterator[AtWork]:
+    """An installation whose issues the real client works on."""
     home = folder / "client-home"
-    variables = {k: v for k, v in (environment(home, api.url) | more).items() if v}
+    variables = {k: v for k, v in (environment(home, api.url) | dict(more)).items() if v}
     for name in ("PATH", "TERM"):
         variables.pop(name)
     command = " ".join([str(claude), *options])
-    stage = make_stage(
-        folder, auto=False, settings={"agent": {"command": command, "env": variables}}
-    )
-    seal(home, stage.project.settings.worktree(1))
+    agent = {"agent": {"command": command, "env": variables}}
+    stage = make_stage(folder, auto=False, settings=agent | dict(settings))
+    seal(home, *(stage.project.settings.worktree(number) for number in (1, 2)))
     yield AtWork(stage, api)
     for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")

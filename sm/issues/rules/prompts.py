@@ -339,7 +339,7 @@ def _resume(m: Material) -> str:
 def tell_limit(m: Material) -> str:
     """Say what is used up, and when that ends by itself."""
     shown = one_line(m.allowance.shown, SENTENCE_LIMIT) if m.allowance else ""
-    return f"{shown}; until {m.limit_until}" if m.limit_until else shown
+    return f"{shown}; goes on at {m.limit_until}" if m.limit_until else shown
 
 
 def _limit_near(m: Material) -> str:

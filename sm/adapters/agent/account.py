@@ -1,0 +1,75 @@
+"""Tells accounts of an agent CLI apart, as its usage limits are those of an account.
+
+All that a client keeps is in one folder, so what runs with the same folder has the same account. A
+person may log in there as somebody else: that, too, leaves a trace that holds no secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sm.adapters.agent.own_settings import find_folder
+from sm.adapters.agent.profile import Profile
+from sm.store.files import read_foreign
+
+STATE_LIMIT = 16 * 1024 * 1024
+"""Bytes of Claude Code's `.claude.json`, which grows with the folders that it has been in."""
+
+
+class _OauthAccount(Struct, rename="camel"):
+    account_uuid: str = ""
+
+
+class _State(Struct, rename="camel"):
+    oauth_account: _OauthAccount | None = None
+
+
+_states = msgspec.json.Decoder(_State)
+
+
+def find_account_folder(conversation: Path) -> Path | None:
+    """Return the folder of the client that writes this transcript; None if it is none we know.
+
+    Claude Code 2.1.332 has `FOLDER/projects/WHERE/ID.jsonl`, and Codex 0.171.0
+    `FOLDER/sessions/YEAR/MONTH/DAY/rollout-….jsonl`.
+    """
+    for depth, name in ((1, "projects"), (3, "sessions")):
+        above = conversation.parents
+        if len(above) > depth + 1 and above[depth].name == name:
+            return above[depth + 1]
+    return None
+
+
+def guess_account_folder(profile: Profile, env: Mapping[str, str]) -> Path | None:
+    """Return the folder that such an agent will have with `env`; None if that is not known."""
+    if not env.get("HOME"):
+        return None
+    match profile.spending:
+        case "claude":
+            return find_folder(env)
+        case "codex":
+            return Path(env.get("CODEX_HOME") or Path(env["HOME"]) / ".codex")
+    return None
+
+
+def read_login(folder: Path) -> str:
+    """Return what is another when somebody else logs in; '' if nothing tells.
+
+    Claude Code writes the account's id into `.claude.json` (2.1.332). Of Codex only `auth.json`
+    says who it is, and has the keys, too, so it is not read: its time tells. Codex also renews its
+    keys there, and then seems to be another: https://github.com/max-sixty/tend/issues/624.
+    """
+    with contextlib.suppress(OSError):
+        return str((folder / "auth.json").stat().st_mtime_ns)
+    place = folder.parent if folder.name == ".claude" else folder
+    for path in dict.fromkeys((folder / ".claude.json", place / ".claude.json")):
+        # It is not there, or just being written.
+        with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError, RecursionError):
+            known = _states.decode(read_foreign(path, STATE_LIMIT)).oauth_account
+            return known.account_uuid if known else ""
+    return ""

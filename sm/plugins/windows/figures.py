@@ -1,0 +1,212 @@
+"""What is known of each account's usage windows, in one file for all sessions of this user.
+
+The status line's hook writes the figures into the line `usage` of its session. They are taken over
+from there when anybody asks: by the time of each line only those that are new are read. A client
+shows old figures again whenever it draws its line anew, so figures are as old as when they were
+first seen in a session, and of an account the youngest count.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from sm.adapters.agent.account import find_account_folder, read_login
+from sm.base.errors import StateError
+from sm.sessions import registry, window
+from sm.sessions.failure import FARTHEST_S, Usage, parse_usage
+from sm.store import lock
+from sm.store.damage import read_rebuildable
+from sm.store.files import ensure_private_dir, read_harmless, write_json
+from sm.store.paths import Root, SessionDir
+
+FILE = Path(".local/share/sm/usage-windows.json")
+"""Below the user's home, as a new start of the machine does not begin new windows."""
+AGAIN_S = 0.5
+REREAD = 16
+"""So many lines are read again each time, as that takes less than to write that they were read."""
+LINE_LIMIT = 400
+FIGURES = slice(4, 8)
+"""The words of the line that are about limits."""
+
+
+class Seen(Struct, frozen=True):
+    """The figures of a session's line, which was written at `line_ns`; they are there since `at`.
+
+    `account` is the folder of the agent CLI, '' as long as that is not known.
+    """
+
+    account: str
+    figures: str
+    at: float
+    line_ns: int
+
+
+class Known(Struct, frozen=True):
+    """The youngest figures of an account, from `at` (seconds since 1970), and who was logged in."""
+
+    usage: Usage
+    at: float
+    login: str = ""
+
+
+class Figures(Struct, frozen=True):
+    """All that is known: by the folder of an account, and by the directory of a session."""
+
+    accounts: dict[str, Known] = {}
+    sessions: dict[str, Seen] = {}
+
+
+def locate() -> Path:
+    """Return where the file is.
+
+    Raises:
+        StateError: the user has no home.
+
+    """
+    try:
+        return Path.home() / FILE
+    except RuntimeError as error:
+        raise StateError("you have no home directory: set HOME") from error
+
+
+def read_figures() -> Figures:
+    """Return what was known last."""
+    return read_rebuildable(locate(), Figures) or Figures()
+
+
+def gather(root: Root, hold: int) -> Figures:
+    """Take over what the sessions of this state root have told since; return all that is known.
+
+    `hold` is the percentage from which the caller holds: who crosses it is looked at. As some ask
+    for one session after another, it is done once in half a second.
+    """
+    now = time.monotonic()
+    if _last and _last[0].root == root and now < _last[0].at + AGAIN_S:
+        return _last[0].figures
+    _last[:] = [_Gathered(root, now, _gather(root, hold))]
+    return _last[0].figures
+
+
+class _Gathered(NamedTuple):
+    root: Root
+    at: float
+    figures: Figures
+
+
+_last: list[_Gathered] = []
+
+
+def _gather(root: Root, hold: int) -> Figures:
+    """If another process is just doing so, or the file cannot be written, it is kept next time."""
+    known = read_figures()
+    new = dict(_list_new(root, known))
+    if not _is_worth_keeping(known, new):
+        return known
+    with contextlib.suppress(StateError, OSError):
+        ensure_private_dir(locate().parent)
+        with lock.try_hold(locate().with_suffix(".lock")) as ours:
+            if ours:
+                before = read_figures()
+                after = _drop_old(_enter(before, new), root, time.time())
+                write_json(locate(), after)
+                _wake_concerned(root, before, after, hold)
+                return after
+    return _enter(known, new)
+
+
+def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
+    """What stands in the lines that were written since, by the directory of the session."""
+    for folder, changed_ns in _list_lines(root):
+        before = known.sessions.get(folder)
+        if before and before.line_ns == changed_ns:
+            continue
+        words = read_harmless(Path(folder, "usage"), LINE_LIMIT).decode("utf-8", "replace").split()
+        figures = " ".join(words[FIGURES])
+        if before and before.account and before.figures == figures:
+            yield folder, Seen(before.account, figures, before.at, changed_ns)
+            continue
+        conversation = window.read(SessionDir(Path(folder))).conversation
+        account = find_account_folder(conversation) if conversation else None
+        yield folder, Seen(str(account or ""), figures, changed_ns / 1e9, changed_ns)
+
+
+def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
+    """The directory of each session that has such a line, and when that was written (ns)."""
+    with contextlib.suppress(OSError), os.scandir(root.sessions) as found:
+        for entry in found:
+            with contextlib.suppress(OSError):
+                yield entry.path, os.lstat(f"{entry.path}/usage").st_mtime_ns
+
+
+def _is_worth_keeping(known: Figures, new: dict[str, Seen]) -> bool:
+    """Whether anything was told: a line that says the same is read again, until there are many."""
+    before = known.sessions
+    told = any(one not in before or before[one].figures != new[one].figures for one in new)
+    return told or len(new) > REREAD
+
+
+def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
+    """The same with what is new; of an account the youngest figures stay."""
+    accounts = dict(known.accounts)
+    for seen in new.values():
+        usage = parse_usage(f"- - - - {seen.figures}")
+        before = accounts.get(seen.account)
+        if not seen.account or usage == Usage() or (before and before.at >= seen.at):
+            continue
+        login = read_login(Path(seen.account))
+        if before and login == before.login:
+            usage = _fill_up(usage, before.usage)
+        accounts[seen.account] = Known(usage, seen.at, login)
+    return Figures(accounts, known.sessions | new)
+
+
+def _fill_up(now: Usage, before: Usage) -> Usage:
+    """With what was known of a window that is not told of: after its reset, clients tell nothing.
+
+    By a clock that is ahead they do so before it. Its figures become void by themselves.
+    """
+    five, week = now.five_hours, now.seven_days
+    return Usage(
+        five if five.percent is not None else before.five_hours,
+        week if week.percent is not None else before.seven_days,
+    )
+
+
+def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:
+    """Have all sessions of an account looked at that is held from now on, or is not any more."""
+    accounts = {
+        name
+        for name, one in after.accounts.items()
+        if _is_above(one, hold) != _is_above(before.accounts.get(name), hold)
+    }
+    ours = f"{root.sessions}/"
+    for folder, seen in after.sessions.items():
+        if seen.account in accounts and folder.startswith(ours):
+            registry.poke(SessionDir(Path(folder)))
+
+
+def _is_above(known: Known | None, hold: int) -> bool:
+    if known is None:
+        return False
+    shares = (known.usage.five_hours, known.usage.seven_days)
+    return any(one.percent is not None and one.percent >= hold for one in shares)
+
+
+def _drop_old(known: Figures, root: Root, now: float) -> Figures:
+    """The same without sessions that are gone, and without figures that no window can reach."""
+    ours = f"{root.sessions}/"
+    return Figures(
+        {name: one for name, one in known.accounts.items() if one.at > now - FARTHEST_S},
+        {
+            folder: seen
+            for folder, seen in known.sessions.items()
+            if (os.path.isdir(folder) if folder.startswith(ours) else seen.at > now - FARTHEST_S)  # noqa: PTH112
+        },
+    )

@@ -1,0 +1,12 @@
+"""The usage windows of a subscription: above a share of one, nothing new begins until its reset."""
+
+from __future__ import annotations
+
+from sm.base.plugin import Plugin
+
+PLUGIN = Plugin(
+    sections={"limits": "sm.plugins.windows.settings:Limits"},
+    meters={"windows": "sm.plugins.windows.meter:METER"},
+    checks={"windows": "sm.plugins.windows.examine:CHECK"},
+    files={"windows": "sm.plugins.windows.files:list_figures"},
+)

@@ -1,0 +1,181 @@
+"""Usage windows from the real clients: what the API tells them by headers holds their sessions."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
+from sm.plugins.windows import figures
+from sm.plugins.windows.holding import judge_session
+from sm.sessions import agent_state, window
+from sm.sessions.agent_state import State
+from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
+from sm.sessions.session import Session
+from sm.store.paths import Root
+from tests.e2e.stage import Stage
+from tests.helpers import wait_for
+from tests.real.api import Api, Reply, Request, Tool
+from tests.real.managed import Managed
+from tests.real.test_codex_delivery import send
+from tests.real.test_limits import SUBSCRIPTION, AtWork, run_issues
+
+HOUR_S, DAY_S = 3600, 86400
+NOW = int(time.time())
+FIVE_RESET, WEEK_RESET = NOW + 2 * HOUR_S, NOW + 3 * DAY_S
+
+
+def tell_claude(five: float, week: float = 0.12, reset: int = FIVE_RESET) -> dict[str, str]:
+    """The headers of an answer of Anthropic's, to a subscription."""
+    return {
+        "anthropic-ratelimit-unified-status": "allowed",
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+        "anthropic-ratelimit-unified-reset": str(reset),
+        "anthropic-ratelimit-unified-5h-status": "allowed",
+        "anthropic-ratelimit-unified-5h-utilization": str(five),
+        "anthropic-ratelimit-unified-5h-reset": str(reset),
+        "anthropic-ratelimit-unified-7d-status": "allowed",
+        "anthropic-ratelimit-unified-7d-utilization": str(week),
+        "anthropic-ratelimit-unified-7d-reset": str(WEEK_RESET),
+    }
+
+
+def tell_codex(primary: float, secondary: float) -> dict[str, str]:
+    """The headers of an answer of OpenAI's, to a subscription."""
+    return {
+        "x-codex-primary-used-percent": str(primary),
+        "x-codex-primary-window-minutes": "300",
+        "x-codex-primary-reset-at": str(FIVE_RESET),
+        "x-codex-secondary-used-percent": str(secondary),
+        "x-codex-secondary-window-minutes": "10080",
+        "x-codex-secondary-reset-at": str(WEEK_RESET),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "AGAIN_S", -1.0)
+
+
+def read_line(session: Session) -> Usage:
+    return parse_usage(session.dir.usage.read_text()) if session.dir.usage.exists() else Usage()
+
+
+def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, api: Api) -> None:
+    unstarted.variables |= SUBSCRIPTION
+    unstarted.start()
+    session = unstarted.session
+    assert read_line(session) == Usage()
+    for five in (0.424, 0.935):
+        api.say(Reply(headers=tell_claude(five)))
+        unstarted.send("Go on.")
+        told = Usage(Allowance(five * 100, FIVE_RESET), Allowance(12, WEEK_RESET))
+        wait_for(lambda told=told: read_line(session) == told, "the figures in the line")  # type: ignore[misc]
+    held = judge_session(session, 90)
+    assert held
+    assert held.shown == "five hours: 94 % used"
+    folder = unstarted.folder / "home" / ".claude"
+    assert list(figures.read_figures().accounts) == [str(folder)]
+
+
+def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path: Path) -> None:
+    api.model = lambda _: Reply(headers=tell_codex(94.5, 12))
+    send(target, "Begin.")
+    wait_for(lambda: agent_state.read(target.dir).state is State.IDLE, "the end of the turn")
+    rollout = window.read(target.dir).conversation
+    assert rollout
+    told = Limits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
+    wait_for(lambda: read_limits(rollout) == told, "the figures in the rollout")
+    held = judge_session(target, 90)
+    assert held
+    assert held.shown == "five hours: 94 % used"
+    assert list(figures.read_figures().accounts) == [str(tmp_path / "codex" / ".codex")]
+    assert read_line(target).five_hours == Allowance(94.5, FIVE_RESET)
+
+
+class Subscription:
+    """A model that says what is used of its window; the turn of issue 2 goes on until `ends`."""
+
+    def __init__(self, api: Api) -> None:
+        """Little is used."""
+        self.use(3, 2 * HOUR_S)
+        self.ends = threading.Event()
+        api.model = self
+
+    def use(self, percent: float, lasts_s: float) -> None:
+        """From the next answer on so much is used, of a window that lasts for so long then."""
+        self.percent, self.lasts_s, self.reset = percent, lasts_s, 0
+
+    def __call__(self, request: Request) -> Reply:
+        """Answer, and say what is used."""
+        self.reset = self.reset or int(time.time() + self.lasts_s)
+        headers = tell_claude(self.percent / 100, reset=self.reset)
+        if "issue #2" not in "\n".join(request.texts) or self.ends.is_set():
+            return Reply(headers=headers)
+        if any("begun" in text for text in request.texts):
+            return Reply("It ends\nas it was to end.\n", hold=self.ends, headers=headers)
+        return Reply("", tools=(Tool.bash("echo begun"),), headers=headers)
+
+
+@pytest.fixture
+def on_hold(
+    claude: Path, api: Api, root: Root, tmux_socket: str, tmp_path: Path
+) -> Iterator[AtWork]:
+    """An installation that leaves the last tenth of a window alone."""
+    options = ("--dangerously-skip-permissions",)
+    settings = {"limits": {"hold": 90}}
+    yield from run_issues(claude, api, tmp_path, options, SUBSCRIPTION, settings)
+
+
+def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
+    on_hold: AtWork, api: Api
+) -> None:
+    model, stage = Subscription(api), on_hold.stage
+    on_hold.begin()
+    wait_for(lambda: on_hold.state is State.IDLE, "the end of the first turn")
+    stage.write_phase(1, "PHASE:escalate\nReason: which colour?")
+    on_hold.wait_phase("escalated")
+    model.use(94, lasts_s=6)
+    second = stage.session(begin_another(stage))
+    first = stage.session(1)
+    wait_for(second.dir.braked.exists, "the hold of who has told")
+    wait_for(first.dir.braked.exists, "the hold of the other session of the account")
+    assert agent_state.read(second.dir).state is State.BUSY
+    for session in (first, second):
+        stage.sm("send", session.address, f"Then do more in {session.issue}.")
+    model.ends.set()
+    wait_for(lambda: agent_state.read(second.dir).state is State.IDLE, "the end of the turn")
+    asked = len(api.main)
+    until = model.reset + SLACK_S
+    clock = time.strftime("%H:%M", time.localtime(until))
+    told = f"five hours: 94 % used; goes on at {clock}"
+    (seen,) = json.loads(stage.sm("status", "--json").stdout)
+    assert seen["sessions"][1]["waits_for"] == f"held: {told}"
+    model.use(1, 5 * HOUR_S)
+    wait_for(lambda: len(api.main) > asked, "it to go on", 60.0)
+    assert time.time() >= until
+    for session in (first, second):
+        more = f"Then do more in {session.issue}."
+        wait_for(lambda more=more: count(api, more) == 1, more)  # type: ignore[misc]
+    assert any("as it was to end." in text for one in api.main for text in one.texts)
+    assert not any("interrupted by user" in text for one in api.main for text in one.texts)
+
+
+def begin_another(stage: Stage) -> int:
+    """Have one more issue taken up."""
+    issue = stage.file_issue()
+    stage.poll()
+    return issue
+
+
+def count(api: Api, text: str) -> int:
+    """In how many conversations it was said, once in each."""
+    return sum(
+        max(one.appearances(text) for one in api.main if one.session == session)
+        for session in {one.session for one in api.main}
+    )
