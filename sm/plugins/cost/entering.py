@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import StateError
-from sm.plugins.cost.growth import find_note, find_size, measure, note_size
+from sm.plugins.cost.growth import find_size, list_notes_of_gone, measure, note_size
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.reading import read_on
+from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import agent, hook_events, window
-from sm.sessions.session import Session
-from sm.store.files import discard, read_harmless
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession, Session
+from sm.store.files import read_harmless
 
 LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
@@ -27,13 +28,28 @@ SLACK_S = 60.0
 
 def follow(session: Session) -> None:
     """Read on all that the session's agent has written, and again until nothing more comes."""
+    _read_while_at_work(session)
+    if next(list_notes_of_gone(session.root), None):
+        from sm.plugins.cost.closing import close_gone
+
+        close_gone(session.root, session.machine.settings, _list_projects(session))
+
+
+def _list_projects(session: Session) -> dict[str, Project]:
+    """Those that share a configuration with the session."""
+    if not isinstance(session, IssueSession):
+        return {}
+    config = session.project.config
+    return {one.name: Project(config, one) for one in config.projects}
+
+
+def _read_while_at_work(session: Session) -> None:
     reader = find_reader(session.profile.spending)
     present = window.read(session.dir)
     if reader is None or present.conversation is None:
         return
     owner = _make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
-        _finish_gone(ledger, session)
         deadline = Deadline(LATE_S)
         while True:
             size = measure(reader, present.conversation, present.id)
@@ -50,7 +66,7 @@ def catch_up(ledger: Ledger, since: float) -> None:
     """Read on the files that were read since then, as the ledger knows them, and price all."""
     from sm.plugins.cost.prices import price_pending
 
-    _read_on(ledger, ledger.list_lately_read(since))
+    read_all(ledger, ledger.list_lately_read(since))
     price_pending(ledger)
 
 
@@ -60,15 +76,6 @@ def _price_many(ledger: Ledger) -> None:
         from sm.plugins.cost.prices import price_pending
 
         price_pending(ledger)
-
-
-def _read_on(ledger: Ledger, files: list[Followed]) -> int:
-    count = 0
-    for file in files:
-        reader = find_reader(file.reader)
-        if reader and find_size(file.path) not in (None, file.mark.position):
-            count += read_on(ledger, reader, file)
-    return count
 
 
 def _make_owner(session: Session) -> Owner:
@@ -110,13 +117,3 @@ def _list_files(
         mark = known.get(path) or ledger.find_mark(path)
         if find_size(path) not in (None, mark.position):
             yield Followed(path, session.profile.spending, owner, mark)
-
-
-def _finish_gone(ledger: Ledger, session: Session) -> None:
-    """Read the files of sessions that are gone a last time, and forget what is noted of them."""
-    for note in find_note(session).parent.glob("*.read"):
-        if session.root.session(note.stem).path.exists():
-            continue
-        _read_on(ledger, ledger.list_files(note.stem))
-        discard(note)
-        discard(note.with_name(f"cost.{note.stem}.lock"))

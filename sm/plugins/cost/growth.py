@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.spending import Reader
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
+from sm.store.paths import Root
 
 
 def measure(reader: Reader, conversation: Path, ident: str) -> str:
@@ -36,3 +38,15 @@ def read_size(session: Session) -> str:
 def find_note(session: Session) -> Path:
     """Where that is noted, also once the session is gone."""
     return session.root.plugins / "cost" / f"{session.name}.read"
+
+
+def is_left(session: Session) -> bool:
+    """Whether the session is gone, and was not seen to since."""
+    return find_note(session).exists() and not session.dir.path.exists()
+
+
+def list_notes_of_gone(root: Root) -> Iterator[Path]:
+    """The notes of sessions that are gone."""
+    for note in (root.plugins / "cost").glob("*.read"):
+        if not root.session(note.stem).path.exists():
+            yield note

@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from sm.adapters.agent.spending import Entry, Reader, Settled
+from sm.adapters.agent.spending import Entry, Reader, Settled, find_reader
+from sm.plugins.cost.growth import find_size
 from sm.plugins.cost.ledger import Followed, Ledger, Mark
 
 PIECE = 4 * 1024 * 1024
@@ -35,6 +36,14 @@ def read_on(ledger: Ledger, reader: Reader, file: Followed) -> int:
             ledger.enter(file, now, found)
             count += len(found)
     return count
+
+
+def read_all(ledger: Ledger, files: list[Followed]) -> None:
+    """Read these files on, if they have grown."""
+    for file in files:
+        reader = find_reader(file.reader)
+        if reader and find_size(file.path) not in (None, file.mark.position):
+            read_on(ledger, reader, file)
 
 
 def _check(file: BinaryIO, mark: Mark) -> Mark:
