@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import StateError
+from sm.base.foreign import read_seconds
 from sm.plugins.cost.growth import find_size, list_notes_of_gone, measure, note_size
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_all, read_on
@@ -50,6 +51,7 @@ def _read_while_at_work(session: Session) -> None:
         return
     owner = _make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
+        ledger.note_starts(_list_starts(session))
         deadline = Deadline(LATE_S)
         while True:
             size = measure(reader, present.conversation, present.id)
@@ -117,3 +119,10 @@ def _list_files(
         mark = known.get(path) or ledger.find_mark(path)
         if find_size(path) not in (None, mark.position):
             yield Followed(path, session.profile.spending, owner, mark)
+
+
+def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
+    """When a process of the client began in a context, as its hook has said."""
+    for at, event, context, how in hook_events.read_events(session.dir, "SessionStart"):
+        if event == "SessionStart" and how not in ("compact", "stale"):
+            yield context, read_seconds(at) or 0.0, how

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from sm.adapters.agent.spending import Entry, Reader, Settled, find_reader
+from sm.adapters.agent.spending import Account, Entry, Reader, Settled, find_reader
 from sm.plugins.cost.growth import find_size
 from sm.plugins.cost.ledger import Followed, Ledger, Mark
 
@@ -56,10 +56,10 @@ def _check(file: BinaryIO, mark: Mark) -> Mark:
 
 def _read_pieces(
     file: BinaryIO, reader: Reader, mark: Mark
-) -> Iterator[tuple[Mark, list[Entry | Settled]]]:
+) -> Iterator[tuple[Mark, list[Entry | Settled | Account]]]:
     """What each piece of whole lines says, and the mark behind it."""
     file.seek(mark.position)
-    found: list[Entry | Settled] = []
+    found: list[Entry | Settled | Account] = []
     position, before, begun = mark.position, mark.before, mark.position
     while line := file.readline(LONGEST):
         if not line.endswith(b"\n"):

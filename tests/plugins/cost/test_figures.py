@@ -129,11 +129,12 @@ def test_the_sums_of_an_older_ledger_are_made_anew(
 ) -> None:
     path = tmp_path / "sm" / "ledger.db"
     with monkeypatch.context() as older:
-        older.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
-        older.setattr(database, "VERSION", 1)
+        version = database.MIGRATIONS.index(database.SESSIONS)
+        older.setattr(database, "MIGRATIONS", database.MIGRATIONS[:version])
+        older.setattr(database, "VERSION", version)
         with open_ledger(path) as ledger:
             enter(ledger, add_lines(tmp_path / "t.jsonl", [write_answer("r1"), write_answer("r2")]))
-            assert sqlite.read_pragma(ledger.connection, "user_version") == 1
+            assert sqlite.read_pragma(ledger.connection, "user_version") == version
     with open_ledger(path) as ledger:
         check_sums(ledger)
         enter(ledger, add_lines(tmp_path / "t.jsonl", [write_answer("r3")]))
