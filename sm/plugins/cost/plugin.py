@@ -5,7 +5,10 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    sections={"cost": "sm.plugins.cost.settings:Cost"},
+    sections={
+        "cost": "sm.plugins.cost.settings:Cost",
+        "budget": "sm.plugins.cost.budget.settings:Budget",
+    },
     verbs={
         "cost": Verb(
             "sm.plugins.cost.verb:command",
@@ -16,4 +19,5 @@ PLUGIN = Plugin(
     checks={"ledger": "sm.plugins.cost.examine:CHECK"},
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
+    meters={"budget": "sm.plugins.cost.budget.meter:METER"},
 )
