@@ -30,6 +30,7 @@ Kind = Literal[
     "ticks",
     "followers",
     "figures",
+    "meters",
 ]
 
 
@@ -75,6 +76,8 @@ class Plugin(NamedTuple):
     """A `Follower` of `sm.sessions.followers`, which each pass over a session calls."""
     figures: Mapping[str, Place] = NO_PARTS
     """`Figures` of `sm.views.figures`, which are shown beside each session."""
+    meters: Mapping[str, Place] = NO_PARTS
+    """A `Meter` of `sm.issues.meters`, which says what a session may still spend."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

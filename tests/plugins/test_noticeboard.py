@@ -13,6 +13,8 @@ from sm.adapters.agent import profiles
 from sm.base import plugin
 from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
+from sm.issues import meters
+from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession
 from sm.store import journal
@@ -67,6 +69,19 @@ class TestBoard(ChannelContract):
         assert tell(event) == "pinned a notice to the board: was merged"
         monkeypatch.setattr(plugin, "_registry", Registry(OURS.items))
         assert tell(event) == "notice-pinned: was merged", "also once the plugin is gone"
+
+
+def test_a_notice_that_it_is_closed_holds_everything(tmp_path: Path, root: Root) -> None:
+    board = tmp_path / "board"
+    session = make_session(
+        make_stage(tmp_path, auto=False, settings={"noticeboard": {"board": str(board)}})
+    )
+    assert meters.read_allowance(session) is None
+    board.mkdir()
+    (board / "closed").write_text("the hall is closed\n")
+    held = meters.read_allowance(session)
+    assert held == Allowance(Stage.HELD, "closed", "the hall is closed")
+    assert meters.find_objection(session.project) == held
 
 
 def test_the_oldest_notices_are_taken_down(tmp_path: Path) -> None:

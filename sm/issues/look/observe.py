@@ -26,6 +26,7 @@ from sm.base.errors import StateError
 from sm.base.phase import Phase, PhaseWrite
 from sm.channels.channel import Reply
 from sm.config.schema import ProjectSettings
+from sm.issues import meters
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
@@ -242,6 +243,7 @@ def _gather(
         said=heard.id if heard and pull and heard.pull == pull.number else "",
         slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
         slotless=slot.waits_at is not None,
+        allowance=meters.read_allowance(session),
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation

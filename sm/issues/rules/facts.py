@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
+from sm.issues.rules.allowance import Allowance
 from sm.sessions.failure import Failure
 from sm.sessions.history import KILLED, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
@@ -113,6 +114,8 @@ class Facts(Struct, frozen=True):
     """Since when it holds a slot; now as long as it waits for one, 0 if it does neither."""
     slotless: bool = False
     """It has work for its agent, and waits for a free slot."""
+    allowance: Allowance | None = None
+    """What it may still spend; None: nothing limits it."""
 
     @property
     def answered(self) -> bool:

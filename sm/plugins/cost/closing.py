@@ -63,6 +63,7 @@ def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Projec
             _comment(project, owner, spent)
             crash_point("cost:commented")
     discard(note)
+    discard(note.with_suffix(".behind"))
     discard(note.with_name(f"cost.{note.stem}.lock"))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from sm.plugins.cost.budget import tables
 from sm.store.sqlite import (
     Connection,
     Layout,
@@ -194,7 +195,7 @@ SESSIONS = (
 )
 """A sum of each session, and a quick way to those of one issue or session."""
 
-MIGRATIONS = (FIRST, OWN, SESSIONS)
+MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

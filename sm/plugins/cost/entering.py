@@ -10,7 +10,15 @@ from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
-from sm.plugins.cost.growth import find_size, list_notes_of_gone, measure, note_size
+from sm.plugins.cost.budget.account import settle
+from sm.plugins.cost.growth import (
+    find_beginning,
+    find_size,
+    list_notes_of_gone,
+    measure,
+    note_size,
+    read_size,
+)
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
@@ -23,8 +31,6 @@ LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
 LIMITS = slice(4, 8)
 """The words of the line `usage` that tell of a subscription's limits."""
-SLACK_S = 60.0
-"""A session's first request may seem to be so much older than its record."""
 
 
 def follow(session: Session) -> None:
@@ -52,14 +58,14 @@ def _read_while_at_work(session: Session) -> None:
     owner = _make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         ledger.note_starts(_list_starts(session))
-        deadline = Deadline(LATE_S)
+        deadline, is_open = Deadline(LATE_S), not read_size(session)
         while True:
             size = measure(reader, present.conversation, present.id)
             files = list(_list_files(ledger, session, reader, present, owner))
-            if sum(read_on(ledger, reader, file) for file in files):
-                _price_many(ledger)
+            if sum(read_on(ledger, reader, file) for file in files) or is_open:
+                is_open = settle(ledger, session)
             note_size(session, size)
-            if deadline.is_over:
+            if deadline.is_over and not is_open:
                 return
             time.sleep(AGAIN_S)
 
@@ -70,14 +76,6 @@ def catch_up(ledger: Ledger, since: float) -> None:
 
     read_all(ledger, ledger.list_lately_read(since))
     price_pending(ledger)
-
-
-def _price_many(ledger: Ledger) -> None:
-    """Price what waits once it is much: for a few entries the library takes too long to load."""
-    if ledger.lacks_many_prices():
-        from sm.plugins.cost.prices import price_pending
-
-        price_pending(ledger)
 
 
 def _make_owner(session: Session) -> Owner:
@@ -92,7 +90,7 @@ def _make_owner(session: Session) -> Owner:
         attempt=attempt,
         client=session.profile.name,
         is_on_plan=_is_on_plan(session),
-        since=session.record.created_at - SLACK_S,
+        since=find_beginning(session),
     )
 
 

@@ -10,6 +10,14 @@ from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
 from sm.store.paths import Root
 
+SLACK_S = 60.0
+"""A session's first request may seem to be so much older than its record."""
+
+
+def find_beginning(session: Session) -> float:
+    """What was asked for earlier (seconds since 1970) is not the session's."""
+    return session.record.created_at - SLACK_S
+
 
 def measure(reader: Reader, conversation: Path, ident: str) -> str:
     """How much a conversation has written, in all of its files."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    sections={"cost": "sm.plugins.cost.settings:Cost"},
+    sections={
+        "cost": "sm.plugins.cost.settings:Cost",
+        "budget": "sm.plugins.cost.budget.settings:Budget",
+    },
     verbs={
         "cost": Verb(
             "sm.plugins.cost.verb:command",
@@ -19,4 +22,5 @@ PLUGIN = Plugin(
     ticks={"cost": "sm.plugins.cost.tick:LISTENER"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
     figures={"cost": "sm.plugins.cost.figures:FIGURES"},
+    meters={"budget": "sm.plugins.cost.budget.meter:METER"},
 )

@@ -20,4 +20,5 @@ PLUGIN = Plugin(
     ticks={"noticeboard": "sm_noticeboard.tick:LISTENER"},
     followers={"noticeboard": "sm_noticeboard.follower:FOLLOWER"},
     figures={"noticeboard": "sm_noticeboard.figures:FIGURES"},
+    meters={"noticeboard": "sm_noticeboard.meter:METER"},
 )

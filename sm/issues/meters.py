@@ -1,0 +1,68 @@
+"""Asks plugins what a session may still spend, and whether one more issue may be begun.
+
+A plugin has a `Meter` among its parts of the kind `meters`. The strictest counts. A meter that
+cannot tell holds everything: what cannot be counted is not spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
+
+from sm.base import plugin
+from sm.base.plugin import Part, describe
+from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.sessions.project import Project
+from sm.sessions.session import Session
+
+Asked = TypeVar("Asked", Session, Project)
+
+
+class Meter(NamedTuple):
+    """What a plugin knows of limits.
+
+    `read` is asked in each look at a session, and says what is left to it; None if it has no limit.
+    `admit` is asked before `dev-poll` begins one more issue of a project, and says what is against
+    that; None for nothing. Both answer within 10 microseconds where nothing is limited, and within
+    2 milliseconds elsewhere.
+    """
+
+    read: Callable[[Session], Allowance | None]
+    admit: Callable[[Project], Allowance | None]
+
+
+def read_allowance(session: Session) -> Allowance | None:
+    """Return what the session may still spend; None if nothing limits it."""
+    return find_strictest(_ask(session, lambda meter: meter.read))
+
+
+def find_objection(project: Project) -> Allowance | None:
+    """Return what is against one more issue of the project now; None for nothing."""
+    return find_strictest(_ask(project, lambda meter: meter.admit))
+
+
+def list_failures(project: Project) -> list[str]:
+    """Say of each meter that cannot tell why not."""
+    found = _ask(project, lambda meter: meter.admit)
+    return [one.shown for one in found if one.matter.startswith(BROKEN)]
+
+
+BROKEN = "broken:"
+"""What the matter of a meter begins with that cannot tell."""
+
+
+def _ask(
+    asked: Asked, choose: Callable[[Meter], Callable[[Asked], Allowance | None]]
+) -> Iterator[Allowance]:
+    for part in plugin.list_parts("meters").values():
+        try:
+            said = choose(plugin.load_entry(part))(asked)
+        except Exception as error:  # whatever is wrong with a plugin, it does not open the way
+            said = _hold(part, error)
+        if said is not None:
+            yield said
+
+
+def _hold(part: Part, error: Exception) -> Allowance:
+    told = f"plugin '{part.plugin}' cannot tell what may be spent: {describe(error)}"
+    return Allowance(Stage.HELD, f"{BROKEN}{part.plugin}", told, command="sm doctor")
