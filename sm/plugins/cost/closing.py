@@ -23,6 +23,7 @@ from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.reading import read_all
 from sm.plugins.cost.settings import Cost, find_ledger
 from sm.plugins.cost.sums import Sum, add_up, read_sums_by_agent
+from sm.plugins.cost.waiting import note_looked_up
 from sm.sessions.project import Project
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -46,6 +47,13 @@ def close_gone(root: Root, settings: MachineSettings, projects: Mapping[str, Pro
             with open_ledger(find_ledger(settings)) as ledger:
                 for note in notes:
                     _close(ledger, root, note, projects)
+
+
+def price_late(root: Root, settings: MachineSettings) -> None:
+    """Look up the prices that were put off."""
+    note_looked_up(root)
+    with open_ledger(find_ledger(settings)) as ledger:
+        price_pending(ledger)
 
 
 def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Project]) -> None:

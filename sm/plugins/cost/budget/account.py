@@ -5,7 +5,6 @@ It is done by the process that enters them, so no pass waits for it.
 
 from __future__ import annotations
 
-import os
 import time
 
 from sm.base.errors import SmError
@@ -16,29 +15,30 @@ from sm.plugins.cost.budget.decide import Limit, Used, needs_prices, weigh
 from sm.plugins.cost.budget.judge import SHARED, measure
 from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.waiting import find_looked_up, is_time, note_looked_up, note_waiting
 from sm.sessions import registry
 from sm.sessions.session import Session
-from sm.store.files import write_atomic
 from sm.store.paths import Root
 
 Measured = list[tuple[Limit, Used]]
-STAMP = "priced"
-"""The file whose time says when prices were looked up last."""
 
 
 def settle(ledger: Ledger, session: Session) -> bool:
-    """Look up prices if a limit needs them, or many wait; wake the session if a limit is near.
+    """Look up prices if a limit needs them, or it is time; wake the session if a limit is near.
 
     Returns whether a limit still waits for prices: they are looked up once for many requests.
     """
     limits = _find_limits(session)
     if not limits:
-        if ledger.lacks_many_prices():
+        if ledger.lacks_many_prices() or is_time(session.root):
+            note_looked_up(session.root)
             _look_up_prices(ledger)
+        else:
+            note_waiting(session.root)
         return False
     measured = _measure(ledger, session, limits)
     if _needs_prices(measured, session.root) or ledger.lacks_many_prices():
-        write_atomic(session.root.plugins / "cost" / STAMP, "")
+        note_looked_up(session.root)
         _look_up_prices(ledger)
         measured = _measure(ledger, session, limits)
     _wake(session, measured)
@@ -63,15 +63,8 @@ def _weigh(measured: Measured) -> Allowance | None:
 def _needs_prices(measured: Measured, root: Root) -> bool:
     weighed = _weigh(measured)
     assert weighed
-    since_s = time.time() - _find_stamp(root)
+    since_s = time.time() - find_looked_up(root)
     return any(needs_prices(weighed.stage, used, since_s) for _, used in measured)
-
-
-def _find_stamp(root: Root) -> float:
-    try:
-        return os.stat(root.plugins / "cost" / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
-    except OSError:
-        return 0.0
 
 
 def _look_up_prices(ledger: Ledger) -> None:

@@ -20,6 +20,7 @@ from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.database import VERSION
 from sm.plugins.cost.ledger import Ledger
 from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.waiting import note_looked_up
 from sm.sessions import registry
 from sm.sessions.session import Session
 from tests.disks import fill, small_disk
@@ -193,6 +194,7 @@ def test_prices_are_looked_up_once_for_many_requests(
 
 def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> None:
     session = begin(open_project(shop, "{}"), 7)
+    note_looked_up(session.root)  # so that it is put off
     write(session, "r1", dollars=11)
     session.provide(project=open_project(shop, "{issue: $10}"))
     assert not following.wants(session)
