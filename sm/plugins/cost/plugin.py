@@ -19,6 +19,7 @@ PLUGIN = Plugin(
     checks={"ledger": "sm.plugins.cost.examine:CHECK"},
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
     events={"cost": "sm.plugins.cost.event:tell"},
+    routes={"cost": "sm.plugins.cost.route:ENDPOINT"},
     ticks={"cost": "sm.plugins.cost.tick:LISTENER"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
     figures={"cost": "sm.plugins.cost.figures:FIGURES"},
