@@ -94,7 +94,8 @@ def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
         yield _line(entry)
     yield ("",)
     yield (Styled(f"{told.session}: {sum_up(told.summary)}", bold=True),)
-    yield from ((one_line(figure),) for figure in told.figures)
+    said = {entry.told for entry in told.entries[-1:]}  # an event may have told the same
+    yield from ((one_line(figure),) for figure in told.figures if figure not in said)
 
 
 def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:

@@ -94,15 +94,15 @@ def make_foreign_error(path: Path) -> StateError:
     )
 
 
-def connect(path: Path) -> Connection:
-    """Open an existing database.
+def connect(path: Path, wait_s: float = BUSY_S) -> Connection:
+    """Open an existing database; who uses it waits so long for others.
 
     Raises:
         sqlite3.Error: the file is no database, or another program holds it.
 
     """
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", timeout=BUSY_S, isolation_level=None, uri=True
+        f"{path.absolute().as_uri()}?mode=rw", timeout=wait_s, isolation_level=None, uri=True
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")

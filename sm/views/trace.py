@@ -118,10 +118,12 @@ def summarise(found: list[Event]) -> Summary:
         if isinstance(event, events.Dropped) and event.row in rows:
             rows.remove(event.row)
     counts = [BY_NAME[row].counts for row in rows if row in BY_NAME]
+    # What plugins tell once it is over does not make it longer.
+    own = [event for event in found if not isinstance(event, events.FromPlugin)] or found
     by_hand = sum(isinstance(event, events.RecoverAsked) for event in found)
     return Summary(
         outcome=_outcome(found),
-        took_s=found[-1].at - found[0].at,
+        took_s=own[-1].at - found[0].at,
         sessions=sum(isinstance(event, events.Started) for event in found),
         fixes=counts.count(Count.FIX),
         rounds=counts.count(Count.ROUND),

@@ -30,7 +30,7 @@ def entries(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> list[Entry]
     for one in said(reader, lines):
         if isinstance(one, Settled):
             kept.pop(one.key, None)
-        else:
+        elif isinstance(one, Entry):
             kept.pop(one.settles, None)
             kept[one.key] = one
     return list(kept.values())

@@ -62,7 +62,11 @@ def write(path: Path, text: str) -> None:
 
 def agrees(session: AnySession) -> tuple[ShownState, float, Proof]:
     """What all views say that it is at."""
-    kin, full, http = make_relative(session), read_gauge(session), views.show_session(session)
+    kin, full, http = (
+        make_relative(session),
+        read_gauge(session),
+        views.show_session(session.machine, session),
+    )
     found = (kin.state, kin.state_since, kin.proof)
     assert found == (full.state, full.state_since, full.proof)
     assert found == (http.status, http.state_since or 0.0, http.proof)
@@ -231,7 +235,7 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
     assert (row.phase, row.proof.kind) == (ShownState.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
     [_, full] = list_gauges(project.root)
-    [_, http] = views.show_all(project.root)
+    [_, http] = views.show_all(project.machine)
     assert (full.state, full.id, full.name) == (ShownState.DAMAGED, "s-bob", "s-bob")
     assert (http.status, http.id, http.name) == (ShownState.DAMAGED, "s-bob", None)
     assert http.error == full.notes[0] == full.proof.what == http.proof.what
@@ -248,7 +252,7 @@ def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
     assert [(one.name, one.state, one.notes) for one in list_gauges(project.root)] == [
         ("s-ann", ShownState.DAMAGED, ("no such disk",))
     ]
-    [http] = views.show_all(project.root)
+    [http] = views.show_all(project.machine)
     assert (http.name, http.status, http.error, http.waiting) == (
         "s-ann",
         "damaged",

@@ -48,6 +48,8 @@ class Agent(StrEnum):
     SUBAGENT = "subagent"
     COMPACTION = "compaction"
     TITLE = "title"
+    OTHER = "other"
+    """Something that the client does by itself."""
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -73,8 +75,28 @@ class Settled(Struct, frozen=True):
     key: str
 
 
+class Figure(Struct, frozen=True):
+    """What a client itself has counted with one model; `price` is in dollars, if it has one."""
+
+    tokens: Tokens = Tokens()
+    price: float | None = None
+
+
+class Account(Struct, frozen=True):
+    """What a client has counted in a context since `begun`, also what no record of its tells of.
+
+    `at` is the time of the last request in the record before it: one of the process that has
+    written the account down.
+    """
+
+    context: str
+    at: float
+    begun: float
+    models: dict[str, Figure]
+
+
 class Before(Struct, frozen=True, omit_defaults=True):
-    """What a reader has to know of the lines before. Only Codex needs it."""
+    """What a reader has to know of the lines before. Claude Code's needs only `at`."""
 
     thread: str = ""
     parent: str = ""
@@ -87,9 +109,11 @@ class Before(Struct, frozen=True, omit_defaults=True):
     totals: tuple[int, int, int] | None = None
     """The running totals: input, what of it was cached, output."""
     last: Entry | None = None
+    at: float = 0.0
+    """When the last request was made."""
 
 
-Found = tuple[Entry | Settled, ...]
+Found = tuple[Entry | Settled | Account, ...]
 
 
 class Reader(NamedTuple):

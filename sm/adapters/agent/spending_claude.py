@@ -5,6 +5,11 @@ of the answer, all with the same `requestId`, with the `id` of the first as `req
 stand before the line of its own request. An answer that was cut off has lines without a reason why
 it stopped. A failed try has a line `api-request` and no answer. A fork copies the answers of its
 parent with their ids, under an id of its own. A compaction leaves a `compact_boundary` and no more.
+
+At its end (`/exit`, TERM, HUP, INT, its pane is killed, but not KILL), and at `/clear`, a process
+writes a line `cost-state`, mostly twice: what it has counted in that context, compactions and its
+own small requests included. With `--resume` it goes on from the last such line; a fork goes on from
+its parent's. An interrupted answer is in it with its input, and with an estimate of its output.
 """
 
 from __future__ import annotations
@@ -17,20 +22,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field, structs
 
 from sm.adapters.agent.spending import (
+    Account,
     Agent,
     Before,
     Certainty,
     Entry,
+    Figure,
     Found,
     Reader,
     Tokens,
 )
 from sm.base.foreign import read_time
 
-MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"')
+MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"', b'"cost-state"')
 """What a line that concerns us has in it."""
 AGENT = re.compile(r"agent-[^/]*\.jsonl")
 HEAD = 16 * 1024
@@ -94,18 +101,38 @@ class _Line(_Kind, rename="camel"):
     message: _Message | None = None
 
 
+class _Counted(Struct, rename="camel"):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_creation_ephemeral1h_input_tokens: int = 0
+    web_search_requests: int = 0
+    cost: float | None = field(name="costUSD", default=None)
+
+
+class _Account(Struct, rename="camel"):
+    session_id: str
+    start_time: float = 0.0
+    model_usage: dict[str, _Counted] = {}
+    has_unknown_model_cost: bool = False
+
+
 _kinds = msgspec.json.Decoder(_Kind)
 _lines = msgspec.json.Decoder(_Line)
+_accounts = msgspec.json.Decoder(_Account)
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
-    """What a line says; nothing of what went before matters."""
+    """What a line says; of those before only matters when the last request was made."""
     if not any(mark in line for mark in MARKS):
         return before, ()
     try:
         kind = _kinds.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return before, ()  # half a line, or none of the client's
+    if kind.type == "cost-state":
+        return before, _read_account(before, line)
     read_it = {"assistant": _read_answer, "api-request": _read_begun}.get(kind.type)
     if kind.subtype == "compact_boundary":
         read_it = _read_compaction
@@ -115,7 +142,36 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
         found = read_it(_lines.decode(line))
     except (msgspec.MsgspecError, RecursionError, ValueError):
         found = _make_unread(line)
-    return before, (found,) if found else ()
+    if found is None:
+        return before, ()
+    return structs.replace(before, at=max(before.at, found.at)), (found,)
+
+
+def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
+    try:
+        found = _accounts.decode(line)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return ()  # it is a second witness at best
+    models = {
+        model: _make_figure(counted, not found.has_unknown_model_cost)
+        for model, counted in found.model_usage.items()
+    }
+    if not models or not before.at:
+        return ()
+    return (Account(found.session_id, before.at, found.start_time / 1000, models),)
+
+
+def _make_figure(counted: _Counted, is_priced: bool) -> Figure:
+    an_hour = counted.cache_creation_ephemeral1h_input_tokens
+    tokens = Tokens(
+        counted.input_tokens,
+        counted.output_tokens,
+        counted.cache_read_input_tokens,
+        counted.cache_creation_input_tokens - an_hour,
+        an_hour,
+        counted.web_search_requests,
+    )
+    return Figure(tokens, counted.cost if is_priced else None)
 
 
 def _read_answer(line: _Line) -> Entry | None:

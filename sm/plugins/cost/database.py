@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from sm.plugins.cost.budget import tables
 from sm.store.sqlite import (
     Connection,
     Layout,
@@ -138,9 +139,35 @@ FIRST = (
     "CREATE INDEX files_read ON files(read_at)",
 )
 
+OWN = (
+    f"""
+    CREATE TABLE own (
+        context TEXT NOT NULL,
+        at REAL NOT NULL,
+        model TEXT NOT NULL,
+        begun REAL NOT NULL,
+        session TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        {" ".join(f"{count} INTEGER NOT NULL," for count in COUNTS)}
+        price INTEGER,
+        PRIMARY KEY (context, at, model)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE starts (
+        context TEXT NOT NULL,
+        at REAL NOT NULL,
+        how TEXT NOT NULL,
+        PRIMARY KEY (context, at)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX requests_context ON requests(context)",
+)
+"""What the clients have counted themselves, and when their processes began."""
+
 _SUMMED = _list_summands("requests")
 
-SECOND = (
+SESSIONS = (
     *(f"DROP TRIGGER request_{done}" for done in ("added", "removed", "changed")),
     "DROP TABLE sums",
     f"""
@@ -168,7 +195,7 @@ SECOND = (
 )
 """A sum of each session, and a quick way to those of one issue or session."""
 
-MIGRATIONS = (FIRST, SECOND)
+MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

@@ -9,39 +9,63 @@ from collections.abc import Iterator
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import StateError
-from sm.plugins.cost.growth import find_note, find_size, measure, note_size
+from sm.base.foreign import read_seconds
+from sm.plugins.cost.budget.account import settle
+from sm.plugins.cost.growth import (
+    find_beginning,
+    find_size,
+    list_notes_of_gone,
+    measure,
+    note_size,
+    read_size,
+)
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.reading import read_on
+from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import agent, hook_events, window
-from sm.sessions.session import Session
-from sm.store.files import discard, read_harmless
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession, Session
+from sm.store.files import read_harmless
 
 LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
 LIMITS = slice(4, 8)
 """The words of the line `usage` that tell of a subscription's limits."""
-SLACK_S = 60.0
-"""A session's first request may seem to be so much older than its record."""
 
 
 def follow(session: Session) -> None:
     """Read on all that the session's agent has written, and again until nothing more comes."""
+    _read_while_at_work(session)
+    if next(list_notes_of_gone(session.root), None):
+        from sm.plugins.cost.closing import close_gone
+
+        close_gone(session.root, session.machine.settings, _list_projects(session))
+
+
+def _list_projects(session: Session) -> dict[str, Project]:
+    """Those that share a configuration with the session."""
+    if not isinstance(session, IssueSession):
+        return {}
+    config = session.project.config
+    return {one.name: Project(config, one) for one in config.projects}
+
+
+def _read_while_at_work(session: Session) -> None:
     reader = find_reader(session.profile.spending)
     present = window.read(session.dir)
     if reader is None or present.conversation is None:
         return
     owner = _make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
-        _finish_gone(ledger, session)
-        deadline = Deadline(LATE_S)
+        ledger.note_starts(_list_starts(session))
+        deadline, is_open = Deadline(LATE_S), not read_size(session)
         while True:
             size = measure(reader, present.conversation, present.id)
             files = list(_list_files(ledger, session, reader, present, owner))
-            if sum(read_on(ledger, reader, file) for file in files):
-                _price_many(ledger)
+            if sum(read_on(ledger, reader, file) for file in files) or is_open:
+                is_open = settle(ledger, session)
             note_size(session, size)
-            if deadline.is_over:
+            if deadline.is_over and not is_open:
                 return
             time.sleep(AGAIN_S)
 
@@ -50,25 +74,8 @@ def catch_up(ledger: Ledger, since: float) -> None:
     """Read on the files that were read since then, as the ledger knows them, and price all."""
     from sm.plugins.cost.prices import price_pending
 
-    _read_on(ledger, ledger.list_lately_read(since))
+    read_all(ledger, ledger.list_lately_read(since))
     price_pending(ledger)
-
-
-def _price_many(ledger: Ledger) -> None:
-    """Price what waits once it is much: for a few entries the library takes too long to load."""
-    if ledger.lacks_many_prices():
-        from sm.plugins.cost.prices import price_pending
-
-        price_pending(ledger)
-
-
-def _read_on(ledger: Ledger, files: list[Followed]) -> int:
-    count = 0
-    for file in files:
-        reader = find_reader(file.reader)
-        if reader and find_size(file.path) not in (None, file.mark.position):
-            count += read_on(ledger, reader, file)
-    return count
 
 
 def _make_owner(session: Session) -> Owner:
@@ -83,7 +90,7 @@ def _make_owner(session: Session) -> Owner:
         attempt=attempt,
         client=session.profile.name,
         is_on_plan=_is_on_plan(session),
-        since=session.record.created_at - SLACK_S,
+        since=find_beginning(session),
     )
 
 
@@ -112,11 +119,8 @@ def _list_files(
             yield Followed(path, session.profile.spending, owner, mark)
 
 
-def _finish_gone(ledger: Ledger, session: Session) -> None:
-    """Read the files of sessions that are gone a last time, and forget what is noted of them."""
-    for note in find_note(session).parent.glob("*.read"):
-        if session.root.session(note.stem).path.exists():
-            continue
-        _read_on(ledger, ledger.list_files(note.stem))
-        discard(note)
-        discard(note.with_name(f"cost.{note.stem}.lock"))
+def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
+    """When a process of the client began in a context, as its hook has said."""
+    for at, event, context, how in hook_events.read_events(session.dir, "SessionStart"):
+        if event == "SessionStart" and how not in ("compact", "stale"):
+            yield context, read_seconds(at) or 0.0, how

@@ -15,11 +15,16 @@ from sm.sessions.session import Session
 
 
 def wants(session: Session) -> bool:
-    """Whether the records of the present conversation have grown since they were read last."""
+    """Whether the records of the present conversation have grown since they were read last.
+
+    A session that has just ended is also to be seen to.
+    """
     reader = find_reader(session.profile.spending)
     present = window.read(session.dir)
-    if reader is None or present.conversation is None:
+    if reader is None:
         return False
+    if present.conversation is None:
+        return growth.is_left(session)
     return growth.read_size(session) != growth.measure(reader, present.conversation, present.id)
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.spending import Reader
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
+from sm.store.paths import Root
+
+SLACK_S = 60.0
+"""A session's first request may seem to be so much older than its record."""
+
+
+def find_beginning(session: Session) -> float:
+    """What was asked for earlier (seconds since 1970) is not the session's."""
+    return session.record.created_at - SLACK_S
 
 
 def measure(reader: Reader, conversation: Path, ident: str) -> str:
@@ -36,3 +46,15 @@ def read_size(session: Session) -> str:
 def find_note(session: Session) -> Path:
     """Where that is noted, also once the session is gone."""
     return session.root.plugins / "cost" / f"{session.name}.read"
+
+
+def is_left(session: Session) -> bool:
+    """Whether the session is gone, and was not seen to since."""
+    return find_note(session).exists() and not session.dir.path.exists()
+
+
+def list_notes_of_gone(root: Root) -> Iterator[Path]:
+    """The notes of sessions that are gone."""
+    for note in (root.plugins / "cost").glob("*.read"):
+        if not root.session(note.stem).path.exists():
+            yield note

@@ -14,15 +14,26 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sm.adapters.agent.spending import Before, Entry, Settled
+from sm.adapters.agent.spending import (
+    Account,
+    Agent,
+    Before,
+    Certainty,
+    Entry,
+    Figure,
+    Settled,
+    Tokens,
+)
 from sm.base.foreign import tidy_name
 from sm.plugins.cost.database import COUNTS, open_database
+from sm.plugins.cost.joining import ACCOUNT, NOTHING, SETTLE, Rest, choose_model, read_rests
 from sm.store.sqlite import Connection, transaction
 
 CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
 TRANSCRIPT = "transcript"
-"""Where an entry is from; other sources may come to be joined to it."""
+"""Where an entry is from, if not said otherwise."""
+BILLIONTHS = 10**9
 
 
 class Owner(Struct, frozen=True):
@@ -40,6 +51,19 @@ class Owner(Struct, frozen=True):
     is_on_plan: bool = False
     since: float = 0.0
     """What was asked for earlier (seconds since 1970) is not this session's."""
+
+
+class Own(Struct, frozen=True):
+    """What a client itself has counted in a context since `begun`, when it did so last, `at`.
+
+    Requests without an entry of their own are in it. What a killed process has used is not.
+    """
+
+    owner: Owner
+    context: str
+    begun: float
+    at: float
+    models: dict[str, Figure]
 
 
 class Mark(Struct, frozen=True):
@@ -61,8 +85,8 @@ class Followed(Struct, frozen=True):
 ENTER = f"""
     INSERT INTO requests (
         key, at, day, project, issue, session, attempt, context, agent, client, model, plan,
-        {", ".join(COUNTS)}, certainty, source, settles, price, currency, priced_by
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, '', '')
+        {", ".join(COUNTS)}, certainty, source, settles, begun, price, currency, priced_by
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, '', '')
     ON CONFLICT (key) DO UPDATE SET
         {", ".join(f"{count} = max({count}, excluded.{count})" for count in COUNTS)},
         certainty = min(certainty, excluded.certainty),
@@ -85,6 +109,21 @@ UNPRICED = f"""
 """  # noqa: S608 - a number of ours
 IS_SETTLED = "SELECT 1 FROM requests WHERE settles = ? AND settles != '' LIMIT 1"
 REMOVE = "DELETE FROM requests WHERE key = ?"
+KEEP_OWN = f"""
+    INSERT INTO own (context, at, model, begun, session, owner, {", ".join(COUNTS)}, price)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (context, at, model) DO UPDATE SET
+        {", ".join(f"{count} = max({count}, excluded.{count})" for count in COUNTS)},
+        price = max(price, excluded.price)
+"""  # noqa: S608 - names of ours
+LIST_OWN = f"""
+    SELECT owner, context, begun, at, model, {", ".join(COUNTS)}, price FROM own AS one
+    WHERE at >= ? AND at = (SELECT max(at) FROM own WHERE context = one.context)
+    ORDER BY context, model
+"""  # noqa: S608 - names of ours
+HAS_OWN = "SELECT owner FROM own WHERE context = ? ORDER BY at DESC LIMIT 1"
+START = "INSERT INTO starts (context, at, how) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+FORGET_RESTS = "DELETE FROM requests WHERE context = ? AND key LIKE 'rest:%'"
 MARKED = "SELECT position, before FROM files WHERE path = ?"
 FILES = "SELECT path, reader, owner, position, before FROM files"
 MARK = """
@@ -134,24 +173,91 @@ class Ledger:
         (count,) = self.connection.execute(UNPRICED).fetchone()
         return bool(count == MANY)
 
-    def enter(self, file: Followed, mark: Mark, found: Iterable[Entry | Settled]) -> None:
+    def list_own(self, since: float = 0.0) -> list[Own]:
+        """What the clients have counted themselves, for each context since then."""
+        found: dict[str, Own] = {}
+        for owner, context, begun, at, model, *counts, price in self.connection.execute(
+            LIST_OWN, (since,)
+        ):
+            if context not in found:
+                known = msgspec.json.decode(owner, type=Owner)
+                found[context] = Own(known, context, begun, at, {})
+            paid = None if price is None else price / BILLIONTHS
+            found[context].models[model] = Figure(Tokens(*counts), paid)
+        return list(found.values())
+
+    def note_starts(self, starts: Iterable[tuple[str, float, str]]) -> None:
+        """Note in which context, when and how a process of the client has begun."""
+        with transaction(self.connection):
+            for context in {
+                one[0] for one in starts if self.connection.execute(START, one).rowcount > 0
+            }:
+                self._join(context)
+
+    def enter(self, file: Followed, mark: Mark, found: Iterable[Entry | Settled | Account]) -> None:
         """Enter what a file says, and that it was read up to `mark`: both or nothing."""
         owner = file.owner
         with transaction(self.connection):
+            contexts: set[str] = set()
             for one in found:
                 if isinstance(one, Settled):
                     self.connection.execute(REMOVE, (one.key,))
                 elif not one.at or one.at >= owner.since:
-                    self._enter(owner, one)
+                    contexts.add(one.context)
+                    if isinstance(one, Account):
+                        self._keep_own(owner, one)
+                    else:
+                        self._enter(owner, one)
+            for context in contexts:
+                self._join(context)
             row = (str(file.path), owner.session, file.reader, _encode(owner))
             self.connection.execute(MARK, (*row, mark.position, _encode(mark.before), time.time()))
 
-    def _enter(self, owner: Owner, entry: Entry) -> None:
+    def _keep_own(self, owner: Owner, account: Account) -> None:
+        for model, figure in account.models.items():
+            price = None if figure.price is None else round(figure.price * BILLIONTHS)
+            row = (account.context, account.at, tidy_name(model), account.begun, owner.session)
+            counts = (getattr(figure.tokens, count) for count in COUNTS)
+            self.connection.execute(KEEP_OWN, (*row, _encode(owner), *counts, price))
+
+    def _join(self, context: str) -> None:
+        """Enter what the client has counted in a context beside the entries of its records."""
+        if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
+            return
+        owner = msgspec.json.decode(known[0], type=Owner)
+        self.connection.execute(FORGET_RESTS, (context,))
+        for rest in read_rests(self.connection, context):
+            self._enter_rest(owner, context, rest)
+
+    def _enter_rest(self, owner: Owner, context: str, rest: Rest) -> None:
+        """Give it to the compactions, if there were any: all of it to the last one."""
+        certainty = Certainty.WHOLE if rest.is_exact else Certainty.AT_LEAST
+        compacted = choose_model(rest) if rest.boundaries else ""
+        for key in rest.boundaries:
+            is_last = key == rest.boundaries[-1]
+            tokens = rest.models.get(compacted, NOTHING) if is_last else NOTHING
+            counts = (getattr(tokens, count) for count in COUNTS)
+            self.connection.execute(SETTLE, (compacted, int(certainty), *counts, key))
+        for model, tokens in rest.models.items():
+            if model != compacted:
+                entry = Entry(
+                    key=f"rest:{context}:{rest.at}:{model}",
+                    at=rest.at,
+                    context=context,
+                    agent=Agent.OTHER,
+                    model=model,
+                    tokens=tokens,
+                    certainty=certainty,
+                )
+                self._enter(owner, entry, ACCOUNT)
+
+    def _enter(self, owner: Owner, entry: Entry, source: str = TRANSCRIPT) -> None:
         if entry.settles:
             self.connection.execute(REMOVE, (entry.settles,))
         elif self.connection.execute(IS_SETTLED, (entry.key,)).fetchone():
             return
-        at = entry.at or time.time()
+        now = time.time()
+        at = min(entry.at or now, now)  # the clock may have been set back
         tokens = (getattr(entry.tokens, count) for count in COUNTS)
         self.connection.execute(
             ENTER,
@@ -159,7 +265,14 @@ class Ledger:
                 *(entry.key, at, name_day(at), owner.project, owner.issue, owner.session),
                 *(owner.attempt, entry.context, str(entry.agent), owner.client),
                 tidy_name(entry.model),
-                *(owner.is_on_plan, *tokens, int(entry.certainty), TRANSCRIPT, entry.settles),
+                *(
+                    owner.is_on_plan,
+                    *tokens,
+                    int(entry.certainty),
+                    source,
+                    entry.settles,
+                    owner.since,
+                ),
             ),
         )
 

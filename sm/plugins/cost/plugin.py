@@ -5,7 +5,10 @@ from __future__ import annotations
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    sections={"cost": "sm.plugins.cost.settings:Cost"},
+    sections={
+        "cost": "sm.plugins.cost.settings:Cost",
+        "budget": "sm.plugins.cost.budget.settings:Budget",
+    },
     verbs={
         "cost": Verb(
             "sm.plugins.cost.verb:command",
@@ -15,6 +18,10 @@ PLUGIN = Plugin(
     },
     checks={"ledger": "sm.plugins.cost.examine:CHECK"},
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
+    events={"cost": "sm.plugins.cost.event:tell"},
+    routes={"cost": "sm.plugins.cost.route:ENDPOINT"},
+    ticks={"cost": "sm.plugins.cost.tick:LISTENER"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
     figures={"cost": "sm.plugins.cost.figures:FIGURES"},
+    meters={"budget": "sm.plugins.cost.budget.meter:METER"},
 )

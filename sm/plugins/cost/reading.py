@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from sm.adapters.agent.spending import Entry, Reader, Settled
+from sm.adapters.agent.spending import Account, Entry, Reader, Settled, find_reader
+from sm.plugins.cost.growth import find_size
 from sm.plugins.cost.ledger import Followed, Ledger, Mark
 
 PIECE = 4 * 1024 * 1024
@@ -37,6 +38,14 @@ def read_on(ledger: Ledger, reader: Reader, file: Followed) -> int:
     return count
 
 
+def read_all(ledger: Ledger, files: list[Followed]) -> None:
+    """Read these files on, if they have grown."""
+    for file in files:
+        reader = find_reader(file.reader)
+        if reader and find_size(file.path) not in (None, file.mark.position):
+            read_on(ledger, reader, file)
+
+
 def _check(file: BinaryIO, mark: Mark) -> Mark:
     """The mark, if the file still has the end of a line there; else its beginning."""
     if not mark.position:
@@ -47,10 +56,10 @@ def _check(file: BinaryIO, mark: Mark) -> Mark:
 
 def _read_pieces(
     file: BinaryIO, reader: Reader, mark: Mark
-) -> Iterator[tuple[Mark, list[Entry | Settled]]]:
+) -> Iterator[tuple[Mark, list[Entry | Settled | Account]]]:
     """What each piece of whole lines says, and the mark behind it."""
     file.seek(mark.position)
-    found: list[Entry | Settled] = []
+    found: list[Entry | Settled | Account] = []
     position, before, begun = mark.position, mark.before, mark.position
     while line := file.readline(LONGEST):
         if not line.endswith(b"\n"):

@@ -21,6 +21,10 @@ class Cost(Section, frozen=True):
         Path | None,
         Meta(description=f"database of what each request has used; empty: {DEFAULT}"),
     ] = None
+    comment: Annotated[
+        bool,
+        Meta(description="say on the pull request of an issue that is over what it has cost"),
+    ] = False
 
 
 def find_ledger(settings: MachineSettings) -> Path:

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.errors import SmError
 from sm.base.output import say, say_lines, warn
 from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sm.plugins.cost.sums import By, Sum
     from sm.sessions.machine import Machine
 
-DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-LATELY_S = 7 * 86400.0
-"""Files that were read within so long are read on first: a session may just have ended."""
 GROUPS = ("issue", "day", "model", "project", "agent")
 
 
 def _begin(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str:
     """The first day that is meant, '' for all."""
-    from sm.config import duration
-    from sm.plugins.cost.ledger import name_day
+    from sm.plugins.cost.report import parse_since
 
-    if text is None:
-        return ""
-    if DAY.fullmatch(text):
-        return text
     try:
-        return name_day(time.time() - duration.parse(text))
+        return parse_since(text or "")
     except ValueError as error:
-        raise click.BadParameter(
-            f"expected a day such as 2026-11-28, or a time such as 7d or 12h, got {text!r}"
-        ) from error
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command("cost")
@@ -61,10 +46,11 @@ def command(
     Each request counts once, also those of subagents. ≥ marks what is more in truth: some requests
     are in no record of the agent CLI. docs/COST.md says how each figure comes about.
     """
+    from sm.plugins.cost.report import read_report
     from sm.plugins.cost.settings import find_ledger
     from sm.plugins.cost.sums import By
 
-    sums = _read(find_ledger(machine.settings), By(by), since, project)
+    sums = read_report(find_ledger(machine.settings), By(by), since, project, warn)
     if as_json:
         print_json(sums)
     elif as_csv:
@@ -73,22 +59,6 @@ def command(
         _show(By(by), sums)
     else:
         say("no requests are known", err=True)
-
-
-def _read(path: Path, by: By, since: str, project: str) -> list[Sum]:
-    from sm.plugins.cost.entering import catch_up
-    from sm.plugins.cost.ledger import open_ledger
-    from sm.plugins.cost.sums import read_sums
-    from sm.store import sqlite_file
-
-    if not sqlite_file.is_there(path):
-        return []
-    with open_ledger(path) as ledger:
-        try:
-            catch_up(ledger, time.time() - LATELY_S)
-        except SmError as error:
-            warn(f"the newest requests are not in it: {error.message}")
-        return read_sums(ledger, by, since=since, project=project)
 
 
 def _show(by: By, sums: list[Sum]) -> None:

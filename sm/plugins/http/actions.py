@@ -49,12 +49,12 @@ class Call(Struct, Generic[B], frozen=True):
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:
     """List all sessions."""
-    return shapes.Sessions(views.show_all(call.root))
+    return shapes.Sessions(views.show_all(call.machine))
 
 
 def show_session(call: Call[None]) -> shapes.Session:
     """Show one session."""
-    return views.show_session(views.find_meant(call.root, call.ident))
+    return views.show_session(call.machine, views.find_meant(call.root, call.ident))
 
 
 def list_needs(call: Call[None]) -> shapes.Needs:
@@ -83,7 +83,7 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
         prompt=wish.prompt,
         parent=_caller(call.root, wish.parent_session_id).name,
     )
-    return views.show_session(lifecycle.begin(call.machine, order))
+    return views.show_session(call.machine, lifecycle.begin(call.machine, order))
 
 
 def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
@@ -101,7 +101,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
         )
         if switched:
             levels.save(session, switched)
-    return views.show_session(session)
+    return views.show_session(call.machine, session)
 
 
 def delete_session(call: Call[None]) -> KillAnswer:

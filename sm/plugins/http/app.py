@@ -18,10 +18,11 @@ from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
-from sm.plugins.http.routes import ENDPOINTS, make_routes
+from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.webhooks import PREFIX, Receiver
 from sm.sessions.machine import Machine
+from sm.views.figures import list_headers
 
 
 def serve(
@@ -35,12 +36,17 @@ def serve(
     running.run(make_application(machine, version, rules, receivers), listener)
 
 
+def load_added() -> list[Endpoint]:
+    """Load what plugins bring: their endpoints, and what they show beside each session."""
+    list_headers()
+    return [endpoint for _, endpoint in plugin.load_parts("routes")]
+
+
 def make_application(
     machine: Machine, version: str, rules: Rules, receivers: Mapping[str, Receiver]
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
-    added = [endpoint for _, endpoint in plugin.load_parts("routes")]
-    endpoints = [each for each in (*ENDPOINTS, *added) if receivers or not each.signed]
+    endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
     described = openapi.describe(endpoints, version, token=bool(rules.token))
     rules = structs.replace(rules, signed=PREFIX if receivers else "")
     fixed: dict[str, Health | dict[str, object]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -111,3 +111,16 @@ def decode(body: bytes, shape: type[T]) -> T:
         raise HttpError(422, f"the body is not as it has to be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, UnboundedError) as error:
         raise HttpError(400, f"the body is no JSON: {error}") from error
+
+
+def convert(query: Mapping[str, str], shape: type[T]) -> T:
+    """Return what stands behind the `?` of an address, as a value of that shape.
+
+    Raises:
+        HttpError: it has another shape (422).
+
+    """
+    try:
+        return msgspec.convert(dict(query), type=shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise HttpError(422, f"the query is not as it has to be: {error}") from error

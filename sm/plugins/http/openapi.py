@@ -26,7 +26,7 @@ STATUSES = {
     409: "Refused as things are now",
     413: "Too large",
     415: "The body is not called JSON",
-    422: "The body is not of that shape",
+    422: "The body, or the query, is not of that shape",
     500: "An error in sm",
     503: "Not possible at the moment: try again",
 }
@@ -74,6 +74,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in names
         ]
+    if endpoint.query:
+        found["parameters"] = found.get("parameters", []) + _list_query(endpoint.query)
     if endpoint.signed:
         found["security"] = []
         found["requestBody"] = {
@@ -82,6 +84,19 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         }
     if endpoint.body:
         found["requestBody"] = {"required": True, "content": _content(endpoint.body)}
+    return found
+
+
+def _list_query(query: type[Struct]) -> list[dict[str, Any]]:
+    """Each key of a query, by its field; a set of words is written out."""
+    (_,), known = msgspec.json.schema_components((query,))
+    found = []
+    for name, schema in known[query.__name__]["properties"].items():
+        about = schema.pop("description", "")
+        for one in schema.pop("anyOf", []) or [schema]:
+            if reference := one.pop("$ref", ""):
+                schema |= {"enum": known[reference.rpartition("/")[2]]["enum"]}
+        found.append({"name": name, "in": "query", "description": about, "schema": schema})
     return found
 
 

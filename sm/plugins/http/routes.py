@@ -49,6 +49,7 @@ class Endpoint(Struct, frozen=True):
 
     A `slow` one works on terminals and forges: few run at a time in each `lane`. A `signed` one
     takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
+    One without a body may have a `query`, whose keys all have defaults; it is the call's body then.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Endpoint(Struct, frozen=True):
     lane: Callable[[Call[Any]], str] = _of_session
     signed: bool = False
     status: int = 200
+    query: type[Struct] | None = None
 
 
 ENDPOINTS = (
@@ -264,6 +266,8 @@ async def _call(site: Site, endpoint: Endpoint, request: Request, share: bodies.
     if endpoint.signed:
         return await _receive(site, endpoint, request, share)
     ident = request.path_params.get("session_id", "")
+    if endpoint.query:
+        return Call(site.machine, ident, bodies.convert(request.query_params, endpoint.query))
     if endpoint.body is None:
         return Call(site.machine, ident, None)
     raw = await bodies.read(request, endpoint.limit)

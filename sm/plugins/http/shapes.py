@@ -6,12 +6,14 @@ written for already.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sm.messages.queue import Mode
 from sm.sessions.activity import Proof
+from sm.views.figures import Figure
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
@@ -51,7 +53,8 @@ class Session(Struct, frozen=True, kw_only=True):
     `transcript_path` is the file in which the agent CLI writes down the present context.
     `status` is as in `sm children`, `state_since` in seconds since 1970, and `proof` is what the
     status was read from; `waiting` counts the messages that wait for the agent. Of one that cannot
-    be read `status` is `damaged`, `error` says why, and what is not known is null.
+    be read `status` is `damaged`, `error` says why, and what is not known is null. `figures` are
+    those of plugins, by their names, such as what it has cost.
     """
 
     id: str
@@ -73,6 +76,7 @@ class Session(Struct, frozen=True, kw_only=True):
     pending_rotation: PendingRotation | None = None
     state_since: float | None = None
     proof: Proof
+    figures: Mapping[str, Figure] = {}
     error: str | UnsetType = UNSET
 
 

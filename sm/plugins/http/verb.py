@@ -26,10 +26,10 @@ def command(machine: Machine, address: str, port: int, token_file: Path | None) 
     for webhooks, it also takes the webhooks of its forge: docs/FORGES.md.
     """
     from sm.cli.root import version
-    from sm.plugins.http.app import (
-        serve,  # before it says that it listens: scripts wait half a second
-    )
+    from sm.plugins.http.app import load_added, serve
 
+    # All that before it says that it listens: scripts wait half a second.
+    load_added()
     receivers = _make_receivers(machine)
     with listening(machine, address, port, token_file) as (listener, rules):
         serve(machine, version(), listener, rules, receivers)

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec import structs
+
 from sm.base.errors import UsageError
 from sm.config.load import load_any
 from sm.context import rotation_files
@@ -18,6 +20,7 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
+from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import Damaged, Known, read_records, show
 from sm.views.needs import list_all_needs, list_own_needs, sort_needs
 from sm.views.open_need import OpenNeed
@@ -75,11 +78,19 @@ def find_exactly(root: Root, text: str) -> AnySession:
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 
 
-def show_all(root: Root) -> list[Session]:
+def show_all(machine: Machine) -> list[Session]:
     """Every session on record, by id; of one that is damaged what is wrong with it."""
-    found, damaged = read_records(root)
-    rows = [show(one, show_session, _damaged) for one in found]
-    return sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
+    found, damaged = read_records(machine.root)
+    rows = [show(one, _show, _damaged) for one in found]
+    rows = sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
+    return _add_figures(machine, rows)
+
+
+def _add_figures(machine: Machine, rows: list[Session]) -> list[Session]:
+    """What a plugin cannot read is left out: `sm status` says why."""
+    subjects = [Subject(row.id, row.project or "", row.issue or 0) for row in rows]
+    figures = read_figures(machine.settings, subjects, lambda _: None)
+    return [structs.replace(row, figures=figures.get(row.id, NO_FIGURES)) for row in rows]
 
 
 def _damaged(one: Damaged) -> Session:
@@ -88,13 +99,18 @@ def _damaged(one: Damaged) -> Session:
     )
 
 
-def show_session(session: AnySession) -> Session:
+def show_session(machine: Machine, session: AnySession) -> Session:
     """One session.
 
     Raises:
         StateError: files of it are not what they must be.
 
     """
+    (row,) = _add_figures(machine, [_show(session)])
+    return row
+
+
+def _show(session: AnySession) -> Session:
     known, last = Known(session), rotation_files.read_last_document(session.dir)
     reading = known.reading
     return Session(

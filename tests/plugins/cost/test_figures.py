@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.project import Project
-from sm.store import events, journal, sqlite
+from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views.project import read_overview
 from tests.helpers import make_repository, put_session, sm_yaml
@@ -124,20 +126,23 @@ def test_a_ledger_that_cannot_be_read_is_named_and_all_else_is_shown(
     assert f"plugin 'cost' has no figures: '{path}' is damaged" in seen["problems"][0]
 
 
-def test_the_sums_of_an_older_ledger_are_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "sm" / "ledger.db"
-    with monkeypatch.context() as older:
-        older.setattr(database, "MIGRATIONS", database.MIGRATIONS[:1])
-        older.setattr(database, "VERSION", 1)
-        with open_ledger(path) as ledger:
-            enter(ledger, add_lines(tmp_path / "t.jsonl", [write_answer("r1"), write_answer("r2")]))
-            assert sqlite.read_pragma(ledger.connection, "user_version") == 1
+def test_the_sums_of_an_older_ledger_are_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    path.touch(0o600)
+    row = "('r1', 1.0, '1970-01-01', 'shop', 7, 'dev-shop-7', 1, 's1', 'main', 'claude', 'm', 0, "
+    row += "10, 20, 30, 0, 0, 0, 0, 'transcript', '', 5, 'USD', 'p')"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for statement in (
+            *database.FIRST,
+            f"INSERT INTO requests VALUES {row}",
+            f"PRAGMA application_id = {database.APPLICATION}",
+            "PRAGMA user_version = 1",
+        ):
+            connection.execute(statement)
+        connection.commit()
     with open_ledger(path) as ledger:
         check_sums(ledger)
         enter(ledger, add_lines(tmp_path / "t.jsonl", [write_answer("r3")]))
         check_sums(ledger)
-        assert ledger.connection.execute("SELECT session, requests FROM sums").fetchall() == [
-            ("dev-shop-7", 3)
-        ]
+        found = ledger.connection.execute("SELECT session, sum(requests) FROM sums").fetchall()
+        assert found == [("dev-shop-7", 2)]

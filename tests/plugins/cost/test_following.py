@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
 import pytest
 
 from sm.adapters.agent.claude import CLAUDE
-from sm.plugins.cost import entering, following
+from sm.config.schema import Config
+from sm.issues.ticks import Tick
+from sm.plugins.cost import entering, following, waiting
 from sm.plugins.cost.ledger import MANY, open_ledger
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
+from sm.plugins.cost.tick import LISTENER
 from sm.sessions import registry
 from sm.sessions.agent import Agent
 from sm.sessions.record import AdHocRecord, IssueRecord
@@ -80,10 +84,23 @@ def test_it_is_read_on_only_when_it_has_grown(
     assert count(sealed) == {"s-one": 2}
 
 
-def test_a_pass_prices_only_when_many_wait(session: AdHocSession, tmp_path: Path) -> None:
+def test_a_pass_prices_only_when_many_wait_or_once_a_minute(
+    session: AdHocSession, tmp_path: Path
+) -> None:
+    waiting.note_looked_up(session.root)
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
     entering.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
+        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
+        tick = Tick(Config(state_root=session.root.path, projects=(), source=tmp_path), {})
+        assert not LISTENER.wants(tick)
+        os.utime(session.root.plugins / "cost" / waiting.STAMP, (0, 0))
+        assert LISTENER.wants(tick)
+        LISTENER.hear(session.root, tick)
+        assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
+        assert not LISTENER.wants(tick)
+        add_lines(transcript, [write_answer("r2")])
+        entering.follow(session)
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
         entering.catch_up(ledger, 0.0)
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]

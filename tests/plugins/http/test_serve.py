@@ -98,6 +98,7 @@ def test_sessions_are_shown_as_on_record(company: Company, served: Served) -> No
         "pending_rotation": None,
         "state_since": shown["state_since"],
         "proof": {"kind": "hook", "at": shown["proof"]["at"], "what": ""},
+        "figures": {},
     }
     assert shown["created_at"].endswith("+00:00")
     context = window.read(company.session("ann").dir).id
@@ -614,6 +615,7 @@ def test_the_description_is_valid_and_complete(served: Served) -> None:
         "/sessions/{session_id}/input",
         "/sessions/{session_id}/kill",
         "/sessions/{session_id}/needs",
+        "/cost",
         "/needs",
         "/pause",
         "/resume",

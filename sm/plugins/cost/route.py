@@ -1,0 +1,59 @@
+"""`GET /cost`: what `sm cost --json` prints, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sm.plugins.cost.report import parse_since, read_report
+from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.sums import By, Sum
+from sm.plugins.http.actions import Call
+from sm.plugins.http.errors import HttpError
+from sm.plugins.http.routes import Endpoint
+
+
+class CostQuery(Struct, frozen=True):
+    """What is asked for, as by the options of `sm cost`."""
+
+    by: Annotated[By, Meta(description="What to sum up together.")] = By.ISSUE
+    since: Annotated[
+        str, Meta(description="From that day on: 2026-11-28, or 7d ago.", max_length=40)
+    ] = ""
+    project: Annotated[str, Meta(description="Of this project only.", max_length=200)] = ""
+
+
+class Costs(Struct, frozen=True):
+    """The sums. `warnings` say what is not in them."""
+
+    costs: list[Sum]
+    warnings: list[str]
+
+
+def list_costs(call: Call[CostQuery]) -> Costs:
+    """Read the sums."""
+    query, warnings = call.body, list[str]()
+    try:
+        since = parse_since(query.since)
+    except ValueError as error:
+        raise HttpError(422, f"since: {error}") from error
+    path = find_ledger(call.machine.settings)
+    return Costs(read_report(path, query.by, since, query.project, warnings.append), warnings)
+
+
+def _of_all(_call: Call[CostQuery]) -> str:
+    return "cost"
+
+
+ENDPOINT = Endpoint(
+    "GET",
+    "/cost",
+    list_costs,
+    "What agents have used, and what it cost.",
+    Costs,
+    query=CostQuery,
+    errors=(422, 503),
+    slow=True,
+    lane=_of_all,
+)

@@ -1,0 +1,179 @@
+"""What a client has counted itself is joined to the entries of its records, and never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sm.plugins.cost.ledger import Ledger, open_ledger
+from sm.plugins.cost.sums import By, Sum, add_up, read_sums
+from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
+
+MODEL = "claude-opus-4-5"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with open_ledger(tmp_path / "sm" / "ledger.db") as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    return tmp_path / "s1.jsonl"
+
+
+def at(minute: int) -> str:
+    return f"2026-11-28T12:{minute:02}:00.000Z"
+
+
+NOON = 1795867200.0
+
+
+def answer(ident: str, minute: int, **more: Any) -> dict[str, Any]:
+    """An answer of 10 tokens in, 20 out, 30 from the cache."""
+    return write_answer(ident, at=at(minute), **more)
+
+
+def compaction(minute: int) -> dict[str, Any]:
+    return {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": f"u{minute}",
+        "timestamp": at(minute),
+        "sessionId": "s1",
+    }
+
+
+def account(input_: int, output: int, cached: int, model: str = MODEL) -> dict[str, Any]:
+    """What the client says at the end of a process."""
+    counted = {
+        "inputTokens": input_,
+        "outputTokens": output,
+        "cacheReadInputTokens": cached,
+        "cacheCreationInputTokens": 0,
+        "costUSD": input_ / 1000,
+    }
+    return {
+        "type": "cost-state",
+        "sessionId": "s1",
+        "startTime": NOON * 1000,
+        "modelUsage": {model: counted},
+    }
+
+
+def total(ledger: Ledger) -> Sum:
+    return add_up(read_sums(ledger, By.AGENT))
+
+
+def counts(ledger: Ledger) -> tuple[int, int, int, int]:
+    """Input, output, cache reads, and how many requests are known no more than to have been."""
+    found = total(ledger)
+    return found.tokens.input, found.tokens.output, found.tokens.cache_read, found.unknown
+
+
+def start(ledger: Ledger, minute: int, how: str = "startup") -> None:
+    ledger.note_starts([("s1", NOON + minute * 60 - 1, how)])
+
+
+def test_a_compaction_is_known_once_the_process_has_ended(ledger: Ledger, transcript: Path) -> None:
+    start(ledger, 0)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), answer("r2", 3)]))
+    assert counts(ledger) == (20, 40, 60, 1)
+    enter(ledger, add_lines(transcript, [account(120, 47, 960)] * 2))
+    assert counts(ledger) == (120, 47, 960, 0)
+    by_agent = {one.name: one.tokens.input for one in read_sums(ledger, By.AGENT)}
+    assert by_agent == {"compaction": 100, "main": 20}
+    assert total(ledger).requests == 3
+    ledger.connection.execute("DELETE FROM files")  # as if nothing had been noted
+    enter(ledger, transcript)
+    assert counts(ledger) == (120, 47, 960, 0)
+
+
+def test_a_resumed_conversation_adds_only_what_is_new(ledger: Ledger, transcript: Path) -> None:
+    start(ledger, 0)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(110, 27, 930)]))
+    start(ledger, 3, "resume")
+    more = [answer("r2", 4), compaction(5), compaction(6), account(145, 58, 1000)]
+    enter(ledger, add_lines(transcript, more))
+    assert counts(ledger) == (145, 58, 1000, 0)
+    rows = ledger.connection.execute(
+        "SELECT key, input FROM requests WHERE agent = 'compaction' ORDER BY at"
+    ).fetchall()
+    assert rows == [("compaction:u2", 100), ("compaction:u5", 0), ("compaction:u6", 25)]
+
+
+def test_what_a_killed_process_asked_for_is_in_no_account(ledger: Ledger, transcript: Path) -> None:
+    """Not even its compaction, which stays unknown."""
+    start(ledger, 0)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), account(10, 20, 30)]))
+    start(ledger, 2, "resume")
+    enter(ledger, add_lines(transcript, [answer("killed", 3), compaction(4)]))
+    start(ledger, 5, "resume")
+    lines = [answer("r2", 6), compaction(7), account(120, 45, 65)]
+    enter(ledger, add_lines(transcript, lines))
+    assert counts(ledger) == (130, 65, 95, 1)
+
+
+def test_a_subagent_that_is_read_later_is_no_compaction(ledger: Ledger, transcript: Path) -> None:
+    start(ledger, 0)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(120, 45, 65)]))
+    assert total(ledger).tokens.input == 120
+    side = add_lines(transcript.with_name("agent-1.jsonl"), [answer("a1", 1, isSidechain=True)])
+    enter(ledger, side)
+    assert counts(ledger) == (120, 45, 65, 0)
+
+
+@pytest.mark.parametrize("how", [None, "resume", "fork"])
+def test_a_context_of_which_the_beginning_is_unknown_stays_as_it_is(
+    ledger: Ledger, transcript: Path, how: str | None
+) -> None:
+    if how:
+        start(ledger, 0, how)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(990, 990, 990)]))
+    assert counts(ledger) == (10, 20, 30, 1)
+    start(ledger, -9)  # it is heard of late
+    assert counts(ledger) == (990, 990, 990, 0)
+
+
+def test_an_account_that_has_less_than_the_entries_is_not_believed(
+    ledger: Ledger, transcript: Path
+) -> None:
+    start(ledger, 0)
+    enter(ledger, add_lines(transcript, [answer("r1", 1), compaction(2), account(500, 5, 500)]))
+    assert counts(ledger) == (10, 20, 30, 1)
+
+
+def test_what_the_client_guesses_of_a_cut_off_answer_is_no_request(
+    ledger: Ledger, transcript: Path
+) -> None:
+    start(ledger, 0)
+    lines = [answer("r1", 1), answer("r2", 2, stop=None, output=1), account(20, 26, 60)]
+    enter(ledger, add_lines(transcript, lines))
+    assert counts(ledger) == (20, 21, 60, 0)
+    assert (total(ledger).requests, total(ledger).at_least) == (2, 1)
+
+
+def test_small_requests_of_the_clients_own_are_counted_by_their_model(
+    ledger: Ledger, transcript: Path
+) -> None:
+    start(ledger, 0)
+    both = account(10, 20, 30, f"{MODEL}-20251101[1m]")
+    both["modelUsage"] |= account(7, 8, 0, "claude-haiku-4-5")["modelUsage"]
+    enter(ledger, add_lines(transcript, [answer("r1", 1), both]))
+    assert counts(ledger) == (17, 28, 30, 0)
+    by_model = {one.name: one.tokens.input for one in read_sums(ledger, By.MODEL)}
+    assert by_model == {MODEL: 10, "claude-haiku-4-5": 7}
+    assert {one.name for one in read_sums(ledger, By.AGENT)} == {"main", "other"}
+
+
+def test_the_clients_own_figures_are_kept(ledger: Ledger, transcript: Path) -> None:
+    lines = [answer("r1", 1), account(10, 20, 30), answer("r2", 2), account(20, 40, 60)]
+    enter(ledger, add_lines(transcript, lines))
+    [own] = ledger.list_own()
+    assert (own.owner, own.context, own.begun, own.at) == (OWNER, "s1", NOON, NOON + 120)
+    assert (own.models[MODEL].tokens.output, own.models[MODEL].price) == (40, 0.02)
+    assert ledger.list_own(since=NOON + 121) == []
