@@ -11,15 +11,18 @@ import pytest
 
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.agent.spending import (
+    Account,
     Agent,
     Before,
     Certainty,
     Entry,
+    Figure,
     Found,
     Settled,
     Tokens,
     find_reader,
 )
+from sm.base.foreign import read_time
 
 AT = "2026-11-28T11:54:12.644Z"
 
@@ -49,6 +52,29 @@ def said(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> Found:
 
 
 # Claude Code
+
+COST_STATE = b"""{"type":"cost-state","sessionId":"s1","totalCostUSD":0.150598,
+"totalAPIDuration":487,"totalDuration":5107,"startTime":1795878234733,"modelUsage":
+{"claude-opus-5-5":{"inputTokens":207,"outputTokens":351,"thinkingTokens":0,
+"cacheReadInputTokens":203360,"cacheCreationInputTokens":15012,
+"cacheCreationEphemeral5mInputTokens":6006,"cacheCreationEphemeral1hInputTokens":9006,
+"webSearchRequests":0,"costUSD":0.150598}},"hasUnknownModelCost":false}""".replace(b"\n", b"")
+"""As 2.1.332 writes it."""
+
+
+def test_what_the_client_has_counted_itself_is_an_account() -> None:
+    line = answer()
+    [_, account] = said("claude", [line, COST_STATE])
+    assert isinstance(account, Account)
+    assert (account.context, account.begun) == ("s1", 1795878234.733)
+    assert account.at == read_time(AT)
+    tokens = Tokens(207, 351, 203360, 6006, 9006)
+    assert account.models == {"claude-opus-5-5": Figure(tokens, 0.150598)}
+    unknown = COST_STATE.replace(b"false", b"true")
+    [_, account] = said("claude", [line, unknown])
+    assert isinstance(account, Account)
+    assert account.models["claude-opus-5-5"].price is None
+    assert said("claude", [COST_STATE, line, COST_STATE[:-9], b'{"type":"cost-state"}'])[1:] == ()
 
 
 def answer(

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from sm.adapters.agent.spending import Certainty, Tokens, find_reader
 from sm.plugins.cost.entering import catch_up
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.prices import find_price
 from sm.plugins.cost.reading import read_on
 from sm.sessions import agent_state
 from tests.helpers import wait_for
@@ -213,7 +214,7 @@ def test_a_killed_client_a_resumed_conversation_and_its_fork(
     assert killed.request not in list_counted(ledger)
 
 
-def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
+def test_an_interrupted_answer_is_bounded_and_a_compaction_unknown_after_a_kill(
     client: Terminal, api: Api, model: Counting, ledger: Ledger
 ) -> None:
     hold = threading.Event()
@@ -232,11 +233,14 @@ def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
     client.wait_idle()
     client.paste("at last")
     client.wait_events("Stop", 2)
+    wait_for(lambda: "at last" in _read_transcript(client), "its line")
+    assert client.pane
+    os.kill(client.pane.pid, signal.SIGKILL)
     client.end()
-    read(ledger, "claude", client.home / ".claude" / "projects")
+    enter_client(ledger, client)
     cut = next(one for one in api.spent if one.usage.input == 1)
     rest = [one for one in api.spent if one is not cut and one.kind is Kind.MAIN]
-    assert list_counted(ledger) == {one.request: tokens_of(one) for one in rest}
+    wait_equal(lambda: list_counted(ledger), lambda: {one.request: tokens_of(one) for one in rest})
     [(key, least)] = list_counted(ledger, Certainty.AT_LEAST).items()
     most = tokens_of(cut)
     assert key == cut.request
@@ -244,6 +248,93 @@ def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
     assert least.output <= most.output
     [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
     assert key.startswith("compaction:")
+
+
+def _read_transcript(client: Terminal) -> str:
+    return Path(client.events("SessionStart")[0].payload["transcript_path"]).read_text()
+
+
+def enter_client(ledger: Ledger, client: Terminal) -> None:
+    """Enter all that a client has written, and when its processes began."""
+    begun = client.events("SessionStart")
+    ledger.note_starts(
+        (one.payload["session_id"], one.at, one.payload["source"])
+        for one in begun
+        if one.payload["source"] != "compact"
+    )
+    read(ledger, "claude", client.home / ".claude" / "projects")
+
+
+AUTOMATIC = {
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50",
+}
+"""So little that a context is compacted by itself after a large answer."""
+
+
+def test_compactions_are_known_once_the_client_has_ended(
+    terminal: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    """By hand and by itself, over an end of every kind but KILL, `/clear` and `--resume`."""
+    client, api.side_tokens = terminal, 777
+    client.variables = AUTOMATIC
+    stops = itertools.count(1)
+
+    def take_turn(text: str) -> None:
+        client.paste(text)
+        client.wait_events("Stop", next(stops))
+        client.wait_idle()
+
+    compactions = itertools.count(1)
+
+    def compact() -> None:
+        client.paste("/compact")
+        client.wait_events("PostCompact", next(compactions))
+        client.wait_idle()
+
+    client.start()
+    take_turn("begin")
+    take_turn("and on")
+    api.say(Reply("Much.", usage=Usage(input=1, output=5, cache_read=199_000)))
+    take_turn("a long one")
+    take_turn("compacted by itself")
+    client.wait_events("PostCompact", next(compactions))
+    compact()
+    triggers = [one.payload["trigger"] for one in client.events("PreCompact")]
+    assert triggers == ["auto", "manual"]
+    start = client.events("SessionStart")[0].payload
+    client.end()  # TERM
+    client.name = "resumed"
+    client.start("--resume", start["session_id"])
+    take_turn("resumed")
+    compact()
+    begun = len(client.events("SessionStart"))
+    client.paste("/clear")
+    client.wait_events("SessionStart", begun + 1)
+    client.wait_idle()
+    take_turn("a new context")
+    compact()
+    client.tmux.command("kill-pane", "-t", client.pane_id)
+    spent = [tokens_of(one) for one in api.spent if one.kind is not Kind.SIDE]
+    assert sum(one.kind is Kind.COMPACTION for one in api.spent) == 4
+
+    def add_up(all_tokens: Iterable[Tokens]) -> list[int]:
+        return [sum(getattr(one, name) for one in all_tokens) for name in Tokens.__struct_fields__]
+
+    def enter_again() -> list[int]:
+        enter_client(ledger, client)
+        return add_up(list_counted(ledger).values())
+
+    for _ in range(2):
+        wait_equal(enter_again, lambda: add_up(spent))
+        assert len(list_counted(ledger)) == len(spent)
+        assert not list_counted(ledger, Certainty.UNKNOWN)
+    for own in ledger.list_own():
+        for name, figure in own.models.items():
+            counts = {one: getattr(figure.tokens, one) for one in Tokens.__struct_fields__}
+            listed = find_price(name, own.at, counts)
+            assert listed
+            assert figure.price == pytest.approx(listed / 10**9, rel=1e-6)
 
 
 class Neighbour(Terminal):

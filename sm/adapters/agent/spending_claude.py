@@ -106,7 +106,7 @@ class _Counted(Struct, rename="camel"):
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
-    cache_creation_ephemeral1h_input_tokens: int = 0
+    an_hour: int = field(name="cacheCreationEphemeral1hInputTokens", default=0)
     web_search_requests: int = 0
     cost: float | None = field(name="costUSD", default=None)
 
@@ -162,13 +162,12 @@ def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
 
 
 def _make_figure(counted: _Counted, is_priced: bool) -> Figure:
-    an_hour = counted.cache_creation_ephemeral1h_input_tokens
     tokens = Tokens(
         counted.input_tokens,
         counted.output_tokens,
         counted.cache_read_input_tokens,
-        counted.cache_creation_input_tokens - an_hour,
-        an_hour,
+        counted.cache_creation_input_tokens - counted.an_hour,
+        counted.an_hour,
         counted.web_search_requests,
     )
     return Figure(tokens, counted.cost if is_priced else None)
