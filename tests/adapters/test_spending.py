@@ -312,3 +312,59 @@ def test_each_profile_names_a_reader_that_is_there() -> None:
     named = {name: profile.spending for name, profile in BUILTIN.items() if profile.spending}
     assert named == {"claude": "claude", "codex": "codex"}
     assert all(map(find_reader, named.values()))
+
+
+def write_rollout(folder: Path, ident: str, root: str = "", agent: bool = True) -> Path:
+    """The first line of a rollout, of a thread itself or of an agent that works for it."""
+    path = folder / f"rollout-2026-11-28T10-00-00-{ident}.jsonl"
+    payload: dict[str, Any] = {"id": ident, "session_id": root or ident, "originator": "codex-tui"}
+    payload |= {"source": {"subagent": {"thread_spawn": {}}} if root and agent else "cli"}
+    line = {"type": "session_meta", "timestamp": AT, "payload": payload}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(line) + "\n")
+    return path
+
+
+def test_agents_of_codex_are_found_in_the_folders_of_their_days(tmp_path: Path) -> None:
+    before, day, next_year = (tmp_path / one for one in ("2026/11/30", "2026/12/31", "2027/01/01"))
+    write_rollout(before, "0300", "0200")
+    thread = write_rollout(day, "0200")
+    found = [write_rollout(day, "0201", "0200"), write_rollout(next_year, "0300", "0200")]
+    write_rollout(day, "0202", "0199")
+    write_rollout(day, "0203", "0200", agent=False)
+    write_rollout(day, "0204").write_text("half a li")
+    (day / "rollout-0205.jsonl").mkdir()
+    reader = find_reader("codex")
+    assert reader
+    assert list(reader.list_files(thread, "0200")) == [thread, *found]
+    half = write_rollout(day, "0204", "0200")  # it is whole now
+    assert list(reader.list_files(thread, "0200")) == [thread, found[0], half, found[1]]
+    elsewhere = write_rollout(tmp_path / "archived", "0200")
+    assert list(reader.list_files(elsewhere, "0200")) == [elsewhere]
+
+
+def test_an_agent_of_codex_is_unknown_only_until_its_own_requests() -> None:
+    call = {"type": "function_call", "name": "spawn_agent", "call_id": "c1"}
+    output = {"type": "function_call_output", "call_id": "c1"}
+    thread = [
+        {"type": "session_meta", "timestamp": AT, "payload": {"id": "0200"}},
+        {"type": "response_item", "timestamp": AT, "payload": call},
+    ]
+    known = {"timestamp": AT, "type": "response_item"} | {
+        "payload": output | {"output": '{"agent_id": "0201", "nickname": "Galileo"}'}
+    }
+    refused = known | {"payload": output | {"output": "unsupported call"}}
+    meta = {"id": "0201", "source": {"subagent": {}}, "originator": "codex-tui"}
+    meta |= {"cli_version": "0.171.0"}
+    record = {"response_id": "resp_1", "usage": {"input_tokens": 7}}
+    agent = [
+        {"type": "session_meta", "timestamp": AT, "payload": meta},
+        {"type": "token_usage_record", "timestamp": AT, "payload": record},
+    ]
+    [spawned] = entries("codex", thread)
+    assert (spawned.key, spawned.certainty) == ("agent:0200:c1", Certainty.UNKNOWN)
+    assert entries("codex", [*thread, refused]) == []
+    [named] = entries("codex", [*thread, known])
+    assert (named.key, named.agent) == ("agent:0201", Agent.SUBAGENT)
+    [own] = entries("codex", agent)
+    assert (own.key, own.agent, own.settles) == ("resp_1", Agent.SUBAGENT, named.key)

@@ -23,7 +23,7 @@ from tests.real.api import Api, Failure, Kind, Reply, Request, Spent, Tool, Usag
 from tests.real.codex import Codex
 from tests.real.handoffs import Writer, contexts, resumes
 from tests.real.managed import Managed
-from tests.real.responses import exec_command
+from tests.real.responses import exec_command, spawn_agent
 from tests.real.terminal import Terminal
 
 FIRST, SECOND = "Begin the first level.", "Begin the second level."
@@ -421,6 +421,36 @@ def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
         assert counted == sorted(map(repr, map(_as_codex_tells, spent)))
     unknown = {key.partition(":")[0] for key in list_counted(ledger, Certainty.UNKNOWN)}
     assert unknown == {"begun", "title"}
+
+
+def test_agents_of_codex_are_their_threads(
+    codex: Codex, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    codex.start()
+    api.say(Reply("", tools=(spawn_agent("Begin."),), usage=model.use()))
+    codex.paste("begin")
+    codex.wait_events("Stop")
+    wait_for(lambda: any("x-openai-subagent" in one.headers for one in api.main), "its request")
+    start = codex.events("SessionStart")[0].payload
+    reader = find_reader("codex")
+    assert reader
+    owner = Owner(session="s-codex", client="codex")
+
+    def read_all() -> list[str]:
+        for path in reader.list_files(Path(start["transcript_path"]), start["session_id"]):
+            read_on(ledger, reader, Followed(path, "codex", owner, ledger.find_mark(path)))
+        return sorted(map(repr, list_counted(ledger).values()))
+
+    def list_all() -> list[str]:
+        spent = list_spent(api, Kind.MAIN).values()
+        return sorted(map(repr, map(_as_codex_tells, spent)))
+
+    wait_equal(read_all, list_all)
+    assert read_all() == list_all()
+    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
+    assert key == f"title:{start['session_id']}"
+    rows = ledger.connection.execute("SELECT count(*) FROM requests WHERE agent = 'subagent'")
+    assert rows.fetchone() != (0,)
 
 
 def _as_codex_tells(tokens: Tokens) -> Tokens:

@@ -106,6 +106,8 @@ class Before(Struct, frozen=True, omit_defaults=True):
     last: Entry | None = None
     at: float = 0.0
     """When the last request was made."""
+    spawning: tuple[str, ...] = ()
+    """The calls that have started an agent, and have no answer yet."""
 
 
 Found = tuple[Entry | Settled | Account, ...]
