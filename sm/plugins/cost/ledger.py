@@ -26,7 +26,7 @@ from sm.adapters.agent.spending import (
 )
 from sm.base.foreign import tidy_name
 from sm.plugins.cost.database import COUNTS, open_database
-from sm.plugins.cost.joining import ACCOUNT, NOTHING, SETTLE, Rest, choose_model, read_rests
+from sm.plugins.cost.joining import ACCOUNT, FRESH, NOTHING, SETTLE, Rest, choose_model, read_rests
 from sm.store.sqlite import Connection, transaction
 
 TRANSCRIPT = "transcript"
@@ -121,6 +121,7 @@ LIST_OWN = f"""
 """  # noqa: S608 - names of ours
 HAS_OWN = "SELECT owner FROM own WHERE context = ? ORDER BY at DESC LIMIT 1"
 START = "INSERT INTO starts (context, at, how) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+BEGUN = "SELECT how FROM starts WHERE context = ? ORDER BY at LIMIT 1"
 FORGET_RESTS = "DELETE FROM requests WHERE context = ? AND key LIKE 'rest:%'"
 MARKED = "SELECT position, before FROM files WHERE path = ?"
 FILES = "SELECT path, reader, owner, position, before FROM files"
@@ -200,7 +201,7 @@ class Ledger:
             for one in found:
                 if isinstance(one, Settled):
                     self.connection.execute(REMOVE, (one.key,))
-                elif not one.at or one.at >= owner.since:
+                elif self._is_of(owner, one):
                     contexts.add(one.context)
                     if isinstance(one, Account):
                         self._keep_own(owner, one)
@@ -210,6 +211,16 @@ class Ledger:
                 self._join(context)
             row = (str(file.path), owner.session, file.reader, _encode(owner))
             self.connection.execute(MARK, (*row, mark.position, _encode(mark.before), time.time()))
+
+    def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
+        """Whether it belongs to a session, and not to what its conversation was before.
+
+        A clock that was set back does not make what has begun with the session older than that.
+        """
+        if not one.at or one.at >= owner.since:
+            return True
+        begun = self.connection.execute(BEGUN, (one.context,)).fetchone()
+        return bool(begun and begun[0] in FRESH)
 
     def _keep_own(self, owner: Owner, account: Account) -> None:
         for model, figure in account.models.items():
@@ -254,12 +265,16 @@ class Ledger:
             self.connection.execute(REMOVE, (entry.settles,))
         elif self.connection.execute(IS_SETTLED, (entry.key,)).fetchone():
             return
-        at = entry.at or time.time()
+        now = time.time()
+        at = entry.at or now
+        day = name_day(
+            min(at, now)
+        )  # a clock that was set back hides nothing from a limit of today
         tokens = (getattr(entry.tokens, count) for count in COUNTS)
         self.connection.execute(
             ENTER,
             (
-                *(entry.key, at, name_day(at), owner.project, owner.issue, owner.session),
+                *(entry.key, at, day, owner.project, owner.issue, owner.session),
                 *(owner.attempt, entry.context, str(entry.agent), owner.client),
                 tidy_name(entry.model),
                 *(owner.is_on_plan, *tokens, int(entry.certainty), source, entry.settles),
