@@ -142,6 +142,8 @@ def test_passes_enter_turns_subagents_and_new_contexts(
     with open_ledger(path) as ledger:
         spent = list_spent(api, Kind.MAIN, Kind.AGENT)
         wait_equal(lambda: list_counted(ledger), lambda: spent)
+        # At /clear the client has told that the failed try has cost nothing.
+        wait_equal(lambda: list_counted(ledger, Certainty.UNKNOWN), dict)
         agents = dict(ledger.connection.execute("SELECT agent, count(*) FROM requests GROUP BY 1"))
         assert agents["subagent"] >= 4
         owners = ledger.connection.execute("SELECT DISTINCT session, client, attempt FROM requests")

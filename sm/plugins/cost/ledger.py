@@ -247,6 +247,8 @@ class Ledger:
             tokens = rest.models.get(compacted, NOTHING) if is_last else NOTHING
             counts = (getattr(tokens, count) for count in COUNTS)
             self.connection.execute(SETTLE, (compacted, int(certainty), *counts, key))
+        for key in rest.failed:
+            self.connection.execute(REMOVE, (key,))  # whatever they have used is in the rest
         for model, tokens in rest.models.items():
             if model != compacted:
                 entry = Entry(
