@@ -11,15 +11,18 @@ import pytest
 
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.agent.spending import (
+    Account,
     Agent,
     Before,
     Certainty,
     Entry,
+    Figure,
     Found,
     Settled,
     Tokens,
     find_reader,
 )
+from sm.base.foreign import read_time
 
 AT = "2026-11-28T11:54:12.644Z"
 
@@ -49,6 +52,29 @@ def said(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> Found:
 
 
 # Claude Code
+
+COST_STATE = b"""{"type":"cost-state","sessionId":"s1","totalCostUSD":0.150598,
+"totalAPIDuration":487,"totalDuration":5107,"startTime":1795878234733,"modelUsage":
+{"claude-opus-5-5":{"inputTokens":207,"outputTokens":351,"thinkingTokens":0,
+"cacheReadInputTokens":203360,"cacheCreationInputTokens":15012,
+"cacheCreationEphemeral5mInputTokens":6006,"cacheCreationEphemeral1hInputTokens":9006,
+"webSearchRequests":0,"costUSD":0.150598}},"hasUnknownModelCost":false}""".replace(b"\n", b"")
+"""As 2.1.332 writes it."""
+
+
+def test_what_the_client_has_counted_itself_is_an_account() -> None:
+    line = answer()
+    [_, account] = said("claude", [line, COST_STATE])
+    assert isinstance(account, Account)
+    assert (account.context, account.begun) == ("s1", 1795878234.733)
+    assert account.at == read_time(AT)
+    tokens = Tokens(207, 351, 203360, 6006, 9006)
+    assert account.models == {"claude-opus-5-5": Figure(tokens, 0.150598)}
+    unknown = COST_STATE.replace(b"false", b"true")
+    [_, account] = said("claude", [line, unknown])
+    assert isinstance(account, Account)
+    assert account.models["claude-opus-5-5"].price is None
+    assert said("claude", [COST_STATE, line, COST_STATE[:-9], b'{"type":"cost-state"}'])[1:] == ()
 
 
 def answer(
@@ -286,3 +312,59 @@ def test_each_profile_names_a_reader_that_is_there() -> None:
     named = {name: profile.spending for name, profile in BUILTIN.items() if profile.spending}
     assert named == {"claude": "claude", "codex": "codex"}
     assert all(map(find_reader, named.values()))
+
+
+def write_rollout(folder: Path, ident: str, root: str = "", agent: bool = True) -> Path:
+    """The first line of a rollout, of a thread itself or of an agent that works for it."""
+    path = folder / f"rollout-2026-11-28T10-00-00-{ident}.jsonl"
+    payload: dict[str, Any] = {"id": ident, "session_id": root or ident, "originator": "codex-tui"}
+    payload |= {"source": {"subagent": {"thread_spawn": {}}} if root and agent else "cli"}
+    line = {"type": "session_meta", "timestamp": AT, "payload": payload}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(line) + "\n")
+    return path
+
+
+def test_agents_of_codex_are_found_in_the_folders_of_their_days(tmp_path: Path) -> None:
+    before, day, next_year = (tmp_path / one for one in ("2026/11/30", "2026/12/31", "2027/01/01"))
+    write_rollout(before, "0300", "0200")
+    thread = write_rollout(day, "0200")
+    found = [write_rollout(day, "0201", "0200"), write_rollout(next_year, "0300", "0200")]
+    write_rollout(day, "0202", "0199")
+    write_rollout(day, "0203", "0200", agent=False)
+    write_rollout(day, "0204").write_text("half a li")
+    (day / "rollout-0205.jsonl").mkdir()
+    reader = find_reader("codex")
+    assert reader
+    assert list(reader.list_files(thread, "0200")) == [thread, *found]
+    half = write_rollout(day, "0204", "0200")  # it is whole now
+    assert list(reader.list_files(thread, "0200")) == [thread, found[0], half, found[1]]
+    elsewhere = write_rollout(tmp_path / "archived", "0200")
+    assert list(reader.list_files(elsewhere, "0200")) == [elsewhere]
+
+
+def test_an_agent_of_codex_is_unknown_only_until_its_own_requests() -> None:
+    call = {"type": "function_call", "name": "spawn_agent", "call_id": "c1"}
+    output = {"type": "function_call_output", "call_id": "c1"}
+    thread = [
+        {"type": "session_meta", "timestamp": AT, "payload": {"id": "0200"}},
+        {"type": "response_item", "timestamp": AT, "payload": call},
+    ]
+    known = {"timestamp": AT, "type": "response_item"} | {
+        "payload": output | {"output": '{"agent_id": "0201", "nickname": "Galileo"}'}
+    }
+    refused = known | {"payload": output | {"output": "unsupported call"}}
+    meta = {"id": "0201", "source": {"subagent": {}}, "originator": "codex-tui"}
+    meta |= {"cli_version": "0.171.0"}
+    record = {"response_id": "resp_1", "usage": {"input_tokens": 7}}
+    agent = [
+        {"type": "session_meta", "timestamp": AT, "payload": meta},
+        {"type": "token_usage_record", "timestamp": AT, "payload": record},
+    ]
+    [spawned] = entries("codex", thread)
+    assert (spawned.key, spawned.certainty) == ("agent:0200:c1", Certainty.UNKNOWN)
+    assert entries("codex", [*thread, refused]) == []
+    [named] = entries("codex", [*thread, known])
+    assert (named.key, named.agent) == ("agent:0201", Agent.SUBAGENT)
+    [own] = entries("codex", agent)
+    assert (own.key, own.agent, own.settles) == ("resp_1", Agent.SUBAGENT, named.key)

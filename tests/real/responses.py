@@ -15,6 +15,11 @@ def exec_command(command: str) -> Tool:
     return Tool("exec_command", {"cmd": command})
 
 
+def spawn_agent(message: str) -> Tool:
+    """Have Codex start an agent, which is a thread of its own."""
+    return Tool("multi_agent_v1.spawn_agent", {"message": message})
+
+
 def translated(body: dict[str, Any]) -> dict[str, Any]:
     """What a request's body says, with the messages as the Messages API would have them."""
     return {"messages": [_message(item) for item in body["input"]], "responses": body}
@@ -67,7 +72,9 @@ def _items(reply: Reply, id_: str) -> Iterator[dict[str, Any]]:
         text = {"type": "output_text", "text": reply.text}
         yield {"type": "message", "id": f"msg_{id_}", "role": "assistant", "content": [text]}
     for index, tool in enumerate(reply.tools):
-        call = {"id": f"fc_{id_}{index}", "call_id": f"call_{id_}{index}", "name": tool.name}
+        space, _, name = tool.name.rpartition(".")
+        call = {"id": f"fc_{id_}{index}", "call_id": f"call_{id_}{index}", "name": name}
+        call |= {"namespace": space} if space else {}
         yield {"type": "function_call", **call, "arguments": json.dumps(tool.input)}
 
 

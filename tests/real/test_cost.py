@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from sm.adapters.agent.spending import Certainty, Tokens, find_reader
 from sm.plugins.cost.entering import catch_up
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.prices import find_price
 from sm.plugins.cost.reading import read_on
 from sm.sessions import agent_state
 from tests.helpers import wait_for
@@ -22,7 +23,7 @@ from tests.real.api import Api, Failure, Kind, Reply, Request, Spent, Tool, Usag
 from tests.real.codex import Codex
 from tests.real.handoffs import Writer, contexts, resumes
 from tests.real.managed import Managed
-from tests.real.responses import exec_command
+from tests.real.responses import exec_command, spawn_agent
 from tests.real.terminal import Terminal
 
 FIRST, SECOND = "Begin the first level.", "Begin the second level."
@@ -141,6 +142,8 @@ def test_passes_enter_turns_subagents_and_new_contexts(
     with open_ledger(path) as ledger:
         spent = list_spent(api, Kind.MAIN, Kind.AGENT)
         wait_equal(lambda: list_counted(ledger), lambda: spent)
+        # At /clear the client has told that the failed try has cost nothing.
+        wait_equal(lambda: list_counted(ledger, Certainty.UNKNOWN), dict)
         agents = dict(ledger.connection.execute("SELECT agent, count(*) FROM requests GROUP BY 1"))
         assert agents["subagent"] >= 4
         owners = ledger.connection.execute("SELECT DISTINCT session, client, attempt FROM requests")
@@ -213,7 +216,7 @@ def test_a_killed_client_a_resumed_conversation_and_its_fork(
     assert killed.request not in list_counted(ledger)
 
 
-def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
+def test_an_interrupted_answer_is_bounded_and_a_compaction_unknown_after_a_kill(
     client: Terminal, api: Api, model: Counting, ledger: Ledger
 ) -> None:
     hold = threading.Event()
@@ -232,11 +235,14 @@ def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
     client.wait_idle()
     client.paste("at last")
     client.wait_events("Stop", 2)
+    wait_for(lambda: "at last" in _read_transcript(client), "its line")
+    assert client.pane
+    os.kill(client.pane.pid, signal.SIGKILL)
     client.end()
-    read(ledger, "claude", client.home / ".claude" / "projects")
+    enter_client(ledger, client)
     cut = next(one for one in api.spent if one.usage.input == 1)
     rest = [one for one in api.spent if one is not cut and one.kind is Kind.MAIN]
-    assert list_counted(ledger) == {one.request: tokens_of(one) for one in rest}
+    wait_equal(lambda: list_counted(ledger), lambda: {one.request: tokens_of(one) for one in rest})
     [(key, least)] = list_counted(ledger, Certainty.AT_LEAST).items()
     most = tokens_of(cut)
     assert key == cut.request
@@ -244,6 +250,93 @@ def test_an_interrupted_answer_is_bounded_and_a_compaction_is_known(
     assert least.output <= most.output
     [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
     assert key.startswith("compaction:")
+
+
+def _read_transcript(client: Terminal) -> str:
+    return Path(client.events("SessionStart")[0].payload["transcript_path"]).read_text()
+
+
+def enter_client(ledger: Ledger, client: Terminal) -> None:
+    """Enter all that a client has written, and when its processes began."""
+    begun = client.events("SessionStart")
+    ledger.note_starts(
+        (one.payload["session_id"], one.at, one.payload["source"])
+        for one in begun
+        if one.payload["source"] != "compact"
+    )
+    read(ledger, "claude", client.home / ".claude" / "projects")
+
+
+AUTOMATIC = {
+    "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000",
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "50",
+}
+"""So little that a context is compacted by itself after a large answer."""
+
+
+def test_compactions_are_known_once_the_client_has_ended(
+    terminal: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    """By hand and by itself, over an end of every kind but KILL, `/clear` and `--resume`."""
+    client, api.side_tokens = terminal, 777
+    client.variables = AUTOMATIC
+    stops = itertools.count(1)
+
+    def take_turn(text: str) -> None:
+        client.paste(text)
+        client.wait_events("Stop", next(stops))
+        client.wait_idle()
+
+    compactions = itertools.count(1)
+
+    def compact() -> None:
+        client.paste("/compact")
+        client.wait_events("PostCompact", next(compactions))
+        client.wait_idle()
+
+    client.start()
+    take_turn("begin")
+    take_turn("and on")
+    api.say(Reply("Much.", usage=Usage(input=1, output=5, cache_read=199_000)))
+    take_turn("a long one")
+    take_turn("compacted by itself")
+    client.wait_events("PostCompact", next(compactions))
+    compact()
+    triggers = [one.payload["trigger"] for one in client.events("PreCompact")]
+    assert triggers == ["auto", "manual"]
+    start = client.events("SessionStart")[0].payload
+    client.end()  # TERM
+    client.name = "resumed"
+    client.start("--resume", start["session_id"])
+    take_turn("resumed")
+    compact()
+    begun = len(client.events("SessionStart"))
+    client.paste("/clear")
+    client.wait_events("SessionStart", begun + 1)
+    client.wait_idle()
+    take_turn("a new context")
+    compact()
+    client.tmux.command("kill-pane", "-t", client.pane_id)
+    spent = [tokens_of(one) for one in api.spent if one.kind is not Kind.SIDE]
+    assert sum(one.kind is Kind.COMPACTION for one in api.spent) == 4
+
+    def add_up(all_tokens: Iterable[Tokens]) -> list[int]:
+        return [sum(getattr(one, name) for one in all_tokens) for name in Tokens.__struct_fields__]
+
+    def enter_again() -> list[int]:
+        enter_client(ledger, client)
+        return add_up(list_counted(ledger).values())
+
+    for _ in range(2):
+        wait_equal(enter_again, lambda: add_up(spent))
+        assert len(list_counted(ledger)) == len(spent)
+        assert not list_counted(ledger, Certainty.UNKNOWN)
+    for own in ledger.list_own():
+        for name, figure in own.models.items():
+            counts = {one: getattr(figure.tokens, one) for one in Tokens.__struct_fields__}
+            listed = find_price(name, own.at, counts)
+            assert listed
+            assert figure.price == pytest.approx(listed / 10**9, rel=1e-6)
 
 
 class Neighbour(Terminal):
@@ -330,6 +423,36 @@ def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
         assert counted == sorted(map(repr, map(_as_codex_tells, spent)))
     unknown = {key.partition(":")[0] for key in list_counted(ledger, Certainty.UNKNOWN)}
     assert unknown == {"begun", "title"}
+
+
+def test_agents_of_codex_are_their_threads(
+    codex: Codex, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    codex.start()
+    api.say(Reply("", tools=(spawn_agent("Begin."),), usage=model.use()))
+    codex.paste("begin")
+    codex.wait_events("Stop")
+    wait_for(lambda: any("x-openai-subagent" in one.headers for one in api.main), "its request")
+    start = codex.events("SessionStart")[0].payload
+    reader = find_reader("codex")
+    assert reader
+    owner = Owner(session="s-codex", client="codex")
+
+    def read_all() -> list[str]:
+        for path in reader.list_files(Path(start["transcript_path"]), start["session_id"]):
+            read_on(ledger, reader, Followed(path, "codex", owner, ledger.find_mark(path)))
+        return sorted(map(repr, list_counted(ledger).values()))
+
+    def list_all() -> list[str]:
+        spent = list_spent(api, Kind.MAIN).values()
+        return sorted(map(repr, map(_as_codex_tells, spent)))
+
+    wait_equal(read_all, list_all)
+    assert read_all() == list_all()
+    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
+    assert key == f"title:{start['session_id']}"
+    rows = ledger.connection.execute("SELECT count(*) FROM requests WHERE agent = 'subagent'")
+    assert rows.fetchone() != (0,)
 
 
 def _as_codex_tells(tokens: Tokens) -> Tokens:

@@ -69,6 +69,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     settles: str = ""
 
 
+FAILED = "failed:"
+"""How the key of a try begins after which the same was asked for again."""
+
+
 class Settled(Struct, frozen=True):
     """What was begun under this key is over, and all that it has used is in other entries."""
 
@@ -96,7 +100,7 @@ class Account(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True, omit_defaults=True):
-    """What a reader has to know of the lines before. Claude Code's needs only `at`."""
+    """What a reader has to know of the lines before. Claude Code's needs `at` and `begun`."""
 
     thread: str = ""
     parent: str = ""
@@ -111,6 +115,10 @@ class Before(Struct, frozen=True, omit_defaults=True):
     last: Entry | None = None
     at: float = 0.0
     """When the last request was made."""
+    begun: tuple[str, str] = ("", "")
+    """The id and the digest of a request that has no answer yet."""
+    spawning: tuple[str, ...] = ()
+    """The calls that have started an agent, and have no answer yet."""
 
 
 Found = tuple[Entry | Settled | Account, ...]

@@ -3,8 +3,9 @@
 Measured with 2.1.332, unless said: a line `api-request` as a request begins; a line for each block
 of the answer, all with the same `requestId`, with the `id` of the first as `requestRef`. It may
 stand before the line of its own request. An answer that was cut off has lines without a reason why
-it stopped. A failed try has a line `api-request` and no answer. A fork copies the answers of its
-parent with their ids, under an id of its own. A compaction leaves a `compact_boundary` and no more.
+it stopped. A failed try has a line `api-request` and no answer; the next try has the same digest. A
+fork copies the answers of its parent with their ids, under an id of its own. A compaction leaves a
+`compact_boundary` and no more.
 
 At its end (`/exit`, TERM, HUP, INT, its pane is killed, but not KILL), and at `/clear`, a process
 writes a line `cost-state`, mostly twice: what it has counted in that context, compactions and its
@@ -25,6 +26,7 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from sm.adapters.agent.spending import (
+    FAILED,
     Account,
     Agent,
     Before,
@@ -33,6 +35,7 @@ from sm.adapters.agent.spending import (
     Figure,
     Found,
     Reader,
+    Settled,
     Tokens,
 )
 from sm.base.foreign import read_time
@@ -97,6 +100,7 @@ class _Line(_Kind, rename="camel"):
     is_sidechain: bool | None = False
     agent_id: str | None = ""
     query_source: str | None = ""
+    request_digest: str | None = ""
     params: _Params | None = None
     message: _Message | None = None
 
@@ -106,7 +110,7 @@ class _Counted(Struct, rename="camel"):
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
-    cache_creation_ephemeral1h_input_tokens: int = 0
+    an_hour: int = field(name="cacheCreationEphemeral1hInputTokens", default=0)
     web_search_requests: int = 0
     cost: float | None = field(name="costUSD", default=None)
 
@@ -124,7 +128,7 @@ _accounts = msgspec.json.Decoder(_Account)
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
-    """What a line says; of those before only matters when the last request was made."""
+    """What a line says; of those before only the last request matters."""
     if not any(mark in line for mark in MARKS):
         return before, ()
     try:
@@ -133,18 +137,15 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
         return before, ()  # half a line, or none of the client's
     if kind.type == "cost-state":
         return before, _read_account(before, line)
-    read_it = {"assistant": _read_answer, "api-request": _read_begun}.get(kind.type)
+    step = {"assistant": _read_answer, "api-request": _read_begun}.get(kind.type)
     if kind.subtype == "compact_boundary":
-        read_it = _read_compaction
-    if read_it is None:
+        step = _read_compaction
+    if step is None:
         return before, ()
     try:
-        found = read_it(_lines.decode(line))
+        return step(before, _lines.decode(line))
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        found = _make_unread(line)
-    if found is None:
-        return before, ()
-    return structs.replace(before, at=max(before.at, found.at)), (found,)
+        return before, (_make_unread(line),)
 
 
 def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
@@ -162,24 +163,24 @@ def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
 
 
 def _make_figure(counted: _Counted, is_priced: bool) -> Figure:
-    an_hour = counted.cache_creation_ephemeral1h_input_tokens
     tokens = Tokens(
         counted.input_tokens,
         counted.output_tokens,
         counted.cache_read_input_tokens,
-        counted.cache_creation_input_tokens - an_hour,
-        an_hour,
+        counted.cache_creation_input_tokens - counted.an_hour,
+        counted.an_hour,
         counted.web_search_requests,
     )
     return Figure(tokens, counted.cost if is_priced else None)
 
 
-def _read_answer(line: _Line) -> Entry | None:
+def _read_answer(before: Before, line: _Line) -> tuple[Before, Found]:
     message = line.message
     if message is None or message.usage is None or message.model == OWN:
-        return None
+        return before, ()
     model = f"{message.model} [{FAST}]" if message.usage.speed == FAST else message.model
-    return Entry(
+    begun = ("", "") if line.request_ref == before.begun[0] else before.begun
+    entry = Entry(
         key=line.request_id or f"{line.session_id}/{message.id}",
         at=read_time(line.timestamp),
         context=line.session_id,
@@ -189,10 +190,12 @@ def _read_answer(line: _Line) -> Entry | None:
         certainty=Certainty.WHOLE if message.stop_reason else Certainty.AT_LEAST,
         settles=_name_begun(line.request_ref) if line.request_ref else "",
     )
+    return _go_on(before, entry.at, begun), (entry,)
 
 
-def _read_begun(line: _Line) -> Entry:
-    return Entry(
+def _read_begun(before: Before, line: _Line) -> tuple[Before, Found]:
+    """A request like the one before, which has no answer, is the next try of the same."""
+    entry = Entry(
         key=_name_begun(line.id),
         at=read_time(line.timestamp),
         context=line.session_id,
@@ -200,16 +203,27 @@ def _read_begun(line: _Line) -> Entry:
         model=line.params.model if line.params else "",
         certainty=Certainty.UNKNOWN,
     )
+    last, digest = before.begun
+    now = _go_on(before, entry.at, (line.id, line.request_digest or ""))
+    if not digest or digest != line.request_digest:
+        return now, (entry,)
+    failed = structs.replace(entry, key=f"{FAILED}{last}", at=before.at)
+    return now, (Settled(_name_begun(last)), failed, entry)
 
 
-def _read_compaction(line: _Line) -> Entry:
-    return Entry(
+def _read_compaction(before: Before, line: _Line) -> tuple[Before, Found]:
+    entry = Entry(
         key=f"compaction:{line.uuid}",
         at=read_time(line.timestamp),
         context=line.session_id,
         agent=Agent.COMPACTION,
         certainty=Certainty.UNKNOWN,
     )
+    return _go_on(before, entry.at, before.begun), (entry,)
+
+
+def _go_on(before: Before, at: float, begun: tuple[str, str]) -> Before:
+    return structs.replace(before, at=max(before.at, at), begun=begun)
 
 
 def _make_unread(line: bytes) -> Entry:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from sm.adapters.agent.spending import Certainty, Tokens
+from sm.adapters.agent.spending import FAILED, Certainty, Tokens
 from sm.plugins.cost.database import COUNTS
 from sm.store.sqlite import Connection
 
@@ -68,12 +68,14 @@ class Stretch(Struct, frozen=True):
 class Rest(Struct, frozen=True):
     """What the accounts have more than the entries, of one process: for each model.
 
-    `boundaries` are the keys of its compactions, `is_exact` says that no answer was cut off.
+    `boundaries` are the keys of its compactions, `failed` those of tries that failed; `is_exact`
+    if no answer was cut off.
     """
 
     at: float
     models: dict[str, Tokens]
     boundaries: list[str]
+    failed: list[str]
     is_exact: bool
 
 
@@ -134,6 +136,7 @@ def make_rest(stretch: Stretch) -> Rest | None:
             if tokens != NOTHING and not (cut and _is_estimate(tokens))
         },
         boundaries=[row.key for row in stretch.rows if row.is_boundary],
+        failed=[row.key for row in stretch.rows if row.key.startswith(FAILED)],
         is_exact=not cut,
     )
 

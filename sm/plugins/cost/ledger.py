@@ -26,14 +26,13 @@ from sm.adapters.agent.spending import (
 )
 from sm.base.foreign import tidy_name
 from sm.plugins.cost.database import COUNTS, open_database
-from sm.plugins.cost.joining import ACCOUNT, NOTHING, SETTLE, Rest, choose_model, read_rests
+from sm.plugins.cost.joining import ACCOUNT, FRESH, NOTHING, SETTLE, Rest, choose_model, read_rests
 from sm.store.sqlite import Connection, transaction
 
 CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
 TRANSCRIPT = "transcript"
 """Where an entry is from, if not said otherwise."""
-BILLIONTHS = 10**9
 
 
 class Owner(Struct, frozen=True):
@@ -123,6 +122,7 @@ LIST_OWN = f"""
 """  # noqa: S608 - names of ours
 HAS_OWN = "SELECT owner FROM own WHERE context = ? ORDER BY at DESC LIMIT 1"
 START = "INSERT INTO starts (context, at, how) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+BEGUN = "SELECT how FROM starts WHERE context = ? ORDER BY at LIMIT 1"
 FORGET_RESTS = "DELETE FROM requests WHERE context = ? AND key LIKE 'rest:%'"
 MARKED = "SELECT position, before FROM files WHERE path = ?"
 FILES = "SELECT path, reader, owner, position, before FROM files"
@@ -202,7 +202,7 @@ class Ledger:
             for one in found:
                 if isinstance(one, Settled):
                     self.connection.execute(REMOVE, (one.key,))
-                elif not one.at or one.at >= owner.since:
+                elif self._is_of(owner, one):
                     contexts.add(one.context)
                     if isinstance(one, Account):
                         self._keep_own(owner, one)
@@ -212,6 +212,16 @@ class Ledger:
                 self._join(context)
             row = (str(file.path), owner.session, file.reader, _encode(owner))
             self.connection.execute(MARK, (*row, mark.position, _encode(mark.before), time.time()))
+
+    def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
+        """Whether it belongs to a session, and not to what its conversation was before.
+
+        A clock that was set back does not make what has begun with the session older than that.
+        """
+        if not one.at or one.at >= owner.since:
+            return True
+        begun = self.connection.execute(BEGUN, (one.context,)).fetchone()
+        return bool(begun and begun[0] in FRESH)
 
     def _keep_own(self, owner: Owner, account: Account) -> None:
         for model, figure in account.models.items():
@@ -238,6 +248,8 @@ class Ledger:
             tokens = rest.models.get(compacted, NOTHING) if is_last else NOTHING
             counts = (getattr(tokens, count) for count in COUNTS)
             self.connection.execute(SETTLE, (compacted, int(certainty), *counts, key))
+        for key in rest.failed:
+            self.connection.execute(REMOVE, (key,))  # whatever they have used is in the rest
         for model, tokens in rest.models.items():
             if model != compacted:
                 entry = Entry(
@@ -257,12 +269,14 @@ class Ledger:
         elif self.connection.execute(IS_SETTLED, (entry.key,)).fetchone():
             return
         now = time.time()
-        at = min(entry.at or now, now)  # the clock may have been set back
+        at = entry.at or now
+        # A clock that was set back hides nothing from a limit of today.
+        day = name_day(min(at, now))
         tokens = (getattr(entry.tokens, count) for count in COUNTS)
         self.connection.execute(
             ENTER,
             (
-                *(entry.key, at, name_day(at), owner.project, owner.issue, owner.session),
+                *(entry.key, at, day, owner.project, owner.issue, owner.session),
                 *(owner.attempt, entry.context, str(entry.agent), owner.client),
                 tidy_name(entry.model),
                 *(

@@ -147,6 +147,26 @@ def test_an_account_that_has_less_than_the_entries_is_not_believed(
     assert counts(ledger) == (10, 20, 30, 1)
 
 
+def test_a_try_that_failed_has_used_what_the_client_says(ledger: Ledger, transcript: Path) -> None:
+    """Nothing, mostly. A request that was never tried again stays unknown."""
+
+    def begin(ident: str, digest: str, minute: int) -> dict[str, Any]:
+        line = {"type": "api-request", "id": ident, "requestDigest": digest, "sessionId": "s1"}
+        return line | {"timestamp": at(minute)}
+
+    start(ledger, 0)
+    tries = [begin("b1", "d1", 1), begin("b2", "d1", 2), answer("r1", 2, requestRef="b2")]
+    lines = [*tries, begin("b3", "d1", 3), begin("b4", "d2", 4), answer("r2", 4, requestRef="b4")]
+    enter(ledger, add_lines(transcript, lines))
+    assert counts(ledger) == (20, 40, 60, 2)
+    enter(ledger, add_lines(transcript, [account(20, 40, 60)]))
+    assert counts(ledger) == (20, 40, 60, 1)
+    assert total(ledger).requests == 2
+    ledger.connection.execute("DELETE FROM files")
+    enter(ledger, transcript)
+    assert counts(ledger) == (20, 40, 60, 1)
+
+
 def test_what_the_client_guesses_of_a_cut_off_answer_is_no_request(
     ledger: Ledger, transcript: Path
 ) -> None:

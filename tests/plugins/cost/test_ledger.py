@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from msgspec import structs
 from sm.base.errors import StateError, TemporaryError
 from sm.plugins.cost import database, reading
 from sm.plugins.cost.database import COUNTS, GROUPS
-from sm.plugins.cost.ledger import Ledger, open_ledger
+from sm.plugins.cost.ledger import Ledger, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
 from sm.plugins.cost.sums import By, Sum, read_sums
 from tests.chance import dice
@@ -95,6 +96,34 @@ def test_what_was_asked_for_before_the_session_is_not_its_own(
     owner = structs.replace(OWNER, since=1795863600.0)  # 11:00
     enter(ledger, add_lines(transcript, lines), owner)
     assert total(ledger).requests == 1
+
+
+def test_a_clock_that_was_set_back_loses_and_hides_nothing(
+    ledger: Ledger, transcript: Path
+) -> None:
+    """What seems to be of tomorrow is today's, so that a limit of today has it."""
+    ledger.note_starts([("s1", 1795863000.0, "startup")])
+    lines = [
+        write_answer("r1", at="2026-11-28T10:00:00Z"),
+        write_answer("r2", at="2999-01-01T00:00:00Z"),
+    ]
+    owner = structs.replace(OWNER, since=1795863600.0)  # 11:00
+    enter(ledger, add_lines(transcript, lines), owner)
+    assert total(ledger).requests == 2
+    assert max(one.name for one in read_sums(ledger, By.DAY)) == name_day(time.time())
+
+
+def test_a_ledger_of_before_is_brought_up_to_date(path: Path, transcript: Path) -> None:
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(database, "VERSION", 1)
+        with open_ledger(path) as ledger:
+            assert not ledger.connection.execute(
+                "SELECT 1 FROM sqlite_schema WHERE name = 'own'"
+            ).fetchall()
+    with open_ledger(path) as ledger:
+        enter(ledger, add_lines(transcript, [write_answer("r1")]))
+        assert total(ledger).requests == 1
+        assert ledger.list_own() == []
 
 
 def test_a_request_under_way_and_one_that_was_never_answered(
