@@ -20,6 +20,8 @@ BEYOND_SOURCE = frozenset(
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
         *("question", "watched", "review-waits"),
+        *("limit-stop", "limit-handoff", "limit-asked", "limit-held", "limit-held-long"),
+        *("limit-near", "limit-over", "limit-gone"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

@@ -64,10 +64,10 @@ say() {
   printf '%s' "${lines:0:before}$said" 1<>"$dir/offered" || :
 }
 
-# may_deliver: the session is not paused, and no other process is delivering. During a rotation,
+# may_deliver: the session is not paused, it may spend something, and no other process is delivering. During a rotation,
 # `passing` has blanks and the ids of the only messages that go through.
 may_deliver() {
-  [[ ! -e $dir/paused && -d $dir/queue/new && -d $dir/queue/cur ]] && lock || return 1
+  [[ ! -e $dir/paused && ! -e $dir/braked && -d $dir/queue/new && -d $dir/queue/cur ]] && lock || return 1
   passing=
   [[ -e $dir/hold || -L $dir/hold ]] || return 0
   ours "$dir/hold" && IFS= read -r -N 4096 passing <"$dir/hold"

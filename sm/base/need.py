@@ -20,6 +20,8 @@ class NeedKind(StrEnum):
     """What is approved and green has to be merged, or allowed to be, by a person."""
     CI = "ci"
     """CI itself is broken, or gives no result."""
+    BUDGET = "budget"
+    """What may be spent is used up, or nobody knows how much is left."""
     LIMITS = "limits"
     """The attempts, rounds or time that an agent has are used up, or its account's are."""
     BLOCKED = "blocked"

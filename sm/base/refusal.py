@@ -29,6 +29,7 @@ class Refusal(Enum):
     DIALOG = "dialog", "it asks a question, which Enter would answer"
     STARTING = "starting", "it is starting, and begins with the task that it was given"
     BUSY = "busy", "it is busy until its turn ends"
+    PROTECTED = "protected", "it is about to answer what would be lost with its turn"
     COMPACTING = "compacting", "its context is being summed up"
     BLOCKED = (
         "blocked",
@@ -51,6 +52,7 @@ class Refusal(Enum):
     CHANGED = "changed", "a person typed at that moment"
     NO_TMUX = "no-tmux", "tmux does not answer"
     PAUSED = "paused", "it is paused: 'sm resume' lets it go on"
+    BRAKED = "braked", "it may spend nothing now: 'sm status' says why, and until when"
     BEHIND = "behind", "other messages are before it"
     HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
 

@@ -34,12 +34,13 @@ from sm.messages.typing import (
     type_message,
 )
 from sm.sessions import agent as agents
-from sm.sessions import agent_state, pause
+from sm.sessions import agent_state, brake, pause
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import write_json
+from sm.store.paths import SessionDir
 
 TEXT_LIMIT = 250_000
 """Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""
@@ -133,8 +134,8 @@ def _drain(session: Session) -> Refusal | None:
     if known is None:
         return Refusal.GONE
     _put_away_confirmed(session)
-    if pause.is_paused(session.dir):
-        return _drain_paused(session, known)
+    if pause.is_paused(session.dir) or brake.is_set(session.dir):
+        return _drain_resting(session, known)
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
     for message in queue.read_each(session.dir, Place.HANDED):
@@ -156,23 +157,37 @@ def _drain(session: Session) -> Refusal | None:
     return held
 
 
-def _drain_paused(session: Session, known: Agent) -> Refusal | None:
-    """Hand over only what a new context begins with: the old one is gone by then.
+def _drain_resting(session: Session, known: Agent) -> Refusal | None:
+    """Hand over only what may be typed to an agent that is paused, or may spend nothing.
 
-    Without that its agent would have no task. What was handed over before the pause, and is not
-    confirmed, is looked into when that is over.
+    What was handed over before, and is not confirmed, is looked into when that is over.
     """
     directory = session.dir
     for message in queue.read_each(directory, Place.HANDED):
-        if message.opens:
+        if _find_rest(directory, message) is None:
             passes = hold.passes(directory, message.id)
             refusal = _settle(session, _look(session, known), message, passes=passes)
             if refusal:
                 return refusal
     for message in queue.read_each(directory, Place.WAITING):
-        if message.opens and hold.passes(directory, message.id):
+        if _find_rest(directory, message) is None and hold.passes(directory, message.id):
             return _hand_over(session, _look(session, known), message)
-    return None if queue.is_empty(directory) else Refusal.PAUSED
+    if queue.is_empty(directory):
+        return None
+    return Refusal.PAUSED if pause.is_paused(directory) else Refusal.BRAKED
+
+
+def _find_rest(directory: SessionDir, message: Message) -> Refusal | None:
+    """Why the agent rests, and is not told this; None if it is told.
+
+    What a new context begins with is always typed: the old one is gone by then, and its agent would
+    have no task. One that may spend nothing is asked for a handoff document.
+    """
+    if message.opens:
+        return None
+    if pause.is_paused(directory):
+        return Refusal.PAUSED
+    return None if brake.passes(directory, message.id) else Refusal.BRAKED
 
 
 def _put_away_confirmed(session: Session) -> None:
@@ -255,8 +270,8 @@ def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
 
 def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | None:
     """Hand a waiting message over by way of the composer; why not, or None."""
-    if pause.is_paused(session.dir) and not message.opens:
-        return Refusal.PAUSED
+    if refusal := _find_rest(session.dir, message):
+        return refusal
     is_urgent = message.mode is Mode.URGENT
     start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.ERASE:

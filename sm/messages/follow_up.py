@@ -82,7 +82,7 @@ def _read_after_delivery(session: Session) -> AgentState:
 
 def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -> float:
     """When to try again what could not be handed over for `refusal`, seconds since 1970."""
-    if refusal is None or refusal is Refusal.GONE:
+    if refusal in (None, Refusal.GONE, Refusal.BRAKED):
         return math.inf
     now, directory = time.time(), session.dir
     tells = session.profile.hooks and refusal in (Refusal.BUSY, Refusal.DIALOG)

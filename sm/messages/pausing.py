@@ -9,19 +9,17 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import partial
 
 from msgspec import structs
 
-from sm.adapters.agent.prompt import Prompt
-from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.refusal import Refusal
-from sm.messages import interrupt, queue
+from sm.messages import queue
 from sm.messages.ids import make_id
-from sm.messages.observe import Sight, look
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.sessions import agent as agents
+from sm.messages.stopping import Stop, stop_turn
 from sm.sessions import monitors, pause, registry
 from sm.sessions.address import find
 from sm.sessions.caller import Caller, CallerError
@@ -29,7 +27,6 @@ from sm.sessions.pause import EVERYTHING, Extent, Mark, Part, Pause
 from sm.sessions.presence_rule import Deed
 from sm.sessions.project import find_person
 from sm.sessions.session import AnySession, Session
-from sm.sessions.window import is_compacting
 from sm.store import events, journal, lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
@@ -237,45 +234,24 @@ def _tell_stopped(session: AnySession) -> str:
 
 def _stop_turn(session: AnySession) -> str:
     """Interrupt its turn, and note that; '' if it is not at work. A person's hands go first."""
-    known = agents.load(session.dir)
-    if known is None or not session.profile.terminal:
-        return ""
-    with lock.hold(session.dir.delivery_lock, timeout_s=DELIVERY_S):
-        try:
-            sight = look(session, known.pane_id)
-        except (NoServerError, MissingPaneError):
-            return ""
-        if sight.screen.prompt is not Prompt.BUSY:
-            return ""
-        if why := _find_hindrance(session):
-            return f"{session.address} goes on: {why}"
-        return _press(session, sight)
-
-
-def _find_hindrance(session: AnySession) -> str:
-    """Why its turn must not be stopped, '' if it may."""
-    if not session.profile.interrupt_key:
-        return "its agent CLI has no key that interrupts"
-    if is_compacting(session.dir):
-        return Refusal.COMPACTING.sentence
-    if interrupt.is_protected(session):
-        return "it is about to answer what would be lost with its turn"
-    refusal = find_obstacle(session, Deed.INTERRUPT)
-    return refusal.sentence if refusal else ""
-
-
-def _press(session: AnySession, sight: Sight) -> str:
-    pane, screen, _ = sight
     mark = pause.read_mark(session.dir) or Mark(time.time())
     # What is taken back with the turn is seen once the conversation goes on, which is by this.
     by = _word_to_go_on(session, mark)
-    pause.set_mark(session.dir, structs.replace(mark, interrupted=True))
-    stopped = interrupt.interrupt(session, pane, screen, by)
-    if stopped is None and look(session, pane.id).screen.prompt is Prompt.BUSY:
-        pause.set_mark(session.dir, mark)
-        return f"{session.address} goes on: its turn does not end"
-    registry.poke(session.dir)
-    return f"interrupted: {session.address}"
+
+    def note() -> None:
+        pause.set_mark(session.dir, structs.replace(mark, interrupted=True))
+
+    found = stop_turn(session, by, partial(find_obstacle, session, Deed.INTERRUPT), note)
+    match found:
+        case Stop.AT_REST:
+            return ""
+        case Stop.STOPPED:
+            registry.poke(session.dir)
+            return f"interrupted: {session.address}"
+        case Stop.NO_END:
+            pause.set_mark(session.dir, mark)
+    why = found.sentence if isinstance(found, Refusal) else found
+    return f"{session.address} goes on: {why}"
 
 
 # Who says it, and what words mean

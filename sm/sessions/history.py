@@ -30,6 +30,10 @@ class Verb(StrEnum):
     START = "start"
     RECOVER = "recover"
     PARK = "park"
+    MENTION = "tell the agent at work"
+    INTERRUPT = "interrupt its turn"
+    HAND_OFF = "ask for a handoff document"
+    LET_GO_ON = "let it go on"
     ADOPT_TEXT = "keep the edited text"
     ADOPT_REVIEW = "keep the edited review"
     REMOVE_WORKTREE = "remove worktree"
@@ -50,6 +54,7 @@ class Count(StrEnum):
     REMINDER = "reminder"
     RESUME = "resume"
     NEWS = "news"
+    GO_ON = "go-on"
     NEW_CONTEXT = "new-context"
 
 
@@ -84,13 +89,19 @@ KILLED = "killed"
 GIVEN_BACK = "given-back"
 """The same of one that says that the issue goes back to where it was taken from."""
 
+STOPPED = "stopped"
+"""The detail of an interruption by which a turn has ended."""
+
+LIMIT = "limit:"
+"""What the matter begins with of a limit that keeps a session from spending."""
+
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 
 TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
 """What is said to people."""
 
-NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS})
+NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS, Count.GO_ON})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
 
 
@@ -117,6 +128,20 @@ class Escalation(Struct, frozen=True):
     reminders: int = 0
     missed: str = ""
     marker: str = ""
+
+
+class Halt(Struct, frozen=True):
+    """That a limit has kept the session from spending since `at`, and it has not gone on yet.
+
+    `matter` is the limit's, with `LIMIT` before it. `stopped`: a turn was interrupted for it.
+    `asked_at` is when the agent was asked for the handoff document `document`, 0 for never.
+    """
+
+    matter: str
+    at: float
+    stopped: bool = False
+    asked_at: float = 0.0
+    document: str = ""
 
 
 class History(Struct, frozen=True):
@@ -146,6 +171,7 @@ class History(Struct, frozen=True):
     """The runs after which sm had CI run again, and when."""
     queued: Mapping[str, float] = field(default_factory=dict)
     """The reactions by which a pull request got into a merge queue, and when."""
+    halt: Halt | None = None
     offered: frozenset[str] = frozenset()
     """The pull requests that sm has opened for the session, or found open, by name."""
 
@@ -158,7 +184,7 @@ def fold(receipts: Iterable[Receipt]) -> History:
     """Return the history of the receipts, which are given oldest first."""
     history = History()
     for receipt in receipts:
-        history = _add(history, receipt)
+        history = _note_limit(_add(history, receipt), receipt)
     return history
 
 
@@ -204,6 +230,28 @@ def _add(history: History, receipt: Receipt) -> History:
             )
         case _:
             return history
+
+
+def _note_limit(history: History, receipt: Receipt) -> History:
+    """What was done because of a limit; another one that comes meanwhile goes on from there."""
+    if not receipt.write.startswith(LIMIT):
+        return history
+    if receipt.verb is None and receipt.counts is Count.GO_ON:
+        return _gone_on(history)
+    known = history.halt or Halt(receipt.write, receipt.at)
+    halt = structs.replace(known, matter=receipt.write)
+    if receipt.verb is Verb.INTERRUPT and receipt.detail == STOPPED:
+        halt = structs.replace(halt, stopped=True)
+    if receipt.verb is Verb.HAND_OFF:
+        halt = structs.replace(halt, asked_at=receipt.at, document=receipt.detail)
+    return structs.replace(history, halt=halt)
+
+
+def _gone_on(history: History) -> History:
+    """Nothing is left of the limit: should it hold the session again, all is done anew."""
+    asked = {key: one for key, one in history.escalations.items() if not key.startswith(LIMIT)}
+    done = frozenset(key for key in history.done if f":{LIMIT}" not in key)
+    return structs.replace(history, halt=None, escalations=asked, done=done)
 
 
 def _known_elsewhere(history: History, receipt: Receipt) -> History:

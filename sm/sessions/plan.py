@@ -51,6 +51,8 @@ class PlannedStep(Struct, frozen=True):
     """Why, in one sentence; '' if that needs nobody now."""
     command: str = ""
     """What answers it, as it stands there; '' for nothing."""
+    document: str = ""
+    """Where the agent is to write a handoff document."""
     links: tuple[str, ...] = ()
     """Where people can read what it is about."""
 

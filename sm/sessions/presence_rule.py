@@ -20,6 +20,8 @@ TYPED_S = 600.0
 """So long after the last key a person may still have something in mind."""
 SLACK_S = 2.0
 """tmux tells whole seconds."""
+KEYS_S = 3.0
+"""So long after the last key a person may be in the middle of a word; tmux tells whole seconds."""
 LOOK_S = 60.0
 """How often it is looked whether a draft is gone; that it was sent off, a hook tells at once."""
 LEFT_S = 3600.0
@@ -36,6 +38,9 @@ class Deed(StrEnum):
     CLEAR = "its new context"
     REMIND = "a reminder"
     INTERRUPT = "the interruption of its turn"
+    BRAKE = "the end of its turn, for a limit,"
+    """What is written stays in the composer, and money goes on: only a hand at the keys is waited
+    for, as the key could come between two of theirs."""
 
 
 class Hands(Struct, frozen=True):
@@ -56,9 +61,12 @@ NOBODY = Hands()
 
 def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
     """Why that must not be done now; None if it may."""
+    # A time in the future is none: the clock was set back since.
+    if deed is Deed.BRAKE:
+        at_keys = hands.typed_at <= now + SLACK_S and now < hands.typed_at + KEYS_S
+        return Refusal.CHANGED if at_keys else None
     if hands.draft:
         return Refusal.DRAFT
-    # A time in the future is none: the clock was set back since.
     if hands.typed_at <= now + SLACK_S and now < hands.typed_at + TYPED_S:
         return Refusal.TYPING
     if deed is Deed.JUDGE and hands.attached:

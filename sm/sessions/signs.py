@@ -17,6 +17,8 @@ class Signs(Struct, frozen=True):
     """
 
     doing: str = ""
+    since: float = 0.0
+    """Since when it is doing that."""
     context: str = ""
     """The agent CLI's own id of its session."""
     active_at: float = 0.0

@@ -84,6 +84,7 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
             asks = find_question(stop.payload.last_assistant_message)
     return Signs(
         doing=str(state.state),
+        since=state.since,
         context=state.context,
         active_at=min(state.active_at, time.time()),  # the clock may have been set back
         ended_at=ended_at,
@@ -113,8 +114,13 @@ def read_notice(directory: SessionDir) -> str:
 
 def format_until(failure: Failure) -> str:
     """Return when the failure ends, as local time of day, with the date unless it is today."""
-    at = time.localtime(failure.until)
-    same_day = at[:3] == time.localtime(failure.at)[:3]
+    return format_time(failure.until, failure.at)
+
+
+def format_time(moment: float, now: float) -> str:
+    """Return a moment as local time of day, with the date unless it is that of `now`."""
+    at = time.localtime(moment)
+    same_day = at[:3] == time.localtime(now)[:3]
     return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)
 
 

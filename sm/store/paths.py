@@ -359,6 +359,8 @@ class SessionDir(Folder, frozen=True):
     """How often it has failed in a row, when and how it did last."""
     paused = StateEntry("paused")
     """There while the session is paused: since when, and whether its turn was stopped for that."""
+    braked = StateEntry("braked")
+    """There while it may spend nothing: since when, why, and which messages pass all the same."""
     resumed = StateEntry("resumed")
     """When it went on last after a pause, seconds since 1970."""
     over = StateEntry("over")

@@ -12,6 +12,7 @@ from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.issues.act.problem import Problem, read_problem
+from sm.issues.look.escalation import tell_limit
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.facts import Facts, Life
@@ -87,7 +88,7 @@ STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
     (ShownState.FAILED, lambda f: f.phase is Phase.FAILED),
     (ShownState.CRASHED, lambda f: f.crashed),
     (ShownState.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
-    (ShownState.PARKED, lambda f: f.parked),
+    (ShownState.PARKED, lambda f: f.parked or bool(f.brake)),
     (ShownState.STARTING, lambda f: f.signs is not None and f.signs.starting_at is not None),
     (ShownState.AWAITING_CI, lambda f: f.awaits_ci),
     (ShownState.AWAITING_REVIEW, lambda f: f.awaits_review),
@@ -277,8 +278,8 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
             return "dev-poll to finish its start"
         case ShownState.ESCALATED:
             return ANSWERED if facts.reply else "the question to be put to a person"
-        case ShownState.PARKED if facts.failure:
-            return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
+        case ShownState.PARKED:
+            return _of_parked(facts)
         case ShownState.CRASHED if not facts.recoverable:
             return "nothing: no restart is left"
         case ShownState.CRASHED:
@@ -292,6 +293,12 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
             return f"the agent to merge {pull}"
         case _:
             return _of_agent(state, facts)
+
+
+def _of_parked(facts: Facts) -> str:
+    if facts.failure and facts.parked:
+        return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
+    return f"held: {tell_limit(facts)}"
 
 
 def _of_review(facts: Facts) -> str:

@@ -17,6 +17,7 @@ CODES = {
     "dialog": "it asks a question, which Enter would answer",
     "starting": "it is starting, and begins with the task that it was given",
     "busy": "it is busy until its turn ends",
+    "protected": "it is about to answer what would be lost with its turn",
     "compacting": "its context is being summed up",
     "blocked": "a hook of the person's own has refused the prompt (UserPromptSubmit in the "
     "settings): 'sm doctor' says where",
@@ -29,6 +30,7 @@ CODES = {
     "changed": "a person typed at that moment",
     "no-tmux": "tmux does not answer",
     "paused": "it is paused: 'sm resume' lets it go on",
+    "braked": "it may spend nothing now: 'sm status' says why, and until when",
     "behind": "other messages are before it",
     "handed": "it was given to the agent, which has not confirmed it yet",
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import msgspec
 from msgspec import structs
@@ -15,6 +17,9 @@ from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.channels import people
 from sm.channels.comments import COMMENT
+from sm.context import documents
+from sm.context.rotation_files import is_readable
+from sm.context.rotation_texts import Form, name_document
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import discussion, escalation, reviews
 from sm.issues.look.answers import read_texts
@@ -26,7 +31,7 @@ from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
-from sm.issues.rules.prompts import write_prompt
+from sm.issues.rules.prompts import tell_limit, write_prompt
 from sm.issues.rules.rows import Step
 from sm.sessions import agent, terminal, turn
 from sm.sessions.history import KILLED, TELLING, Verb
@@ -36,6 +41,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 
 TAIL_LINES = 30
+TO_AGENT = frozenset({Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF})
 
 
 def compose(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
@@ -80,13 +86,10 @@ def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
 def _plan_step(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
     if step.verb in TELLING:
         return _plan_word(step, material)
-    if step.verb is Verb.RECOVER:
-        text, resume = write_prompt(step.text, material), _resumable(seen)
-        return PlannedStep(step.verb, step.text, text, generation, resume=resume)
-    if step.verb is Verb.INJECT:
-        return PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
-    if step.verb is Verb.PARK:
-        return PlannedStep(step.verb, text=f"until {material.until}: {material.failure}")
+    if step.verb in TO_AGENT:
+        return _plan_text(step, material, seen, generation)
+    if step.verb in (Verb.PARK, Verb.LET_GO_ON):
+        return PlannedStep(step.verb, text=_tell_stop(material, seen.facts))
     if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
         return PlannedStep(step.verb, text=seen.facts.head if seen.facts.merged else "")
     if step.verb is Verb.ADOPT_TEXT:
@@ -98,6 +101,23 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
     if step.verb is Verb.RERUN_CI:
         return PlannedStep(step.verb, text=seen.facts.run)
     return PlannedStep(step.verb, text=seen.facts.head)
+
+
+def _plan_text(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
+    """What is said to the agent."""
+    planned = PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
+    if step.verb is Verb.RECOVER:
+        return structs.replace(planned, resume=_resumable(seen))
+    if step.verb is Verb.HAND_OFF:
+        return structs.replace(planned, document=material.document)
+    return planned
+
+
+def _tell_stop(material: Material, facts: Facts) -> str:
+    """Why the agent does not go on, and until when; '' if it does."""
+    if facts.brake:
+        return tell_limit(material)
+    return f"until {material.until}: {material.failure}" if facts.failure else ""
 
 
 def _plan_word(step: Step, material: Material) -> PlannedStep:
@@ -187,7 +207,35 @@ def gather(
         unblock_command=spell_unblock(settings, session.issue),
         conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
         links=_list_links(session, seen.pull),
+        allowance=facts.allowance,
+        limit_until=turn.format_time(facts.allowance.until, facts.now)
+        if facts.allowance and facts.allowance.until is not None
+        else "",
+        document=_find_document(session, facts),
+        document_form=_describe_form(session) if facts.brake else "",
     )
+
+
+def _find_document(session: IssueSession, facts: Facts) -> str:
+    """Where a handoff document is to be written for a limit; once it may go on, where it is."""
+    halt = facts.history.halt
+    if halt is None:
+        return ""
+    if not facts.brake:
+        return halt.document if halt.document and is_readable(Path(halt.document)) else ""
+    try:
+        folder = documents.find_folder(session, session.settings.cycle)
+    except SmError:
+        return ""
+    at = datetime.fromtimestamp(facts.now)
+    while (folder / name_document(at)).exists():
+        at += timedelta(minutes=1)
+    return str(folder / name_document(at))
+
+
+def _describe_form(session: IssueSession) -> str:
+    cycle = session.settings.cycle
+    return Form(cycle.sections, cycle.header).told
 
 
 def _list_links(session: IssueSession, pull: PullRequest | None) -> tuple[str, ...]:

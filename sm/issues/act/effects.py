@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status
 from sm.channels import people
 from sm.channels.channel import Word
+from sm.context import documents
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import Problem
 from sm.issues.look import phase_file, reviews, taken
@@ -27,10 +29,14 @@ from sm.issues.work.remnants import KEPT_FOR_OTHERS
 from sm.messages import delivery, queue
 from sm.messages.alerts import note
 from sm.messages.ids import make_id
+from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.sessions import agent, agent_process, registry
-from sm.sessions.history import BEGUN, QUEUED, Verb
+from sm.messages.stopping import Stop, stop_turn
+from sm.sessions import agent, agent_process, agent_state, brake, registry
+from sm.sessions.agent_state import State
+from sm.sessions.history import BEGUN, QUEUED, STOPPED, Verb
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
+from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.store.files import write_atomic
@@ -92,6 +98,43 @@ def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
     """Take back the message of a step; False if it was handed over already."""
     ident = make_effect_id(plan, step)
     return queue.withdraw(session.dir, ident) or queue.find_place(session.dir, ident) is None
+
+
+def _hand_off(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """Ask for a handoff document; return where it is to be, '' where there can be none."""
+    try:
+        documents.prepare(Path(step.document).parent)
+    except StateError:
+        return ""
+    brake.let_pass(session.dir, ident)
+    _inject(session, step, ident)
+    return step.document
+
+
+def _mention(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """Put it where the agent gets it with the result of its next tool; nobody waits for that."""
+    queue.put(session.dir, Message(id=ident, text=step.text, mode=Mode.STEER))
+    return step.name
+
+
+def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """End the turn under way.
+
+    A limit is no reason to lose what a person has written, and the key does not: a draft stays. But
+    it must not come between two keys of theirs.
+    """
+    by = Message(id=ident, text="")
+    found = stop_turn(session, by, partial(find_obstacle, session, Deed.BRAKE))
+    if isinstance(found, Refusal):
+        raise NotNowError(Problem("its turn goes on", found))
+    if found is Stop.NO_END:
+        raise NotNowError(Problem(f"its turn goes on: {found}"))
+    if found is Stop.NO_KEY:
+        return str(found)
+    # No hook tells of an interruption.
+    if (told := agent_state.read(session.dir)).state is State.BUSY:
+        agent_state.overrule(session.dir, told, State.IDLE)
+    return STOPPED if found is Stop.STOPPED else str(found)
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
@@ -324,6 +367,10 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.KILL: _kill,
     Verb.RECOVER: _recover,
     Verb.PARK: _park,
+    Verb.LET_GO_ON: _park,
+    Verb.HAND_OFF: _hand_off,
+    Verb.MENTION: _mention,
+    Verb.INTERRUPT: _interrupt,
     Verb.ADOPT_TEXT: _adopt_text,
     Verb.ADOPT_REVIEW: _adopt_review,
     Verb.REMOVE_WORKTREE: _remove_worktree,

@@ -19,7 +19,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.channels import people
 from sm.context.monitor import tend_context
-from sm.issues.act import retry
+from sm.issues.act import limiting, retry
 from sm.issues.act.compose import compose, launch_with
 from sm.issues.act.effects import (
     NotNowError,
@@ -40,13 +40,14 @@ from sm.issues.rules.decide import BY_HAND, Decision, Held, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.outage import OutageError
+from sm.issues.rules.rows import GIVING_WORK
 from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.issues.work import locks, slots
 from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.sessions import agent_process, pause, registry
+from sm.sessions import agent_process, brake, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.followers import have_followed
 from sm.sessions.history import KILLED, Receipt, Verb
@@ -69,7 +70,7 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
 """What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
 
-PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED)
+PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
 """Of these no person is told: the first ends by itself, of the second a rotation tells."""
 
 BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
@@ -125,7 +126,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             return
         session = registry.load_issue_session(project.root, name).provide(project=project)
         with spend_for(name):
-            again_at = _tend(session)
+            again_at = min(limiting.tend(session), _tend(session))
             for _ in _passes(session, directory):
                 pass
         _call_sooner(directory, again_at)
@@ -224,6 +225,8 @@ def _find_pending(session: IssueSession) -> Plan | None:
     if plan is None or step >= len(plan.steps):
         return plan
     verb = plan.steps[step].verb
+    if verb in GIVING_WORK and not plan.key.startswith(BY_HAND) and brake.is_set(session.dir):
+        return _take_back(session, plan, step, "it may spend nothing now")
     # What was decided before a pause may have lost its sense since.
     waited = plan.created_at < pause.read_resumed_at(session.dir)
     put_off = waited or session.dir.problem.exists()

@@ -39,8 +39,20 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         locked_out=is_locked_out(seen.facts),
         stuck=is_stuck(seen.facts),
         unasked=not seen.facts.escalated,
+        limit=tell_limit(seen.facts),
+        raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
     )
     return describe_need(case)
+
+
+def tell_limit(facts: Facts) -> str:
+    """Say what keeps the session from spending, and when that ends by itself; '' for nothing."""
+    limit = facts.allowance
+    if limit is None or not limit.holds:
+        return ""
+    if limit.until is None:
+        return limit.shown
+    return f"{limit.shown}; until {turn.format_time(limit.until, facts.now)}"
 
 
 def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:

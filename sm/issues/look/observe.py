@@ -243,7 +243,8 @@ def _gather(
         said=heard.id if heard and pull and heard.pull == pull.number else "",
         slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
         slotless=slot.waits_at is not None,
-        allowance=meters.read_allowance(session),
+        allowance=(allowance := meters.read_allowance(session)),
+        rotates=allowance is not None and os.path.lexists(directory.hold),
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
     asked = facts.escalation

@@ -37,6 +37,19 @@ class Allowance(Struct, frozen=True):
     until: float | None = None
     command: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing new may begin."""
+        return self.stage in HOLDING
+
+    @property
+    def stops(self) -> bool:
+        """Whether a turn that runs is to end at once."""
+        return self.stage in STOPPING
+
+
+HOLDING = frozenset({Stage.HELD, Stage.OVER, Stage.SPENT})
+STOPPING = frozenset({Stage.OVER, Stage.SPENT})
 
 _ORDER = {stage: number for number, stage in enumerate(Stage)}
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from msgspec import Struct
 
 from sm.adapters.forge.model import CheckState
 from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
+from sm.issues.rules.limits import list_looks
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
 from sm.issues.rules.slots import needs_slot
@@ -53,18 +55,21 @@ class Decision(Struct, frozen=True):
 def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
     """Return the first row that applies and is not dealt with, and when to look again."""
     wake_at = min(
-        (moment for moment in _deadlines(facts) if moment > facts.now),
+        (moment for moment in chain(_deadlines(facts), list_looks(facts)) if moment > facts.now),
         default=facts.now + facts.limits.agent_timeout_s,
     )
     held: Held | None = None
-    queued = False
+    queued = withheld = False
     for row in select(among, Standing.of(facts)):
-        waits = queued or (held is not None and held.refusal is not Refusal.ATTACHED)
+        waits = queued or withheld or (held is not None and held.refusal is not Refusal.ATTACHED)
         if waits and not row.beside:
             continue
         if row.when(facts) and not facts.history.has(key := row.key(facts)):
             if found := _hold(row, facts):
                 held = held or found
+                continue
+            if facts.brake and row.spends:
+                withheld = True
                 continue
             if facts.slotless and needs_slot(row, facts):
                 queued = True

@@ -11,7 +11,7 @@ from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
 from sm.sessions.failure import Failure
-from sm.sessions.history import KILLED, Escalation, History
+from sm.sessions.history import KILLED, LIMIT, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
 from sm.sessions.signs import DIALOG_PATIENCE_S, SILENT, Signs
 
@@ -116,6 +116,8 @@ class Facts(Struct, frozen=True):
     """It has work for its agent, and waits for a free slot."""
     allowance: Allowance | None = None
     """What it may still spend; None: nothing limits it."""
+    rotates: bool = False
+    """Its context is being replaced, and nothing else may be typed meanwhile."""
 
     @property
     def answered(self) -> bool:
@@ -131,7 +133,7 @@ class Facts(Struct, frozen=True):
     def escalation(self) -> Escalation | None:
         """The open question to a person: about the terminal, else about the current phase write."""
         asked = self.history.escalations
-        matters = (self.matter, self.outage, self.silence)
+        matters = (self.halted, self.matter, self.outage, self.silence)
         keys = (*filter(None, matters), self.write)
         return next((asked[key] for key in keys if key in asked), None)
 
@@ -151,6 +153,17 @@ class Facts(Struct, frozen=True):
         if failure and failure.lasting:
             return f"failure:{failure.since:.3f}"
         return f"question:{self.ended_at:.3f}" if self.asks else ""
+
+    @property
+    def brake(self) -> str:
+        """The matter of the limit that keeps it from spending; '' if it may go on."""
+        limit = self.allowance
+        return f"{LIMIT}{limit.matter}" if limit and limit.holds else ""
+
+    @property
+    def halted(self) -> str:
+        """The same, also until it has gone on since."""
+        return self.brake or (self.history.halt.matter if self.history.halt else "")
 
     @property
     def asks(self) -> bool:
@@ -308,17 +321,18 @@ class Facts(Struct, frozen=True):
     @property
     def stale(self) -> bool:
         """Whether the agent should have shown a sign of life by now."""
-        working = self.working and self.dialog_at is None and not self.asks
+        working = self.working and self.dialog_at is None and not (self.asks or self.brake)
         return working and self.now >= self.life_at + self.limits.agent_timeout_s
 
     @property
     def crashed(self) -> bool:
-        """Whether no agent is working although one should.
+        """Whether no agent is working although one should: none should that may spend nothing.
 
         False while no start is on record. Then dev-poll finishes the start, and goes on with an
         agent that lives: only the receipts may be lost.
         """
-        return self.history.started_at > 0 and (self.session is Life.GONE or self.stale)
+        ended = self.session is Life.GONE or self.stale
+        return self.history.started_at > 0 and ended and not self.brake
 
     @property
     def pause_until(self) -> float:
@@ -357,7 +371,8 @@ class Facts(Struct, frozen=True):
     def left_alone(self) -> bool:
         """Whether no agent is about to write PHASE:done."""
         late = self.now >= self.life_at + self.limits.merge_remind_s
-        return self.session is Life.GONE or not self.working or self.parked or late
+        rests = self.parked or bool(self.brake and not self.turn_runs)
+        return self.session is Life.GONE or not self.working or rests or late
 
     @property
     def green(self) -> bool:
@@ -457,6 +472,8 @@ class Facts(Struct, frozen=True):
         """
         if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
             return False
+        if self.brake:
+            return False
         if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
             return False
         return self.now >= self.idle_due_at
@@ -485,7 +502,9 @@ class Facts(Struct, frozen=True):
 
     @property
     def answer_due_at(self) -> float:
-        """When a person's answer is late."""
+        """When a person's answer is late; never to an agent that may not go on with it."""
+        if self.brake:
+            return float("inf")
         return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 
     @property
@@ -511,6 +530,6 @@ class Facts(Struct, frozen=True):
         answer = self.history.answer
         if answer is None or answer.row != row or answer.write != self.write:
             return False
-        mergeable = self.to_merge and self.hold is Hold.NONE and not self.asks
+        mergeable = self.to_merge and self.hold is Hold.NONE and not (self.asks or self.brake)
         since = max(answer.at, self.resumed_at)
         return mergeable and self.now >= since + self.limits.merge_remind_s

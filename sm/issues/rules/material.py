@@ -16,6 +16,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.base.phase import Phase
+from sm.issues.rules.allowance import Allowance
 
 
 class Source(StrEnum):
@@ -151,6 +152,14 @@ class Material(Struct, frozen=True):
     """What has the issue worked on again once its session has ended."""
     conflicts: tuple[str, ...] = ()
     """The files in which its branch conflicts with the base."""
+    allowance: Allowance | None = None
+    """What it may still spend."""
+    limit_until: str = ""
+    """Until when a limit holds it, as a time of day; '' if a person decides."""
+    document: str = ""
+    """Where its handoff document is to be, or is."""
+    document_form: str = ""
+    """What such a document consists of, for the agent."""
     links: tuple[str, ...] = ()
     """The pages of the pull request and of the issue, as far as the forge has such."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
 from sm.issues.rules.facts import LONG_PARK_S, REMINDERS
+from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.issues.rules.rows import (
     PHASES,
     Row,
@@ -177,7 +178,7 @@ _ESCALATED = (
         ESCALATED,
         "a trusted person answered",
         (Step(INJECT, "reply"),),
-        lambda f: bool(f.reply) and f.answerable,
+        lambda f: bool(f.reply) and f.answerable and not f.brake,
         lambda f: f.reply,
         counts=Count.RESET_ALL,
         about=key_per_question,
@@ -584,14 +585,26 @@ _SILENT = (
 )
 """It is the agent's turn, and it does nothing."""
 
-ROWS = (*_SETTLED, *_ENDED, *_ESCALATED, *_STOPPED, *_SIGNALLED, *_CI, *_REVIEW, *_SILENT)
+ROWS = (
+    *_SETTLED,
+    *_ENDED,
+    *AT_LIMIT,
+    NEAR_LIMIT,
+    *_ESCALATED,
+    *_STOPPED,
+    *AFTER_LIMIT,
+    *_SIGNALLED,
+    *_CI,
+    *_REVIEW,
+    *_SILENT,
+)
 """The matrix, in the order of the tries."""
 
 
 OVERTAKING = (*_SETTLED, *_ENDED)
 """Rows that make a message pointless which is not typed yet, and a merge that is tried again."""
 
-INTERRUPTING = (_DIALOG,)
+INTERRUPTING = (_DIALOG, *AT_LIMIT)
 """Rows that cannot wait until a message is typed. The message is then decided anew."""
 
 BY_NAME = {row.name: row for row in ROWS}

@@ -26,6 +26,8 @@ CAUSES = {
     "turn-failed": "The agent cannot go on",
     "dialog": "A dialog is open in the agent's terminal",
     "question": "The agent has ended its turn with a question",
+    "limit-asked": "A budget is used up, and the agent rests",
+    "limit-held-long": "Nobody knows what may still be spent, and the agent rests",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
 """Why sm asks a person, by the row of the matrix that asks."""
@@ -40,6 +42,8 @@ KINDS = {
     "watched": NeedKind.LIMITS,
     "turn-failed": NeedKind.LIMITS,
     "parked-long": NeedKind.LIMITS,
+    "limit-asked": NeedKind.BUDGET,
+    "limit-held-long": NeedKind.BUDGET,
     "ci-exhausted": NeedKind.LIMITS,
     "review-exhausted": NeedKind.LIMITS,
     "ci-timeout": NeedKind.CI,
@@ -67,7 +71,8 @@ class Case(Struct, frozen=True):
     `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
-    `unasked`: no person was asked yet, so there is nothing to reply to.
+    `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
+    up, and `raised_by` is the command that changes that.
     """
 
     row: str
@@ -83,6 +88,8 @@ class Case(Struct, frozen=True):
     locked_out: bool = False
     stuck: bool = False
     unasked: bool = False
+    limit: str = ""
+    raised_by: str = ""
 
 
 class Need(Struct, frozen=True):
@@ -114,7 +121,7 @@ class Need(Struct, frozen=True):
 def describe_need(case: Case) -> Need:
     """Return what a person must know and do in this case."""
     detail = DETAILS.get(case.row, _reason)(case)
-    waits_for, command = _way(case)
+    waits_for, command = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
     by_answer = command.startswith("sm reply")
     cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
@@ -223,8 +230,22 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "question": lambda case: case.question,
     "review-waits": lambda _: "",
     "watched": lambda _: "",
+    "limit-asked": lambda case: case.limit,
+    "limit-held-long": lambda case: case.limit,
 }
 """What tells this case from others; of any other row what the agent has written."""
+
+
+OF_LIMITS = {
+    "limit-asked": ("a decision about its budget", "sm status"),
+    "limit-held-long": ("what may be spent to be known again", "sm doctor"),
+}
+"""What helps a session that may spend nothing, and where to look if nothing raises it."""
+
+
+def _way_of_limit(case: Case) -> tuple[str, str]:
+    waits_for, look = OF_LIMITS[case.row]
+    return waits_for, case.raised_by or look
 
 
 def _way(case: Case) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from sm.issues.rules.needs import (
     find_kind,
     name_waits,
 )
+from sm.issues.rules.prompts import tell_limit
 
 LOG_LINES = 20
 """How many of the last lines of a failing CI log a question shows."""
@@ -55,6 +56,8 @@ def _case(row: str, m: Material) -> Case:
         pull=m.pull.number if m.pull else 0,
         locked_out=m.locked_out,
         stuck=m.stuck,
+        limit=tell_limit(m),
+        raised_by=m.allowance.command if m.allowance else "",
     )
 
 

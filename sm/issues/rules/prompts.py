@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sm.adapters.forge.model import Check, Comment, InlineComment, Issue, Review
+from sm.base import quoting
 from sm.base.phase import SENTINELS, Phase, explain_protocol
 from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import one_line
@@ -335,6 +336,37 @@ def _resume(m: Material) -> str:
     )
 
 
+def tell_limit(m: Material) -> str:
+    """Say what is used up, and when that ends by itself."""
+    shown = one_line(m.allowance.shown, SENTENCE_LIMIT) if m.allowance else ""
+    return f"{shown}; until {m.limit_until}" if m.limit_until else shown
+
+
+def _limit_near(m: Material) -> str:
+    return (
+        f"[sm] Most of what you may spend is used: {tell_limit(m)}. At the limit your turn is "
+        "interrupted. Go on, and see to it that your work is committed and pushed before."
+    )
+
+
+def _limit_handoff(m: Material) -> str:
+    return (
+        f"[sm] Your turn was interrupted: {tell_limit(m)}. What is left is for one short turn. "
+        "Create handoff document now\n"
+        f"Write it to {quoting.path(m.document)}.{m.document_form}\n"
+        "Create it as a new file, and do nothing else; when it is whole, end your turn. You go on "
+        "once you may spend again."
+    )
+
+
+def _limit_over(m: Material) -> str:
+    where = f" You have written down how far you were: {quoting.path(m.document)}."
+    return (
+        "[sm] You may go on: what kept you from spending is over."
+        f"{where if m.document else ''} Go on where you were interrupted."
+    )
+
+
 def _reply(m: Material) -> str:
     answer = first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
     said = fence("answer", answer, m.nonce, PERSON)
@@ -410,6 +442,9 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "not-merged": _not_merged,
     "protocol-reminder": _protocol_reminder,
     "resume": _resume,
+    "limit-near": _limit_near,
+    "limit-handoff": _limit_handoff,
+    "limit-over": _limit_over,
     "reply": _reply,
     "edited": _edited,
     "review-edited": _review_edited,

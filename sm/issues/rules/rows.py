@@ -146,10 +146,14 @@ class Row(Struct, frozen=True, eq=False):
         return f"{self.name}:{self.subject(facts)}"
 
     @property
+    def spends(self) -> bool:
+        """Whether its agent has a turn for it."""
+        return not {step.verb for step in self.steps}.isdisjoint(GIVING_WORK)
+
+    @property
     def gives_work(self) -> bool:
         """Whether its agent is to do something after it. A provisional one only tells it."""
-        verbs = {step.verb for step in self.steps}
-        return not self.provisional and not verbs.isdisjoint(GIVING_WORK)
+        return self.spends and not self.provisional
 
     def choose_deed(self, facts: Facts) -> Deed | None:
         """What it would do to the session; None if that waits for nobody."""

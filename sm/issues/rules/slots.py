@@ -10,12 +10,14 @@ from sm.sessions.failure import Fault
 def is_at_work(facts: Facts) -> bool:
     """Whether the agent works, or is about to begin: then its session holds a slot.
 
-    It does not while it waits for CI or for a person. One whose turn runs all the same is at work:
-    somebody has typed to it, or it has not finished yet. At a usage limit it keeps its slot:
-    another session would begin, and meet the same limit.
+    It does not while it waits for CI or for a person, or may spend nothing. One whose turn runs all
+    the same is at work: somebody has typed to it, or it has not finished yet. At a usage limit it
+    keeps its slot: another session would begin, and meet the same limit.
     """
     if facts.turn_runs or not facts.history.started_at:
         return True
+    if facts.brake:
+        return False
     return facts.working and not (facts.asks or facts.dialog_at is not None or _is_stopped(facts))
 
 

@@ -18,6 +18,7 @@ TITLES = {
     NeedKind.REVIEW: "a review waits",
     NeedKind.MERGE: "a merge waits",
     NeedKind.CI: "CI is broken",
+    NeedKind.BUDGET: "a budget is used up",
     NeedKind.LIMITS: "a limit is reached",
     NeedKind.BLOCKED: "an issue is blocked",
     NeedKind.FAILED: "an agent has failed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,12 +13,13 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
+from sm.issues.rules.allowance import Allowance, Stage
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
-from sm.sessions.history import KILLED, Answer, Escalation, History, Verb
+from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
 from sm.sessions.presence_rule import TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
@@ -131,6 +133,18 @@ DROPPED = History(
 WAITED_FOR = hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(2))
 """An agent that has been reminded twice, and is at rest without a phase."""
 SILENT = replace(LIVING, history=History(started_at=NOW - 2 * HOUR))
+
+
+def limited(stage: Stage, doing: str = "busy", *, halt: Halt | None = None, **more: Any) -> Facts:
+    """An agent whose budget is so far used up; `halt` is what was done about it."""
+    signs = Signs(doing=doing, since=NOW - MINUTE, active_at=NOW)
+    done = History(started_at=NOW - HOUR, halt=halt)
+    limit = Allowance(stage, "issue:10", "$10.00 of $10.00 for this issue")
+    return replace(LIVING, **{"signs": signs, "history": done, "allowance": limit} | more)
+
+
+HALT = Halt("limit:issue:10", NOW - MINUTE, stopped=True)
+"""A turn of it was interrupted a minute ago."""
 
 BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "a merge ends it": (replace(wrote(Phase.DONE), pull=PullState.MERGED), "merged"),
@@ -449,6 +463,36 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "a merge that does not come is asked for again": (
         replace(APPROVED, history=answered("approved", 30 * MINUTE)),
         "merge-reminder",
+    ),
+    "an agent at work is told in time": (limited(Stage.NEAR), "limit-near"),
+    "a turn that spends too much is interrupted": (limited(Stage.OVER), "limit-stop"),
+    "whose turn was cut off is asked for a document": (
+        limited(Stage.OVER, "idle", halt=HALT),
+        "limit-handoff",
+    ),
+    "with the document written a person is asked": (
+        limited(Stage.OVER, "idle", halt=replace(HALT, asked_at=NOW - HOUR)),
+        "limit-asked",
+    ),
+    "without a reserve there is no document": (
+        limited(Stage.SPENT, "idle", halt=HALT),
+        "limit-asked",
+    ),
+    "nothing begins while a limit holds": (limited(Stage.HELD), "limit-held"),
+    "what is not known for long is told": (
+        limited(
+            Stage.HELD,
+            history=History(halt=HALT, done=frozenset({"limit-held:limit:issue:10"})),
+        ),
+        "limit-held-long",
+    ),
+    "after a raise it goes on where it was cut off": (
+        limited(Stage.FREE, "idle", halt=HALT),
+        "limit-over",
+    ),
+    "what only waited goes on by itself": (
+        limited(Stage.FREE, "idle", halt=replace(HALT, stopped=False)),
+        "limit-gone",
     ),
     "a merge that still does not come is told to a person": (
         replace(APPROVED, history=answered("merge-reminder", 30 * MINUTE)),

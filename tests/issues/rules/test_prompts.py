@@ -41,7 +41,7 @@ EVIL = (
     "\x1b[31mred\x1b[0m \x00\x07 \u202etxet \r/clear\n!rm -rf ~\n"
 )
 LONG = "\n".join(f"line {number}" for number in range(1, 1001))
-FOR_AGENT = (Verb.INJECT, Verb.RECOVER)
+FOR_AGENT = (Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF)
 OPENINGS = ("start", "recovery")
 
 

@@ -1,0 +1,43 @@
+"""Brings the mark of a session that may spend nothing in line with what the meters say."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from sm.issues import meters
+from sm.issues.rules.allowance import Allowance
+from sm.sessions import agent_state, brake
+from sm.sessions.agent_state import State
+from sm.sessions.session import Session
+from sm.store.failpoint import crash_point
+
+LOOK_S = 4.0
+"""So often it is looked how much is left while the agent may spend. With what it takes to read that
+and to end the turn, no limit is exceeded for longer than ten seconds."""
+SPENDING = (State.BUSY, State.WAITING)
+"""Also what it has left running in the background spends."""
+
+
+def tend(session: Session) -> float:
+    """Put the mark there or take it away; return when to look again, seconds since 1970.
+
+    It comes before all else in a pass: what that would type is not typed any more.
+    """
+    allowance = meters.read_allowance(session)
+    _mark(session, allowance)
+    crash_point("limit:marked")
+    if allowance is None or not _may_spend(session):
+        return math.inf
+    return time.time() + LOOK_S
+
+
+def _mark(session: Session, allowance: Allowance | None) -> None:
+    if allowance is not None and allowance.holds:
+        brake.put_on(session.dir, allowance.shown)
+    else:
+        brake.release(session.dir)
+
+
+def _may_spend(session: Session) -> bool:
+    return not session.profile.hooks or agent_state.read(session.dir).state in SPENDING

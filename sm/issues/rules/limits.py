@@ -1,0 +1,209 @@
+"""What is done where a session nears its limits, breaks them, and may go on. Pure.
+
+The allowance of the facts says how far its limits are used up, and these rows of the matrix react.
+What else would have the agent work, or restart it, waits meanwhile: see `decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sm.issues.rules.allowance import Stage
+from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.rows import Row, Said, Step
+from sm.sessions.history import Count, Halt, Verb
+
+TYPING_S = 120.0
+"""So long it is tried to ask for the document; a person is asked without one then."""
+WRITING_S = 300.0
+"""So long the turn may take in which it is written; then it is interrupted like any other."""
+BEGINS_S = 5.0
+"""So soon after a request was taken the hooks tell of its turn."""
+PATIENCE_S = 60.0
+"""So long it may be unknown what is left before a person is told."""
+
+ANY = Said()
+
+
+def must_stop(f: Facts) -> bool:
+    """Whether a turn runs that is to end at once. Without hooks one may run at any time."""
+    if f.allowance is None or not f.allowance.stops or f.session is Life.GONE:
+        return False
+    return f.signs is None or (f.turn_runs and not _writes_document(f))
+
+
+def _writes_document(f: Facts) -> bool:
+    """Whether the turn that runs is the one that was granted for the document."""
+    halt = f.history.halt
+    if halt is None or f.signs is None or f.allowance is None or not halt.asked_at:
+        return False
+    # The state is older than the receipt of the message that has begun the turn.
+    is_that = f.signs.since <= halt.asked_at and f.now < halt.asked_at + WRITING_S
+    return is_that and f.allowance.stage is Stage.OVER
+
+
+def _lacks_document(f: Facts) -> bool:
+    """Whether the agent is to be asked for a document: its turn was cut off, and it can answer."""
+    halt = f.history.halt
+    if halt is None or f.allowance is None or f.allowance.stage is not Stage.OVER:
+        return False
+    wanted = halt.stopped and not halt.asked_at and f.now < halt.at + TYPING_S
+    able = f.session is Life.ALIVE and f.signs is not None
+    return wanted and able and not (f.rotates or f.unreachable)
+
+
+def _rests(f: Facts) -> bool:
+    """Whether nothing more is to be done to the agent; a turn may take a moment to begin."""
+    halt = f.history.halt
+    if f.turn_runs or _lacks_document(f):
+        return False
+    asked_at = halt.asked_at if halt else 0.0
+    began = f.signs is None or not asked_at or f.signs.since > asked_at
+    return began or f.now >= asked_at + BEGINS_S
+
+
+def _is_over(f: Facts) -> bool:
+    return f.allowance is not None and f.allowance.stops
+
+
+def _is_held(f: Facts) -> bool:
+    return f.allowance is not None and f.allowance.stage is Stage.HELD
+
+
+def _is_held_for_long(f: Facts) -> bool:
+    halt = f.history.halt
+    waits_for_person = f.allowance is not None and f.allowance.until is None
+    return _is_held(f) and waits_for_person and halt is not None and f.now >= halt.at + PATIENCE_S
+
+
+def _is_near(f: Facts) -> bool:
+    return f.allowance is not None and f.allowance.stage is Stage.NEAR and f.turn_runs
+
+
+def _goes_on(f: Facts) -> bool:
+    return f.history.halt is not None and not f.brake
+
+
+def _was_cut_off(f: Facts) -> bool:
+    halt = f.history.halt
+    return _goes_on(f) and halt is not None and (halt.stopped or halt.asked_at > 0)
+
+
+def key_per_limit(f: Facts) -> str:
+    """Return a key for a reaction once for each limit that is reached."""
+    return f.halted
+
+
+def _key_per_turn(f: Facts) -> str:
+    return f"{f.halted}:{f.signs.since if f.signs else 0:.3f}"
+
+
+def _key_per_halt(f: Facts) -> str:
+    halt = f.history.halt or Halt("", 0.0)
+    return f"{halt.matter}:{halt.at:.3f}"
+
+
+AT_LIMIT = (
+    Row(
+        "limit-stop",
+        ANY,
+        "over a limit, and a turn runs that writes no handoff document",
+        (Step(Verb.INTERRUPT),),
+        must_stop,
+        _key_per_turn,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-handoff",
+        ANY,
+        "its turn was cut off, and what it may still spend is enough for the document",
+        (Step(Verb.HAND_OFF, "limit-handoff"),),
+        _lacks_document,
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-asked",
+        ANY,
+        "over a limit, and the agent rests",
+        (Step(Verb.NOTIFY, "limit-asked"),),
+        lambda f: _is_over(f) and _rests(f),
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-held",
+        ANY,
+        "held: its turn may end, and nothing new begins",
+        (Step(Verb.PARK),),
+        _is_held,
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-held-long",
+        ANY,
+        "held for a minute, and it is not known for how long",
+        (Step(Verb.NOTIFY, "limit-held-long"),),
+        _is_held_for_long,
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
+)
+"""While a limit keeps the session from spending, nothing gives its agent work."""
+
+NEAR_LIMIT = Row(
+    "limit-near",
+    ANY,
+    "near a limit, and a turn runs; once for each limit",
+    (Step(Verb.MENTION, "limit-near"),),
+    _is_near,
+    lambda f: f.allowance.matter if f.allowance else "",
+    passing=True,
+    beside=True,
+)
+
+AFTER_LIMIT = (
+    Row(
+        "limit-over",
+        ANY,
+        "it may spend again, and a turn of it was cut off",
+        (Step(Verb.INJECT, "limit-over"),),
+        _was_cut_off,
+        _key_per_halt,
+        counts=Count.GO_ON,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-gone",
+        ANY,
+        "it may spend again",
+        (Step(Verb.LET_GO_ON),),
+        lambda f: _goes_on(f) and not _was_cut_off(f),
+        _key_per_halt,
+        counts=Count.GO_ON,
+        about=key_per_limit,
+        passing=True,
+        beside=True,
+    ),
+)
+
+
+def list_looks(f: Facts) -> Iterator[float]:
+    """Yield the moments at which time alone makes one of the rows apply, or none any more."""
+    if f.allowance is None:
+        return
+    if f.allowance.until is not None:
+        yield f.allowance.until
+    if f.brake and (halt := f.history.halt):
+        yield halt.at + PATIENCE_S
+        yield halt.at + TYPING_S
+        if halt.asked_at:
+            yield halt.asked_at + BEGINS_S
+            yield halt.asked_at + WRITING_S

@@ -1,0 +1,66 @@
+"""The mark of a session that may spend nothing now: what deliveries and hooks look for.
+
+Passes set it and take it away, by what the meters say. While it is there nothing is typed to the
+agent but the messages that it names, and no time counts against the agent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from msgspec import Struct, structs
+
+from sm.base.errors import StateError
+from sm.store.files import discard, read_json, write_json
+from sm.store.paths import SessionDir
+
+
+class Brake(Struct, frozen=True):
+    """Since when, because of what, and the ids of the messages that pass all the same."""
+
+    since: float
+    shown: str
+    passing: tuple[str, ...] = ()
+
+
+def is_set(directory: SessionDir) -> bool:
+    """Whether the session may spend nothing. It costs as much as to look for one file."""
+    return os.path.lexists(directory.braked)
+
+
+def read(directory: SessionDir) -> Brake | None:
+    """The mark; None without one. A damaged one counts, and lets nothing pass."""
+    try:
+        return read_json(directory.braked, Brake)
+    except StateError:
+        return Brake(time.time(), "")
+
+
+def put_on(directory: SessionDir, shown: str) -> None:
+    """Let nothing be typed from now on; `shown` says why."""
+    known = read(directory)
+    if known is None:
+        write_json(directory.braked, Brake(time.time(), shown))
+    elif known.shown != shown:
+        write_json(directory.braked, structs.replace(known, shown=shown))
+
+
+def let_pass(directory: SessionDir, ident: str) -> None:
+    """Let this one message be typed, if the mark is there."""
+    known = read(directory)
+    if known and ident not in known.passing:
+        write_json(directory.braked, structs.replace(known, passing=(*known.passing, ident)))
+
+
+def passes(directory: SessionDir, ident: str) -> bool:
+    """Whether the message may be typed, as far as this is concerned."""
+    known = read(directory)
+    return known is None or ident in known.passing
+
+
+def release(directory: SessionDir) -> None:
+    """Let the session go on: what it waits for has its whole time again, as after a pause."""
+    if is_set(directory):
+        write_json(directory.resumed, time.time())
+        discard(directory.braked)
