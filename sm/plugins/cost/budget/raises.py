@@ -81,7 +81,7 @@ def change(machine: Machine, limit: Limit, amount: int, by: str) -> str:
     unit = limit.amount.unit
     with open_ledger(find_ledger(machine.settings)) as ledger, transaction(ledger.connection):
         book = Book(ledger.connection)
-        raised = book.find_raised(limit.scope, limit.name, unit) + amount
+        raised = book.list_raised([limit])[0] + amount
         if raised < 0:
             raise UsageError(
                 f"that limit was raised by {show(unit, raised - amount)}: to lower it further, "
@@ -90,7 +90,7 @@ def change(machine: Machine, limit: Limit, amount: int, by: str) -> str:
         row = (time.time(), limit.scope, limit.name, unit, amount, by)
         ledger.connection.execute(ENTER, row)
         now = structs.replace(limit, raised=raised)
-        says = describe(now, add_up(book.list_rows(now), now))
+        says = describe(now, add_up(book.list_rows([now])[0], now))
     ensure_private_dir(machine.root.private)
     verb = "raised" if amount > 0 else "lowered"
     text = f"{verb} by {show(unit, abs(amount))} by {by}: {says}"

@@ -49,6 +49,7 @@ def fill(ledger: Ledger, folder: Path) -> None:
         *(begun, write_answer("r1", output=7), write_answer("r2", model="made-up")),
         *(write_answer("r3", stop=None), write_answer("r1", output=9)),
         *(begun | {"id": "b2"}, write_answer("r4", requestRef="b2")),
+        *(begun | {"id": "b3"}, begun | {"id": "b3", "params": {"model": "made-up"}}),
     ]
     enter(ledger, add_lines(folder / "one.jsonl", lines))
     other = structs.replace(OWNER, session="s-1", project="", issue=0)
