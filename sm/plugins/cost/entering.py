@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
-from sm.base.errors import StateError
+from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
 from sm.plugins.cost.budget.account import settle
 from sm.plugins.cost.growth import (
@@ -29,6 +30,8 @@ from sm.store.files import read_harmless
 
 LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
+LATELY_S = 7 * 86400.0
+"""Files that were read within so long are read on first: a session may just have ended."""
 LIMITS = slice(4, 8)
 """The words of the line `usage` that tell of a subscription's limits."""
 
@@ -68,6 +71,22 @@ def _read_while_at_work(session: Session) -> None:
             if deadline.is_over and not is_open:
                 return
             time.sleep(AGAIN_S)
+
+
+@contextlib.contextmanager
+def open_current(path: Path, warn: Callable[[str], object]) -> Iterator[Ledger]:
+    """Open the ledger with all that was written since; `warn` is told what is not in it.
+
+    Raises:
+        StateError, TemporaryError: as `open_ledger`.
+
+    """
+    with open_ledger(path) as ledger:
+        try:
+            catch_up(ledger, time.time() - LATELY_S)
+        except SmError as error:
+            warn(f"the newest requests are not in it: {error.message}")
+        yield ledger
 
 
 def catch_up(ledger: Ledger, since: float) -> None:

@@ -14,11 +14,19 @@ PLUGIN = Plugin(
             "sm.plugins.cost.verb:command",
             "Show what agents have used, and what it cost.",
             "health",
-        )
+        ),
+        "budget": Verb(
+            "sm.plugins.cost.budget.verb:command",
+            "Show what agents may use, and raise it.",
+            "cost",
+        ),
     },
     checks={"ledger": "sm.plugins.cost.examine:CHECK"},
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
-    events={"cost": "sm.plugins.cost.event:tell"},
+    events={
+        "cost": "sm.plugins.cost.event:tell",
+        "budget-changed": "sm.plugins.cost.budget.words:tell_changed",
+    },
     routes={"cost": "sm.plugins.cost.route:ENDPOINT"},
     ticks={"cost": "sm.plugins.cost.tick:LISTENER"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},

@@ -7,14 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sm.base.errors import SmError
-from sm.plugins.cost.ledger import name_day, open_ledger
+from sm.plugins.cost.ledger import name_day
 from sm.plugins.cost.sums import By, Sum, read_sums
 from sm.store import sqlite_file
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-LATELY_S = 7 * 86400.0
-"""Files that were read within so long are read on first: a session may just have ended."""
 
 
 def parse_since(text: str) -> str:
@@ -40,13 +37,9 @@ def read_report(
     path: Path, by: By, since: str, project: str, warn: Callable[[str], object]
 ) -> list[Sum]:
     """The sums of the ledger at `path`; `warn` is told what is not in them."""
-    from sm.plugins.cost.entering import catch_up
+    from sm.plugins.cost.entering import open_current
 
     if not sqlite_file.is_there(path):
         return []
-    with open_ledger(path) as ledger:
-        try:
-            catch_up(ledger, time.time() - LATELY_S)
-        except SmError as error:
-            warn(f"the newest requests are not in it: {error.message}")
+    with open_current(path, warn) as ledger:
         return read_sums(ledger, by, since=since, project=project)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
 
 from msgspec import Struct
 
@@ -35,6 +36,7 @@ class Amount(Struct, frozen=True):
     count: int
 
 
+@cache
 def parse(text: str, default: Unit | None = None) -> Amount:
     """Read `$10`, `10.50 USD`, `2M tokens`; with a `default` also `10` and `2M`.
 

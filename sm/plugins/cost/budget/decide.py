@@ -143,8 +143,11 @@ def _find_stage(limit: Limit, used: Used) -> Stage:
 
 
 def find_reserve(limit: Limit, used: Used) -> int:
-    """What may be used beyond the limit, to write a handoff document: one turn at least."""
-    turn = TURN * used.largest
+    """What may be used beyond the limit, to write a handoff document: one turn at least.
+
+    It is never more than the limit once more.
+    """
+    turn = min(TURN * used.largest, limit.height)
     of_all = min(turn * limit.sharers, limit.height * SHARED_RESERVE // 100)
     return max(limit.height * RESERVE // 100, turn, of_all, 1)
 

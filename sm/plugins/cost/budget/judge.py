@@ -82,13 +82,10 @@ def _make_gone_error(path: Path) -> TemporaryError:
 
 def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, Used]]:
     """Each limit with what it was raised by, and what its requests have used."""
-    for limit in limits:
-        raised = book.find_raised(limit.scope, limit.name, limit.amount.unit)
+    of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
+    for limit, raised, rows in of_each:
         shared = sharers if limit.scope in SHARED else 1
-        yield (
-            structs.replace(limit, raised=raised, sharers=max(1, shared)),
-            add_up(book.list_rows(limit), limit),
-        )
+        yield structs.replace(limit, raised=raised, sharers=max(1, shared)), add_up(rows, limit)
 
 
 # One more issue

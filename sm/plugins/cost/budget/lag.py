@@ -14,7 +14,7 @@ from pathlib import Path
 from sm.adapters.agent.spending import find_reader
 from sm.plugins.cost import following, growth
 from sm.sessions.session import Session
-from sm.store.files import discard, read_harmless, write_atomic
+from sm.store.files import discard, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
 
 LATE_S = 15.0
@@ -61,18 +61,23 @@ def find_others(root: Root, but_for: str) -> str:
 
 def list_lags(root: Root) -> Iterator[tuple[str, float]]:
     """The sessions whose records are read too late, and for how many seconds they were not."""
-    now = time.time()
-    for mark in (root.plugins / "cost").glob(f"*{SUFFIX}"):
-        since = _read_time(mark)
+    now, folder = time.time(), root.plugins / "cost"
+    for name in _list_stems(root, SUFFIX):
+        since = _read_time(folder / f"{name}{SUFFIX}")
         if since is None or 0 <= now - since < LATE_S:
             continue
-        if root.session(mark.stem).identity.exists():
-            yield mark.stem, max(LATE_S, now - since)
+        if root.session(name).identity.exists():
+            yield name, max(LATE_S, now - since)
 
 
 def count_followed(root: Root) -> int:
     """How many sessions are read."""
-    return sum(1 for _ in (root.plugins / "cost").glob("*.read"))
+    return len(_list_stems(root, ".read"))
+
+
+def _list_stems(root: Root, suffix: str) -> list[str]:
+    names = list_names(root.plugins / "cost")
+    return [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
 
 
 def ask_anew(session: Session) -> None:

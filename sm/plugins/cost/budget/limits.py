@@ -1,9 +1,8 @@
-"""Which limits there are: those of a session, and those that a new issue needs room in."""
+"""Which limits there are: those of a session, those of a project, and that of a day for all."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
@@ -21,34 +20,39 @@ DAYS_AHEAD = 2
 
 def list_limits(session: Session, now: float) -> list[Limit]:
     """Those that a session is under."""
-    if not isinstance(session, IssueSession):
-        machine = read_section(session.machine.settings, Budget)
-        return [*_list_for_session(session, machine), *list_for_machine(machine, now)]
-    project = session.project
-    own = read_section(project.settings, Budget)
-    machine = read_section(project.config, Budget)
-    return [
-        *_list_for_issue(session, own),
-        *_list_for_session(session, own),
-        *list_for_project(project.settings, own, machine, now),
-        *list_for_machine(machine, now),
-    ]
+    own, machine = read_own(session), read_section(session.machine.settings, Budget)
+    limits = [find_session_limit(session, own)]
+    if isinstance(session, IssueSession):
+        project = session.project
+        limits.append(find_issue_limit(own, project.name, session.issue))
+        return _known(*limits) + list_shared(project.config, project.settings, now)
+    return _known(*limits, find_machine_limit(machine, now))
 
 
 def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:
-    """Those that a new issue of the project needs room in."""
-    own, machine = read_section(project, Budget), read_section(config, Budget)
-    return [*list_for_project(project, own, machine, now), *list_for_machine(machine, now)]
+    """Those that the sessions of a project share: a new issue needs room in each."""
+    return _known(
+        find_day_limit(config, project, now),
+        find_project_limit(project),
+        find_machine_limit(read_section(config, Budget), now),
+    )
 
 
-def _list_for_issue(session: IssueSession, own: Budget) -> Iterator[Limit]:
-    if own.issue:
-        yield make_issue_limit(own, session.project_name, session.issue)
+def read_own(session: Session) -> Budget:
+    """What is set for a session: in its project, or for the machine if it has none."""
+    if isinstance(session, IssueSession):
+        return read_section(session.project.settings, Budget)
+    return read_section(session.machine.settings, Budget)
 
 
-def make_issue_limit(own: Budget, project: str, issue: int) -> Limit:
-    """The limit of an issue."""
-    assert own.issue
+def _known(*limits: Limit | None) -> list[Limit]:
+    return [limit for limit in limits if limit]
+
+
+def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
+    """That of an issue."""
+    if own.issue is None:
+        return None
     return Limit(
         *(Scope.ISSUE, name_issue(project, issue), own.issue.amount),
         words="for this issue",
@@ -57,54 +61,61 @@ def make_issue_limit(own: Budget, project: str, issue: int) -> Limit:
     )
 
 
-def _list_for_session(session: Session, own: Budget) -> Iterator[Limit]:
-    if own.session:
-        target = session.address.replace("#", " ")
-        yield Limit(
-            *(Scope.SESSION, name_session(session.name, find_beginning(session))),
-            own.session.amount,
-            words="for this session",
-            command=f"{RAISE} {target} --session AMOUNT",
-            allows_unknown=own.allows_unknown,
-        )
+def find_session_limit(session: Session, own: Budget) -> Limit | None:
+    """That of a session."""
+    if own.session is None:
+        return None
+    return Limit(
+        *(Scope.SESSION, name_session(session.name, find_beginning(session))),
+        own.session.amount,
+        words="for this session",
+        command=f"{RAISE} {session.address.replace('#', ' ')} --session AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
 
 
-def list_for_project(
-    project: ProjectSettings, own: Budget, machine: Budget, now: float
-) -> Iterator[Limit]:
-    """Those of a project: its day, unless that limit is the machine's, and all of it."""
-    name = project.name
-    if own.day and own.day != machine.day:
-        first, last = _name_days(now)
-        yield Limit(
-            *(Scope.PROJECT_DAY, name_project_day(name, first), own.day.amount),
-            last_name=name_project_day(name, last),
-            words=f"for {name} today",
-            command=f"{RAISE} {name} --day AMOUNT",
-            ends_at=find_midnight(now),
-            allows_unknown=own.allows_unknown,
-        )
-    if own.project:
-        yield Limit(
-            *(Scope.PROJECT, name, own.project.amount),
-            words=f"for {name}",
-            command=f"{RAISE} {name} --project AMOUNT",
-            allows_unknown=own.allows_unknown,
-        )
+def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limit | None:
+    """That of a project's day; none if it is the machine's, which counts all projects."""
+    own, name = read_section(project, Budget), project.name
+    if own.day is None or own.day == read_section(config, Budget).day:
+        return None
+    first, last = _name_days(now)
+    return Limit(
+        *(Scope.PROJECT_DAY, name_project_day(name, first), own.day.amount),
+        last_name=name_project_day(name, last),
+        words=f"for {name} today",
+        command=f"{RAISE} {name} --day AMOUNT",
+        ends_at=find_midnight(now),
+        allows_unknown=own.allows_unknown,
+    )
 
 
-def list_for_machine(machine: Budget, now: float) -> Iterator[Limit]:
+def find_project_limit(project: ProjectSettings) -> Limit | None:
+    """That of all that a project uses, for good."""
+    own, name = read_section(project, Budget), project.name
+    if own.project is None:
+        return None
+    return Limit(
+        *(Scope.PROJECT, name, own.project.amount),
+        words=f"for {name}",
+        command=f"{RAISE} {name} --project AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_machine_limit(machine: Budget, now: float) -> Limit | None:
     """That of a day over all projects."""
-    if machine.day:
-        first, last = _name_days(now)
-        yield Limit(
-            *(Scope.DAY, first, machine.day.amount),
-            last_name=last,
-            words="for today",
-            command=f"{RAISE} --day AMOUNT",
-            ends_at=find_midnight(now),
-            allows_unknown=machine.allows_unknown,
-        )
+    if machine.day is None:
+        return None
+    first, last = _name_days(now)
+    return Limit(
+        *(Scope.DAY, first, machine.day.amount),
+        last_name=last,
+        words="for today",
+        command=f"{RAISE} --day AMOUNT",
+        ends_at=find_midnight(now),
+        allows_unknown=machine.allows_unknown,
+    )
 
 
 def _name_days(now: float) -> tuple[str, str]:

@@ -74,10 +74,22 @@ def _list_sources(row: str) -> str:
     )
 
 
-def _add(row: str, sign: str) -> str:
-    """The statement that adds an entry to its sums, or takes it away."""
-    values = [f"{sign}({one.format(row=row)})" for one in ADDED.values()]
-    values += [one.format(row=row) for one in LARGEST.values()]
+def _add(row: str, *, but: str = "") -> str:
+    """The statement that adds an entry to its sums, less what it was before."""
+    values = [f"({one.format(row=row)})" for one in ADDED.values()]
+    if but:
+        before = (one.format(row=but) for one in ADDED.values())
+        values = [f"{value} - ({one})" for value, one in zip(values, before, strict=True)]
+    return _put(row, values)
+
+
+def _take(row: str) -> str:
+    """The statement that takes an entry away from its sums."""
+    return _put(row, [f"-({one.format(row=row)})" for one in ADDED.values()])
+
+
+def _put(row: str, values: list[str]) -> str:
+    values = values + [one.format(row=row) for one in LARGEST.values()]
     grown = [f"{name} = {name} + excluded.{name}" for name in ADDED]
     grown += [f"{name} = max({name}, excluded.{name})" for name in LARGEST]
     return (
@@ -110,11 +122,15 @@ STATEMENTS = (
     ) WITHOUT ROWID
     """,
     *map(_fill, Scope),
-    f"CREATE TRIGGER request_used AFTER INSERT ON requests BEGIN {_add('new', '')} END",
-    f"CREATE TRIGGER request_not_used AFTER DELETE ON requests BEGIN {_add('old', '-')} END",
+    f"CREATE TRIGGER request_used AFTER INSERT ON requests BEGIN {_add('new')} END",
+    f"CREATE TRIGGER request_not_used AFTER DELETE ON requests BEGIN {_take('old')} END",
     f"""
-    CREATE TRIGGER request_used_otherwise AFTER UPDATE ON requests
-    BEGIN {_add("old", "-")} {_add("new", "")} END
+    CREATE TRIGGER request_used_more AFTER UPDATE ON requests WHEN old.model = new.model
+    BEGIN {_add("new", but="old")} END
+    """,
+    f"""
+    CREATE TRIGGER request_used_otherwise AFTER UPDATE ON requests WHEN old.model != new.model
+    BEGIN {_take("old")} {_add("new")} END
     """,
     """
     CREATE TABLE raises (

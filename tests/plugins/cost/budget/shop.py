@@ -26,7 +26,11 @@ OUTPUT_OF_A_DOLLAR = 40_000
 
 
 def open_project(
-    folder: Path, budget: str, machine: str = "{}", ledger: Path | None = None
+    folder: Path,
+    budget: str,
+    machine: str = "{}",
+    ledger: Path | None = None,
+    root: Path | None = None,
 ) -> Project:
     """A project with that section `budget`, and the machine's, both as `{issue: $1}`."""
     ensure_private_dir(folder / "repo")
@@ -41,6 +45,7 @@ def open_project(
     }
     projects["shop"]["budget"] = yaml.safe_load(budget)
     content = {"budget": yaml.safe_load(machine), "projects": list(projects.values())}
+    content |= {"state_root": str(root)} if root else {}
     content |= {"cost": {"ledger": str(ledger)}} if ledger else {}
     file.write_text(yaml.safe_dump(content))
     config = load(file, os.environ, folder)

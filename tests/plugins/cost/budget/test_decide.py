@@ -48,6 +48,8 @@ TOKENS = Limit(Scope.ISSUE, "shop#7", Amount(Unit.TOKENS, 1000), words="for this
         (1050, 100, Stage.OVER),  # at least a turn of four requests
         (1399, 100, Stage.OVER),
         (1400, 100, Stage.SPENT),
+        (1999, 1999, Stage.OVER),  # and never more than the limit again
+        (2000, 2000, Stage.SPENT),
     ],
 )
 def test_the_stages_of_a_limit(known: int, largest: int, stage: Stage) -> None:
