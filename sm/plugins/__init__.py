@@ -10,6 +10,7 @@ OURS = {
     "http": "sm.plugins.http.plugin:PLUGIN",
     "notify": "sm.plugins.notify.plugin:PLUGIN",
     "cost": "sm.plugins.cost.plugin:PLUGIN",
+    "top": "sm.plugins.top.plugin:PLUGIN",
     "doctor": "sm.plugins.doctor.plugin:PLUGIN",
 }
 
