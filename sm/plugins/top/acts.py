@@ -9,13 +9,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.cli.reply import answer
-from sm.cli.send import tell as tell_sent
-from sm.messages import pausing
-from sm.messages.send import Letter, send
 from sm.plugins.top.listing import Entry
 from sm.sessions import pause, registry
-from sm.sessions.caller import identify
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
 
@@ -88,24 +83,41 @@ def carry_out(root: Root, plan: Plan, text: str = "") -> list[str]:
 
 
 def _reply(_root: Root, session: AnySession, text: str) -> list[str]:
+    from sm.cli.reply import answer
+
     if not isinstance(session, IssueSession):
         raise SmError(f"'{session.address}' works on no issue: send it a message")
     return answer(session.project, session.issue, text)
 
 
 def _send(root: Root, session: AnySession, text: str) -> list[str]:
+    from sm.cli.send import tell
+    from sm.messages.send import Letter, send
+    from sm.sessions.caller import identify
+
     sent = send(identify(root, os.environ), session, Letter(text))
-    return [tell_sent(session, sent)]
+    return [tell(session, sent)]
 
 
 def _pause(root: Root, session: AnySession, _text: str) -> list[str]:
-    parts = [pausing.name_session(session)]
-    return pausing.begin(root, parts, pausing.name_caller(root, identify(root, os.environ), parts))
+    from sm.messages import pausing
+
+    return pausing.begin(root, *_find_part(root, session))
 
 
 def _resume(root: Root, session: AnySession, _text: str) -> list[str]:
+    from sm.messages import pausing
+
+    return pausing.end(root, *_find_part(root, session))
+
+
+def _find_part(root: Root, session: AnySession) -> tuple[list[pause.Part], str]:
+    """What is meant, and who has said it; an agent may do so only with what is its own."""
+    from sm.messages import pausing
+    from sm.sessions.caller import identify
+
     parts = [pausing.name_session(session)]
-    return pausing.end(root, parts, pausing.name_caller(root, identify(root, os.environ), parts))
+    return parts, pausing.name_caller(root, identify(root, os.environ), parts)
 
 
 DEEDS: dict[Act, Callable[[Root, AnySession, str], list[str]]] = {

@@ -32,9 +32,11 @@ LOOK_S = 0.25
 """Between two looks at the size of the journal."""
 STAMPS_S = 1.0
 """Between two looks at the times of the sessions' files."""
-AGAIN_S = 5.0
+STAMPS_OF_ONE_S = 0.01
+"""With more than a hundred sessions these looks are rarer: so far apart for each of them."""
+AGAIN_S = 10.0
 """All is read again so often, if that is cheap."""
-PART = 200
+PART = 300
 """All is read so seldom that it takes a part of a processor of one in so many."""
 BUSY_PART = 5
 """The same while something happens that concerns more than single sessions."""
@@ -77,7 +79,7 @@ class Feed:
             return True
         if now < self._stamps_at:
             return False
-        self._stamps_at = now + STAMPS_S
+        self._stamps_at = now + max(STAMPS_S, len(self._stamps) * STAMPS_OF_ONE_S)
         return any(self._stamp(name) != stamps for name, stamps in self._stamps.items())
 
     def read(self) -> Seen:

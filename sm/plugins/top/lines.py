@@ -248,10 +248,10 @@ def pad(line: Line, width: int, *, right: bool = False) -> Line:
 # Around the list
 
 
-def draw_rule(label: str, width: int, glyphs: Glyphs) -> Line:
+def draw_rule(label: str, width: int, glyphs: Glyphs, style: str = DIM) -> Line:
     """A line across, with a label in it."""
     head = f"{glyphs.rule * 2} {label} "
-    return ((set_cell_size(head + glyphs.rule * max(0, width - cell_len(head)), width), DIM),)
+    return ((set_cell_size(head + glyphs.rule * max(0, width - cell_len(head)), width), style),)
 
 
 WORKING = (

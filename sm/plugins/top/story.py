@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.cli.times import format_age
-from sm.messages.send import QueuedMessage, list_entries
 from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, wrap
 from sm.plugins.top.listing import Entry
 from sm.sessions import registry
 from sm.store.paths import Root
-from sm.views import logs
 from sm.views.known import read_or
 from sm.views.trace import Story, read_story_of
+
+if TYPE_CHECKING:
+    from sm.messages.send import QueuedMessage
 
 SCREEN_LINES = 40
 """Lines of a terminal that are read."""
@@ -36,7 +38,7 @@ class Nearby(Struct, frozen=True):
     key: str
     is_peek: bool = False
     screen: str = ""
-    messages: tuple[QueuedMessage, ...] = ()
+    messages: Sequence[QueuedMessage] = ()
     story: Story | None = None
     worktree: str = ""
     log: str = ""
@@ -45,6 +47,9 @@ class Nearby(Struct, frozen=True):
 
 def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
     """All of that, or the terminal alone for a peek; what cannot be read is the `problem`."""
+    from sm.messages.send import QueuedMessage, list_entries
+    from sm.views import logs
+
     problems: list[str] = []
 
     def report(error: SmError) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from sm.base.text import normalise, printable
 from sm.plugins.top.lines import Glyphs, Layout, Line, Look, draw_entry, draw_header, lay_out
-from sm.plugins.top.listing import Listing
+from sm.plugins.top.listing import Entry, Listing
 
 BREAK = "⏎"
 """Stands for a line break where only one line can be typed."""
@@ -25,7 +25,7 @@ def make_strip(line: Line, width: int) -> Strip:
     pieces = (
         Segment(printable(text).replace("\n", " "), Style.parse(style)) for text, style in line
     )
-    return Strip(pieces).adjust_cell_length(width)
+    return Strip(pieces).simplify().adjust_cell_length(width)
 
 
 class Lined(Widget):
@@ -72,9 +72,9 @@ class Lined(Widget):
 class Sheet(Lined):
     """Lines that are scrolled if they are more than there is room for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, lines: Sequence[Line] = ()) -> None:
         super().__init__(name)
-        self.lines: Sequence[Line] = ()
+        self.lines = lines
         self.top = 0
 
     def show(self, lines: Sequence[Line]) -> None:
@@ -102,15 +102,19 @@ class BoardList(Lined):
         self._glyphs = glyphs
         self._layout = Layout((), ())
         self._top = 0
+        self._laid_out: list[Entry] | None = None
 
     def take(self, now: float) -> None:
         """Show the entries as they are now."""
         self.now = now
-        self._lay_out()
+        if self._laid_out is not self.listing.entries:
+            self.fit()
         self.update()
 
-    def _lay_out(self) -> None:
-        self._layout = lay_out(self.listing.entries, self.size.width, self._look)
+    def fit(self) -> None:
+        """Lay the columns out for these entries and this width."""
+        self._laid_out = self.listing.entries
+        self._layout = lay_out(self._laid_out, self.size.width, self._look)
 
     @property
     def _look(self) -> Look:
@@ -120,10 +124,6 @@ class BoardList(Lined):
     def page(self) -> int:
         """How many entries are seen at once."""
         return max(1, self.size.height - (self.size.height > 2))
-
-    def fit(self) -> None:
-        """Lay the columns out for the new width."""
-        self._lay_out()
 
     def draw_lines(self, width: int, height: int) -> Sequence[Line]:
         """The entries around the selected one."""

@@ -17,9 +17,10 @@ from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.config.forges import LocalSettings
 from sm.plugins.top import feed as feeding
-from sm.plugins.top.app import Ask, Page, Top
+from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.lines import UNICODE
+from sm.plugins.top.view import Ask, Page
 from sm.plugins.top.widgets import Lined
 from sm.sessions import pause, registry
 from sm.sessions.project import Project

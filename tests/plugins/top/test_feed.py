@@ -20,6 +20,7 @@ def feed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Feed:  # noqa: F8
     """Of two sessions, read once; from now on nothing is read again by the clock alone."""
     monkeypatch.setattr(feeding, "AGAIN_S", 1e6)
     monkeypatch.setattr(feeding, "STAMPS_S", 0.0)
+    monkeypatch.setattr(feeding, "STAMPS_OF_ONE_S", 0.0)
     put_snapshot(project, an_issue(7), an_issue(8))
     for issue in (7, 8):
         put_session(project, issue)
