@@ -31,9 +31,14 @@ def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+    if code := enter(find_way(place, read_only=read_only)):
+        raise click.exceptions.Exit(code)
+
+
+def enter(way: Attachment) -> int:
+    """Show the terminal until the person leaves it; return the exit code."""
     from sm.adapters.foreground import run_in_foreground, swallow_typing
 
-    way = _way(place, read_only)
     if way.note:
         say(way.note, err=True)
     way.tmux.detach_at_end(way.pane.session)
@@ -42,11 +47,17 @@ def command(place: AnySession | tuple[Project, int], read_only: bool) -> None:
     if way.has_ended():
         say(f"The terminal of '{way.pane.session}' has ended. Press Enter to leave.", err=True)
         swallow_typing(sys.stdin.fileno())
-    elif code:
-        raise click.exceptions.Exit(1)
+        return 0
+    return int(bool(code))
 
 
-def _way(place: AnySession | tuple[Project, int], read_only: bool) -> Attachment:
+def find_way(place: AnySession | tuple[Project, int], *, read_only: bool = False) -> Attachment:
+    """Return how to show the terminal of the session, or of the issue's.
+
+    Raises:
+        SmError: there is none, or the person is in it.
+
+    """
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
     from sm.sessions.session import AdHocSession
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from sm.base.output import say
+from sm.base.output import say_lines
 from sm.cli.agent_forge import leave_to_others
 from sm.cli.arguments import issue_and_text
-from sm.cli.words import read_text, tell_paused
+from sm.cli.words import list_paused, read_text
 from sm.sessions.project import Project
 
 
@@ -19,12 +19,22 @@ def command(project: Project, issue: int, text: tuple[str, ...]) -> None:
     The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard
     input. An agent may not answer its own questions.
     """
+    say_lines(answer(project, issue, read_text(text)))
+
+
+def answer(project: Project, issue: int, text: str) -> list[str]:
+    """Give the answer to the session; return what is said about it.
+
+    Raises:
+        SmError: it is refused.
+
+    """
     from sm.issues.reply import reply
     from sm.sessions import registry
     from sm.sessions.project import find_person
 
     leave_to_others(project, "answer its questions", issue=issue)
     session = registry.load_for(project, issue)
-    reply(project, issue, find_person(), read_text(text))
-    say(f"answered #{issue}: the agent gets it as soon as it can be typed")
-    tell_paused(session)
+    reply(project, issue, find_person(), text)
+    told = f"answered #{issue}: the agent gets it as soon as it can be typed"
+    return [told, *list_paused(session)]

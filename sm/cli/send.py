@@ -65,12 +65,13 @@ def command(
     if as_json:
         print_json(_as_dict(session, sent))
     else:
-        say(_tell(session, sent))
+        say(tell(session, sent))
     if wait_s is not None and not sent.outcome.is_delivered:
         click_context.exit(TIME_UP)
 
 
-def _tell(session: AnySession, sent: Sent) -> str:
+def tell(session: AnySession, sent: Sent) -> str:
+    """What has become of the message, in a line."""
     from sm.base.refusal import Status
 
     name = session.address

@@ -67,7 +67,13 @@ def print_json(value: object) -> None:
 
 def tell_paused(session: Session, *, err: bool = False) -> None:
     """Say that the session is paused, if it is: what was asked for waits until it goes on."""
+    for sentence in list_paused(session):
+        say(sentence, err=err)
+
+
+def list_paused(session: Session) -> list[str]:
+    """Return the sentence that says so, if it is paused."""
     from sm.sessions import pause
 
-    if found := pause.find(session.root, session.project_name, session.name):
-        say(found.sentence, err=err)
+    found = pause.find(session.root, session.project_name, session.name)
+    return [found.sentence] if found else []

@@ -11,6 +11,7 @@ OURS = {
     "notify": "sm.plugins.notify.plugin:PLUGIN",
     "cost": "sm.plugins.cost.plugin:PLUGIN",
     "windows": "sm.plugins.windows.plugin:PLUGIN",
+    "top": "sm.plugins.top.plugin:PLUGIN",
     "doctor": "sm.plugins.doctor.plugin:PLUGIN",
 }
 

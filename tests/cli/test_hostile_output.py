@@ -56,6 +56,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "sync": ("", "--remote {hostile}", "--dry-run"),
     "review": ("3 -m x --comment {hostile}", "3", "3 --approve --head {hostile}"),
     "status": ("", "--project harb", "--watch"),
+    "top": ("", "--project {hostile}"),
     "needs": ("", "--project harb", "--json"),
     "trace": ("{session}", "harb 1", "{other}"),
     "events": ("", "{session}", "harb 1", "{other}", "--since 1h", "--since {hostile}"),

@@ -45,6 +45,7 @@ HEAVY = frozenset(
         "sqlite3",
         "ssl",
         "tenacity",
+        "textual",
         "tomllib",
         "yaml",
         "zipfile",

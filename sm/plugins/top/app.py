@@ -1,0 +1,166 @@
+"""The program: what each key does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from textual import events
+from textual.worker import WorkerFailed
+
+from sm.base.errors import SmError
+from sm.cli import attach
+from sm.plugins.top.acts import Act
+from sm.plugins.top.asking import Asking
+from sm.plugins.top.view import Ask, Page
+from sm.sessions import registry
+
+
+class Top(Asking):
+    """All sessions on one screen, seen and steered by keys."""
+
+    _before_help = Page.LIST
+
+    def on_key(self, event: events.Key) -> None:
+        """Do what the key says; what is typed into the prompt does not come here."""
+        self.message = ()
+        key = event.character if event.is_printable and event.character else event.key
+        if self.page is Page.HELP:
+            self._help_key(key)
+        elif self.ask is not Ask.NOTHING:
+            deeds = PANEL_KEYS
+            if key in deeds:
+                deeds[key](self)
+        elif key in (deeds := SESSION_KEYS if self.page is Page.SESSION else LIST_KEYS):
+            deeds[key](self)
+        self.show_all()
+
+    def _help_key(self, key: str) -> None:
+        moves = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": 10, "pageup": -10, " ": 10}
+        if key in moves:
+            self.sheet("help").scroll_lines(moves[key])
+        else:
+            self.page = self._before_help
+
+    def move(self, by: int) -> None:
+        """Select another entry."""
+        self.listing.move(by)
+        if self.ask is Ask.ACT:
+            self.keep_draft()
+            self.open_panel(self.plan.act if self.plan and self._is_named else None)
+
+    def turn_page(self, by: int) -> None:
+        """Select an entry that is a page further."""
+        self.move(by * self.list_part.page)
+
+    def scroll_session(self, by: int) -> None:
+        """Show what is further down of the session."""
+        self.sheet("session").scroll_lines(by)
+
+    def switch_needs(self) -> None:
+        """Show what needs me alone, or all."""
+        self.listing.switch_needs()
+
+    def arrange(self) -> None:
+        """Have the list in order again."""
+        self.listing.arrange()
+
+    def leave(self) -> None:
+        """End the program."""
+        self.exit()
+
+    def open_session(self) -> None:
+        """Show the selected session from near."""
+        entry = self.listing.current
+        if entry is None or entry.row is None:
+            self.peek()
+            return
+        self.page, self.near = Page.SESSION, None
+        self.sheet("session").top = 0
+        self.read_near()
+
+    def close_session(self) -> None:
+        """Go back to the list."""
+        self.page, self.near = Page.LIST, None
+
+    def help(self) -> None:
+        """Show what each key does."""
+        self._before_help, self.page = self.page, Page.HELP
+
+    def attach(self) -> None:
+        """Show the session's terminal; this program waits meanwhile."""
+        entry = self.listing.current
+        if entry is None or entry.row is None:
+            self.tell("that is no session: nothing to attach to", "bold yellow")
+            return
+        try:
+            way = attach.find_way(registry.load(self.root, entry.row.id))
+            with self.suspend():
+                attach.enter(way)
+        except SmError as error:
+            self.tell(f"not done: {error.message}", "bold red")
+        self.refresh()
+
+    def _fatal_error(self) -> None:
+        # Overridden: textual would print a traceback with all that is known of it. Whoever has run
+        # this raises what went wrong, as every command does.
+        self._close_messages_no_wait()
+
+    @property
+    def error(self) -> Exception | None:
+        """What has ended the program, if it was not the person."""
+        found = self._exception
+        return found.error if isinstance(found, WorkerFailed) else found  # type: ignore[return-value]
+
+
+Deed = Callable[[Top], object]
+
+
+def _also(deed: Deed, keys: Iterable[str]) -> dict[str, Deed]:
+    return dict.fromkeys(keys, deed)
+
+
+ACTS: dict[str, Deed] = {
+    " ": Top.peek,
+    "r": lambda top: top.open_panel(Act.REPLY),
+    "s": lambda top: top.open_panel(Act.SEND),
+    "p": lambda top: top.open_panel(Act.PAUSE),
+    "a": Top.attach,
+    "?": Top.help,
+    "q": Top.leave,
+}
+LIST_KEYS: dict[str, Deed] = {
+    **ACTS,
+    **_also(lambda top: top.move(1), ("j", "down")),
+    **_also(lambda top: top.move(-1), ("k", "up")),
+    **_also(lambda top: top.turn_page(1), ("pagedown", "ctrl+f", "ctrl+d")),
+    **_also(lambda top: top.turn_page(-1), ("pageup", "ctrl+b", "ctrl+u")),
+    **_also(lambda top: top.move(-(10**9)), ("g", "home")),
+    **_also(lambda top: top.move(10**9), ("G", "end")),
+    "enter": Top.open_session,
+    "!": Top.switch_needs,
+    "o": Top.arrange,
+    "/": Top.find,
+    "n": lambda top: top.find_again(1),
+    "N": lambda top: top.find_again(-1),
+}
+SESSION_KEYS: dict[str, Deed] = {
+    **ACTS,
+    **_also(lambda top: top.scroll_session(1), ("j", "down")),
+    **_also(lambda top: top.scroll_session(-1), ("k", "up")),
+    **_also(lambda top: top.scroll_session(top.size.height // 2), ("pagedown", "ctrl+f", "ctrl+d")),
+    **_also(
+        lambda top: top.scroll_session(-(top.size.height // 2)), ("pageup", "ctrl+b", "ctrl+u")
+    ),
+    **_also(lambda top: top.scroll_session(-(10**9)), ("g", "home")),
+    **_also(lambda top: top.scroll_session(10**9), ("G", "end")),
+    **_also(Top.close_session, ("escape", "enter", "backspace", "left")),
+}
+PANEL_KEYS: dict[str, Deed] = {
+    "escape": Top.close_panel,
+    "enter": Top.confirm,
+    "down": lambda top: top.move(1),
+    "up": lambda top: top.move(-1),
+    "q": Top.close_panel,
+    "n": Top.close_panel,
+    "y": Top.confirm,
+}

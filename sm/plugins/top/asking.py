@@ -1,0 +1,150 @@
+"""The panel: what a person is asked before something is done, and how it is done."""
+
+from __future__ import annotations
+
+from textual.widgets import Input
+
+from sm.base.errors import SmError
+from sm.plugins.top import acts, lines
+from sm.plugins.top.acts import Act, Plan
+from sm.plugins.top.reading import Reading
+from sm.plugins.top.view import Ask, Page
+from sm.plugins.top.widgets import BREAK
+
+
+class Asking(Reading):
+    """Asks for an answer, a message or a yes, and for the words that are looked for.
+
+    `drafts` are what was typed and not sent, by session.
+    """
+
+    _is_named = False
+    """Whether the person has said which act it is; else it follows from what the entry needs."""
+    _found_from = ""
+    _sought = ""
+    drafts: dict[str, str]
+
+    def on_load(self) -> None:
+        """Begin without drafts."""
+        self.drafts = {}
+
+    def peek(self) -> None:
+        """Show the last words, and take an answer."""
+        self.open_panel(None)
+
+    def open_panel(self, act: Act | None) -> None:
+        """Ask for what the act needs; without one it is what the entry needs."""
+        entry = self.listing.current
+        if entry is None:
+            return
+        self._is_named = act is not None
+        try:
+            self.plan = acts.plan(self.root, act or acts.choose_answer(entry), entry)
+        except SmError as error:
+            self.plan = None
+            if act:
+                self.tell(error.message, "bold yellow")
+                self.close_panel()
+                return
+        self.ask = Ask.ACT
+        if self.near and self.near.key != entry.key:
+            self.near = None
+        if self.near is None:
+            self.read_near()
+        if self.plan and self.plan.act.takes_text:
+            self.prompt.value = self.drafts.pop(self.plan.session, "")
+            self.prompt.cursor_position = len(self.prompt.value)
+            self._type_there()
+        else:
+            self.set_focus(None)
+
+    def _type_there(self) -> None:
+        """Have the prompt take the keys; what is not shown yet cannot."""
+        self.prompt.styles.display = "block"
+        self.prompt.focus()
+
+    def keep_draft(self) -> None:
+        """Keep what was typed for the next time."""
+        if self.plan and self.plan.act.takes_text and self.prompt.value.strip():
+            self.drafts[self.plan.session] = self.prompt.value
+
+    def close_panel(self) -> None:
+        """Leave the panel; nothing is done."""
+        if self.ask is Ask.ACT:
+            self.keep_draft()
+        elif self.ask is Ask.FIND and self._found_from:
+            self.listing.selected = self._found_from
+        self._end_panel()
+
+    def _end_panel(self) -> None:
+        self.ask, self.plan, self.peeked = Ask.NOTHING, None, 0
+        self.set_focus(None)
+        self.prompt.value = ""
+        if self.page is not Page.SESSION:
+            self.near = None
+
+    def confirm(self) -> None:
+        """Do what the panel asks for."""
+        if self.ask is Ask.ACT and self.plan and not self.plan.act.takes_text:
+            plan = self.plan
+            self._end_panel()
+            self._carry_out(plan, "")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take what was typed."""
+        event.stop()
+        self.message = ()
+        if self.ask is Ask.FIND:
+            self._found_from = ""
+            self._end_panel()
+        elif self.plan and self.prompt.text.strip():
+            plan, text = self.plan, self.prompt.text
+            self._end_panel()
+            self._carry_out(plan, text)
+        self.show_all()
+
+    def _carry_out(self, plan: Plan, text: str) -> None:
+        """Do it in a thread, and say what came of it."""
+        self.tell(f"{plan.says.partition(':')[0].partition('?')[0]} …", lines.DIM)
+
+        def work() -> None:
+            try:
+                told = " ".join(acts.carry_out(self.root, plan, text))
+            except SmError as error:
+                self.call_from_thread(self._refuse, plan, text, error.message)
+            else:
+                self.call_from_thread(self.tell, told, "bold green")
+
+        self.run_worker(work, thread=True, group="acts")
+
+    def _refuse(self, plan: Plan, text: str, why: str) -> None:
+        """Say why it was not done, and keep what was typed."""
+        if text:
+            self.drafts.setdefault(plan.session, text.replace("\n", BREAK))
+        self.tell(f"not done: {why}", "bold red")
+
+    def find(self) -> None:
+        """Ask for words that the wanted entry has."""
+        self.ask, self._found_from = Ask.FIND, self.listing.selected
+        self.prompt.value = ""
+        self._type_there()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Select the first entry that has what is typed so far."""
+        event.stop()
+        if self.ask is not Ask.FIND:
+            return
+        self.listing.selected = self._found_from
+        self._sought = event.value
+        if event.value and not self.listing.find(event.value, here=True):
+            self.tell(f"nothing has '{event.value}'", "bold yellow")
+        else:
+            self.message = ()
+        self.show_all()
+
+    def find_again(self, step: int) -> None:
+        """Select the next entry that has these words."""
+        if not self._sought:
+            self.find()
+        elif not self.listing.find(self._sought, step=step):
+            self.tell(f"nothing has '{self._sought}'", "bold yellow")

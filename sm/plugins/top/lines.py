@@ -1,0 +1,379 @@
+"""How entries look: lines of pieces, each a text and a style, for a width. Pure.
+
+A piece has nothing that a terminal acts upon, and is never read as markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, chop_cells, set_cell_size
+
+from sm.base.text import one_line, printable
+from sm.cli.columns import Demand, allot, fit
+from sm.cli.table import STYLES
+from sm.cli.times import format_age
+from sm.plugins.top.listing import Entry
+from sm.views.board import BoardRow, Mark
+from sm.views.states import ShownState
+
+Piece = tuple[str, str]
+"""A text, and its style in rich's words."""
+Line = tuple[Piece, ...]
+
+NEED, DIM, HEAD = "bold magenta", "dim", "bold"
+JOINED = re.compile("[\u200d\ufe00-\ufe0f]")
+"""What joins or varies emojis: terminals do not agree on how wide the result is."""
+
+
+class Glyphs(NamedTuple):
+    """The marks of a track, and what says that a person is needed."""
+
+    done: str
+    now: str
+    back: str
+    ahead: str
+    rule: str
+
+    def of(self, mark: Mark) -> Piece:
+        """A mark, and its colour."""
+        match mark:
+            case Mark.DONE:
+                return self.done, "green"
+            case Mark.NOW:
+                return self.now, "bold cyan"
+            case Mark.BACK:
+                return self.back, "bold red"
+        return self.ahead, DIM
+
+
+UNICODE = Glyphs("✓", "▸", "✗", ".", "─")
+ASCII = Glyphs("+", ">", "x", ".", "-")
+"""For a terminal whose font, or encoding, has little else."""
+
+
+def plain(text: str, limit: int = 400) -> str:
+    """`text` from anywhere as it may stand in a line: of the same width on every terminal."""
+    return JOINED.sub("", one_line(text, limit))
+
+
+# The list
+
+
+class Look(NamedTuple):
+    """What lines are drawn for: the moment, and the marks."""
+
+    now: float
+    glyphs: Glyphs
+
+
+class Column(NamedTuple):
+    """A column that is shown from `narrowest` on. One with a `share` has its part of the room."""
+
+    header: str
+    cell: Callable[[Entry, Look], Line]
+    narrowest: int = 0
+    least: int = 0
+    most: int = 1000
+    share: int = 0
+    right: bool = False
+
+
+def _mark(entry: Entry, _look: Look) -> Line:
+    return (("!", NEED),) if entry.needs_person else ()
+
+
+def _name(entry: Entry, _look: Look) -> Line:
+    return ((plain(entry.name), DIM if entry.over else ""),)
+
+
+def _title(entry: Entry, _look: Look) -> Line:
+    return ((plain(entry.title), DIM if entry.over else ""),)
+
+
+def _track(entry: Entry, look: Look) -> Line:
+    if entry.row is None or entry.over:
+        return ()
+    return tuple(look.glyphs.of(mark) for _, mark in entry.row.track)
+
+
+def _state(entry: Entry, _look: Look) -> Line:
+    if entry.over:
+        return (("over", DIM),)
+    if entry.row is None:
+        return ((plain(str(entry.need.kind)), NEED),) if entry.need else ()
+    state = plain(str(entry.row.state))
+    return ((state, STYLES.get(state, "")),)
+
+
+def _age(entry: Entry, look: Look) -> Line:
+    since = entry.row.state_since if entry.row else entry.need.since if entry.need else 0.0
+    return ((format_age(look.now - since), ""),) if since and not entry.over else ()
+
+
+def describe_tries(row: BoardRow) -> str:
+    """Fixes, review rounds and restarts by their initials, as `sm status` has them."""
+    counted = ((row.fixes, "f"), (row.rounds, "r"), (row.restarts, "x"))
+    return " ".join(f"{count}{initial}" for count, initial in counted if count)
+
+
+def _tries(entry: Entry, _look: Look) -> Line:
+    return ((describe_tries(entry.row), ""),) if entry.row and not entry.over else ()
+
+
+def _context(entry: Entry, _look: Look) -> Line:
+    if entry.row is None or entry.row.percent is None or entry.over:
+        return ()
+    percent = entry.row.percent
+    return ((f"{percent:.0f}%", "bold red" if percent >= FULL else ""),)
+
+
+FULL = 85
+"""Percent of a context from which on it is about to be replaced."""
+
+
+def _words(entry: Entry, _look: Look) -> Line:
+    if entry.over:
+        return ((plain(entry.over), DIM),)
+    if entry.need:
+        return ((plain(entry.need.text), NEED),)
+    row = entry.row
+    if row is None:
+        return ()
+    if row.person:
+        return ((plain(row.person), "yellow"),)
+    if row.problem:
+        return ((plain(row.problem), "yellow"),)
+    said = plain(row.words)
+    waits = plain(row.waits_for)
+    both = " · " if said and waits else ""
+    return ((waits, ""), (both, DIM), (said, DIM))
+
+
+COLUMNS = (
+    Column("", _mark, least=1, most=1),
+    Column("Session", _name, least=7, most=24),
+    Column("Title", _title, narrowest=60, share=3),
+    Column("Way", _track, narrowest=44, least=4, most=4),
+    Column("State", _state, narrowest=24, least=max(map(len, ShownState)), most=15),
+    Column("For", _age, narrowest=44, least=3, most=4, right=True),
+    Column("Tries", _tries, narrowest=100, least=5, most=11),
+    Column("Ctx", _context, narrowest=92, least=4, most=4, right=True),
+    Column("Last words", _words, narrowest=48, share=5),
+)
+GAP = 1
+LEAST_NAME = 10
+"""Cells that a name may have on the narrowest terminal; on others a quarter of the width."""
+TITLE = 48
+"""Cells that a title gets at the most: it is there to be recognised."""
+
+
+class Layout(NamedTuple):
+    """The columns that a width has room for, and how wide each is."""
+
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...]
+    width: int = 0
+
+
+def lay_out(entries: Sequence[Entry], width: int, look: Look) -> Layout:
+    """How wide each column is for these entries; what grows by itself moves no other column."""
+    shown = tuple(one for one in COLUMNS if one.narrowest <= width)
+    demands = [_demand(column, entries, look, width) for column in shown]
+    widths = allot(demands, width - GAP * (len(shown) - 1))
+    return Layout(shown, tuple(max(0, wide) for wide in widths), width)
+
+
+def _demand(column: Column, entries: Sequence[Entry], look: Look, width: int) -> Demand:
+    if column.cell is _words:
+        return Demand(10**6, column.share)
+    longest = max((measure(column.cell(entry, look)) for entry in entries), default=0)
+    most = min(column.most, max(LEAST_NAME, width // 4)) if column.cell is _name else column.most
+    need = max(column.least, min(longest, most), cell_len(column.header))
+    return Demand(min(need, TITLE), column.share) if column.share else Demand(need)
+
+
+def measure(line: Line) -> int:
+    """How many cells the line takes."""
+    return sum(cell_len(text) for text, _ in line)
+
+
+def draw_header(layout: Layout) -> Line:
+    """The names of the columns."""
+    cells = zip(layout.columns, layout.widths, strict=True)
+    return _join([pad(((one.header, HEAD),), wide, right=one.right) for one, wide in cells])
+
+
+def draw_entry(entry: Entry, layout: Layout, look: Look, *, selected: bool = False) -> Line:
+    """One entry of the list; a selected one is marked without a colour."""
+    cells = zip(layout.columns, layout.widths, strict=True)
+    line = _join([pad(one.cell(entry, look), wide, right=one.right) for one, wide in cells])
+    return mark_selected(pad(line, layout.width)) if selected else line
+
+
+def mark_selected(line: Line) -> Line:
+    """The line in reverse video, which every terminal has; a need stays bold."""
+    return tuple((text, "bold reverse" if "bold" in style else "reverse") for text, style in line)
+
+
+def _join(cells: Sequence[Line]) -> Line:
+    found: list[Piece] = []
+    for index, cell in enumerate(cells):
+        if index:
+            found.append((" " * GAP, ""))
+        found += cell
+    return tuple(found)
+
+
+def pad(line: Line, width: int, *, right: bool = False) -> Line:
+    """The line in just so many cells: cut with an ellipsis, or filled with blanks."""
+    left, found = width, list[Piece]()
+    for text, style in line:
+        if not text:
+            continue
+        size = cell_len(text)
+        if size > left:
+            cut = fit(text, left) if left > 0 else ""
+            found.append((cut, style))
+            left -= cell_len(cut)
+            break
+        found.append((text, style))
+        left -= size
+    blank: Piece = (" " * max(0, left), "")
+    return (blank, *found) if right else (*found, blank)
+
+
+# Around the list
+
+
+def draw_rule(label: str, width: int, glyphs: Glyphs, style: str = DIM) -> Line:
+    """A line across, with a label in it."""
+    head = f"{glyphs.rule * 2} {label} "
+    return ((set_cell_size(head + glyphs.rule * max(0, width - cell_len(head)), width), style),)
+
+
+WORKING = (
+    ShownState.WORKING,
+    ShownState.STARTING,
+    ShownState.BUSY,
+    ShownState.RUNNING,
+)
+
+
+def draw_summary(entries: Sequence[Entry], *, only_needs: bool, is_arranged: bool) -> Line:
+    """How many sessions there are, who works, and how much waits for a person."""
+    rows = [one.row for one in entries if one.row and not one.over]
+    needs = sum(one.needs_person for one in entries)
+    working = sum(row.state in WORKING for row in rows)
+    what = "session" if len(rows) == 1 else "sessions"
+    found: list[Piece] = [("sm top  ", HEAD)]
+    found.append((f"{needs} need{'s' if needs == 1 else ''} you", NEED if needs else "green"))
+    found.append((f"  {len(rows)} {what}, {working} at work", ""))
+    if only_needs:
+        found.append(("  only what needs you (!)", "yellow"))
+    if not is_arranged:
+        found.append(("  o: arrange anew", DIM))
+    return tuple(found)
+
+
+def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
+    """What is known of the selected entry, in two lines: what it is, and what it waits for."""
+    if entry is None:
+        return (), ()
+    named = f"{entry.name}  " if entry.name else ""
+    first: list[Piece] = [(plain(named + entry.title), HEAD)]
+    if entry.row:
+        first.append((f"  {plain(', '.join(_facts(entry.row, look)))}", ""))
+    return tuple(first), _waits(entry)
+
+
+def _facts(row: BoardRow, look: Look) -> Iterator[str]:
+    if row.pull:
+        yield f"pull request #{row.pull}"
+    if row.ci:
+        yield f"CI {row.ci}"
+    if row.review:
+        yield f"review {row.review}"
+    if tries := describe_tries(row):
+        yield tries
+    if row.percent is not None:
+        yield f"context {row.percent:.0f} %"
+    if row.queued:
+        yield f"{row.queued} queued"
+    yield f"{format_age(look.now - row.begun_at)} old"
+
+
+def _waits(entry: Entry) -> Line:
+    if entry.needs_person and entry.need:
+        return ((plain(entry.need.command), "cyan"), (f"  {plain(entry.need.text)}", NEED))
+    row = entry.row
+    if row is None or entry.over:
+        return ((plain(entry.over), DIM),)
+    if told := plain(row.person or row.problem):
+        return ((told, "yellow"),)
+    if told := plain(row.waits_for):
+        return ((told if told.startswith("paused") else f"waits for {told}", ""),)
+    return ((f"last: {plain(row.event)}" if row.event else "", DIM),)
+
+
+KEYS = (
+    ("Enter", "open"),
+    ("Space", "peek, answer"),
+    ("r", "reply"),
+    ("s", "send"),
+    ("a", "attach"),
+    ("p", "pause"),
+    ("!", "needs me"),
+    ("/", "find"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+BACK = (
+    ("Esc", "back"),
+    ("j k", "scroll"),
+    ("Space", "answer"),
+    ("r", "reply"),
+    ("s", "send"),
+    ("a", "attach"),
+    ("p", "pause"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+
+
+PANEL = (("Enter", "do it"), ("Esc", "leave"), ("up down", "another session"))
+"""What can be pressed in the panel."""
+
+
+def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Line:
+    """What can be pressed, as far as there is room: what the help tells goes first."""
+    shown = list(keys)
+    for key in SPARED:
+        if sum(len(key) + len(what) + 3 for key, what in shown) <= width + 2:
+            break
+        shown = [pair for pair in shown if pair[0] != key]
+    return tuple(piece for key, what in shown for piece in ((key, HEAD), (f" {what}  ", DIM)))
+
+
+SPARED = ("up down", "r", "s", "j k", "/", "!", "p", "a", "Enter", "Space", "Esc")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """A text from anywhere, its lines broken at the width."""
+    width = max(width, 10)
+    found = []
+    for line in JOINED.sub("", printable(text)).expandtabs(4).split("\n"):
+        found += _wrap_line(line.rstrip(), width)
+    return found
+
+
+def _wrap_line(line: str, width: int) -> list[str]:
+    if cell_len(line) <= width:
+        return [line]
+    if len(line) == cell_len(line):
+        from textwrap import wrap as wrap_words
+
+        return wrap_words(line, width, drop_whitespace=True) or [""]
+    return list(chop_cells(line, width))

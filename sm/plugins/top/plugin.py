@@ -1,0 +1,15 @@
+"""All sessions on one screen of a terminal, where a person sees and steers them: `sm top`."""
+
+from __future__ import annotations
+
+from sm.base.plugin import Plugin, Verb
+
+PLUGIN = Plugin(
+    verbs={
+        "top": Verb(
+            "sm.plugins.top.verb:command",
+            "See all sessions live, and answer, send, pause and attach there.",
+            after="status",
+        )
+    }
+)

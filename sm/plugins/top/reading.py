@@ -1,0 +1,94 @@
+"""When something is read, and what becomes of it: in threads, so that no key waits."""
+
+from __future__ import annotations
+
+import time
+
+from sm.base.errors import SmError
+from sm.plugins.top.feed import LOOK_S, Seen
+from sm.plugins.top.listing import make_entries
+from sm.plugins.top.story import Nearby, measure_log, read_nearby
+from sm.plugins.top.view import Ask, Page, View
+
+AGES_S = 1.0
+"""Between two looks at what has become older."""
+
+
+class Reading(View):
+    """Follows what happens, and the session that is looked at from near."""
+
+    _is_reading = False
+    _is_reading_near = False
+    _log_size = -1
+    _aged_at = 0.0
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.show_all()
+        self._tick()
+        self.set_interval(LOOK_S, self._tick)
+
+    def _tick(self) -> None:
+        """Have read what has changed, and draw what has become older."""
+        now = time.monotonic()
+        if not self._is_reading and self.feed.is_due():
+            self._is_reading = True
+            self.run_worker(self._read, thread=True, group="feed")
+        if self.near and not self._is_reading_near and measure_log(self.near) != self._log_size:
+            self.read_near()
+        if now >= self._aged_at:
+            self._aged_at = now + AGES_S
+            self.draw()
+
+    def _read(self) -> None:
+        """In a thread: read what has changed."""
+        try:
+            seen = self.feed.read()
+        except (SmError, OSError, ValueError) as error:
+            why = error.message if isinstance(error, SmError) else str(error)
+            self.call_from_thread(self._fail, why)
+        else:
+            self.call_from_thread(self._take, seen)
+
+    def _fail(self, why: str) -> None:
+        self._is_reading = False
+        self.tell(f"cannot be read: {why}", "bold red")
+
+    def _take(self, seen: Seen) -> None:
+        self._is_reading = False
+        is_first, self.seen = self.seen is None, seen
+        self.listing.update(make_entries(seen.rows, seen.needs), self.feed.find_outcome)
+        if is_first:
+            self.listing.arrange()
+        if self.near and self.near.key in seen.changed:
+            self.read_near()
+        self.show_all()
+
+    def read_near(self) -> None:
+        """Have the session read that is looked at from near."""
+        entry = self.listing.current
+        if entry is None or entry.row is None or self._is_reading_near:
+            return
+        self._is_reading_near = True
+        name, is_peek = entry.row.id, self.page is not Page.SESSION
+
+        def read() -> None:
+            self.call_from_thread(self._take_near, read_nearby(self.root, name, is_peek=is_peek))
+
+        self.run_worker(read, thread=True, group="near")
+
+    def _take_near(self, near: Nearby) -> None:
+        self._is_reading_near = False
+        entry = self.listing.current
+        if not self._looks_near or entry is None:
+            self.near = None
+        elif entry.key != near.key or (near.is_peek and self.page is Page.SESSION):
+            self.near = None
+            self.read_near()
+        else:
+            self.near, self._log_size = near, measure_log(near)
+        self.draw()
+
+    @property
+    def _looks_near(self) -> bool:
+        return self.page is Page.SESSION or self.ask is Ask.ACT

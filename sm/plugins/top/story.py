@@ -1,0 +1,196 @@
+"""A session from near: what it is at, its terminal, its messages and its story, as lines."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.cli.times import format_age
+from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, wrap
+from sm.plugins.top.listing import Entry
+from sm.sessions import registry
+from sm.store.paths import Root
+from sm.views.known import read_or
+from sm.views.trace import Story, read_story_of
+
+if TYPE_CHECKING:
+    from sm.messages.send import QueuedMessage
+
+SCREEN_LINES = 40
+"""Lines of a terminal that are read."""
+EVENTS = 300
+"""Events of a story that are shown, the newest ones."""
+
+
+class Nearby(Struct, frozen=True):
+    """What is known of one session beside its row.
+
+    `screen` is the end of what its terminal shows, and `log` the file in which that is kept. For a
+    peek it has nothing else.
+    """
+
+    key: str
+    is_peek: bool = False
+    screen: str = ""
+    messages: Sequence[QueuedMessage] = ()
+    story: Story | None = None
+    worktree: str = ""
+    log: str = ""
+    problem: str = ""
+
+
+def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
+    """All of that, or the terminal alone for a peek; what cannot be read is the `problem`."""
+    from sm.messages.send import QueuedMessage, list_entries
+    from sm.views import logs
+
+    problems: list[str] = []
+
+    def report(error: SmError) -> None:
+        problems.append(error.message)
+
+    session = read_or(report, lambda: registry.find(root, name), None)
+    screen, messages, log, story = "", list[QueuedMessage](), "", None
+    if session:
+        screen = read_or(report, lambda: logs.read_screen_lines(session, SCREEN_LINES), "")
+        log = str(session.terminal_log)
+    if session and not is_peek:
+        messages = read_or(report, lambda: list_entries(session), messages)
+    if not is_peek:
+        story = read_or(report, lambda: read_story_of(root, name, name), None)
+    return Nearby(
+        key=name,
+        is_peek=is_peek,
+        screen=screen,
+        messages=tuple(messages),
+        story=story,
+        worktree=str(session.record.cwd) if session else "",
+        log=log,
+        problem=problems[0] if problems else "",
+    )
+
+
+def measure_log(near: Nearby) -> int:
+    """How much the terminal has shown so far: it grows with all that is shown."""
+    with contextlib.suppress(OSError):
+        return Path(near.log).stat().st_size if near.log else 0
+    return 0
+
+
+# Drawn
+
+
+def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> list[Line]:
+    """What somebody has to see who answers: the need, the last words, the end of the terminal."""
+    lines = list(_draw_need(entry, width))
+    if entry.row and entry.row.words:
+        lines += _fold(f"said last: {entry.row.words}", width, "")
+    lines = lines[:height]
+    left = height - len(lines)
+    shown = list(_draw_screen(near, width, left)) if near and left else []
+    return [*shown, *lines]
+
+
+def _draw_need(entry: Entry, width: int) -> Iterator[Line]:
+    if entry.over:
+        yield from _fold(f"over: {entry.over}", width, DIM)
+    elif entry.need:
+        yield from _fold(f"needs you: {entry.need.text}", width, NEED)
+        yield from _fold(entry.need.command, width, "cyan")
+
+
+def draw_nearby(
+    entry: Entry, near: Nearby | None, width: int, height: int, look: Look
+) -> list[Line]:
+    """The lines for a screen of that size: the newest of each part first but for the terminal."""
+    lines = list(_draw_head(entry, near, width, look))
+    if near is None:
+        return [*lines, (("reading …", DIM),)]
+    shown = max(4, height // 2 - len(lines))
+    parts: list[tuple[str, Callable[[], Iterator[Line]]]] = [
+        ("terminal", lambda: _draw_screen(near, width, shown)),
+        ("messages", lambda: _draw_messages(near, width)),
+        ("story, the newest first", lambda: _draw_story(near, width, look)),
+    ]
+    for label, draw in parts:
+        if body := list(draw()):
+            lines += [draw_rule(label, width, look.glyphs), *body]
+    return lines
+
+
+def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Iterator[Line]:
+    row = entry.row
+    yield (
+        ("!" if entry.needs_person else " ", NEED),
+        (f" {plain(entry.name)}", HEAD),
+        (f"  {plain(entry.title)}", ""),
+    )
+    if row:
+        since = f" for {format_age(look.now - row.state_since)}" if row.state_since else ""
+        proof = " ".join(filter(None, (str(row.proof.kind), plain(row.proof.what, 60))))
+        track: list[tuple[str, str]] = []
+        for stop, mark in row.track:
+            track += [look.glyphs.of(mark), (f" {stop}  ", "")]
+        over = f"over: {plain(entry.over)}" if entry.over else f"{row.state}{since} ({proof})"
+        yield ((f"  {over}  ", DIM if entry.over else ""), *track)
+    yield from _fold(_list_facts(entry, near), width, "")
+    if entry.needs_person:
+        yield from _draw_need(entry, width)
+    elif row and not entry.over:
+        yield from _fold(row.person or row.problem, width, "yellow")
+        yield from _fold(f"waits for {row.waits_for}" if row.waits_for else "", width, "")
+    if row and row.words:
+        yield from _fold(f"said last: {row.words}", width, DIM)
+
+
+def _list_facts(entry: Entry, near: Nearby | None) -> str:
+    row = entry.row
+    facts = [
+        f"pull request #{row.pull}" if row and row.pull else "",
+        row.link if row else "",
+        f"CI {row.ci}" if row and row.ci else "",
+        f"review {row.review}" if row and row.review else "",
+        f"context {row.percent:.0f} %" if row and row.percent is not None else "",
+        near.worktree if near else "",
+        near.problem if near else "",
+    ]
+    return ", ".join(filter(None, facts))
+
+
+def _fold(text: str, width: int, style: str) -> Iterator[Line]:
+    if text:
+        yield from (((f"  {line}", style),) for line in wrap(plain(text, 2000), width - 2))
+
+
+def _draw_screen(near: Nearby, width: int, height: int) -> Iterator[Line]:
+    for line in near.screen.split("\n")[-height:] if near.screen.strip() else ():
+        yield ((plain_screen(line, width), ""),)
+
+
+def plain_screen(line: str, width: int) -> str:
+    """A line of a terminal with its blanks, which tell what stands where; cut, not folded."""
+    return wrap(line, max(width, 10) * 20)[0] if line else ""
+
+
+def _draw_messages(near: Nearby, width: int) -> Iterator[Line]:
+    for one in reversed(near.messages):
+        head = f"{one.place}, {one.mode}, {format_age(one.age_s)} ago, from {one.sender or 'you'}: "
+        yield ((plain(head), DIM), (plain(one.first_line), ""))
+        if one.why:
+            yield from _fold(one.why, width, "yellow")
+
+
+def _draw_story(near: Nearby, width: int, look: Look) -> Iterator[Line]:
+    for one in reversed(near.story.entries[-EVENTS:] if near.story else ()):
+        at = time.strftime("%H:%M:%S", time.localtime(one.at))
+        age = format_age(look.now - one.at)
+        head = f"{at} {age:>4}  "
+        first, *more = wrap(plain(one.told, 2000), width - len(head)) or [""]
+        yield ((head, DIM), (first, ""))
+        yield from (((" " * len(head) + line, ""),) for line in more)

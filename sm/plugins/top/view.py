@@ -1,0 +1,217 @@
+"""What is on the screen: its parts, how much room each has, and what they show."""
+
+from __future__ import annotations
+
+import time
+from enum import Enum, auto
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+
+from sm.base.need import NeedKind
+from sm.plugins.top import lines
+from sm.plugins.top.acts import Plan
+from sm.plugins.top.feed import Feed, Seen
+from sm.plugins.top.help_text import HELP
+from sm.plugins.top.lines import Glyphs, Line, Look
+from sm.plugins.top.listing import Listing
+from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
+from sm.plugins.top.widgets import BoardList, Prompt, Sheet
+from sm.views.polling import START
+
+
+class Page(Enum):
+    """What fills the screen."""
+
+    LIST = auto()
+    SESSION = auto()
+    HELP = auto()
+
+
+class Ask(Enum):
+    """What the panel at the bottom is for."""
+
+    NOTHING = auto()
+    ACT = auto()
+    FIND = auto()
+
+
+class View(App[None]):
+    """All sessions, or one of them from near, and the panel in which a person is asked.
+
+    `plan` is what the panel will do, None if it only shows something. `near` is what is known of
+    the session that is looked at from near.
+    """
+
+    CSS = """
+    Lined, Sheet, BoardList { width: 1fr; height: 1; background: ansi_default; }
+    #list, #session, #help { height: 1fr; }
+    #session, #help, #notice, #peek, #say { display: none; }
+    Prompt, Prompt:focus { display: none; height: 1; border: none; padding: 0;
+        background: ansi_default; color: ansi_default; background-tint: ansi_default 0%; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = None
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True, show=False)]
+
+    def __init__(self, feed: Feed, glyphs: Glyphs, *, colours: bool = True) -> None:
+        super().__init__(ansi_color=True)
+        self.theme = "ansi-dark"  # the terminal's own colours, also on a light ground
+        if not colours and not self.no_color:
+            from textual.filter import NoColor
+
+            self.no_color = True
+            self._filters.append(NoColor())
+        self.feed = feed
+        self.root = feed.root
+        self.glyphs = glyphs
+        self.listing = Listing()
+        self.seen: Seen | None = None
+        self.page = Page.LIST
+        self.ask = Ask.NOTHING
+        self.plan: Plan | None = None
+        self.near: Nearby | None = None
+        self.message: Line = ()
+        self.peeked = 0
+        self._rooms: dict[str, int] = {}
+
+    def compose(self) -> ComposeResult:
+        """The parts from top to bottom; which of them are seen depends on the room."""
+        yield Sheet("summary")
+        yield Sheet("notice")
+        yield BoardList("list", self.listing, self.glyphs)
+        yield Sheet("session")
+        yield Sheet("help", [((line, ""),) for line in HELP.split("\n")])
+        yield Sheet("say")
+        yield Sheet("peek")
+        yield Prompt("prompt")
+        yield Sheet("detail")
+        yield Sheet("keys")
+
+    def sheet(self, name: str) -> Sheet:
+        """The part of that name."""
+        return self.query_one(f"#{name}", Sheet)
+
+    @property
+    def list_part(self) -> BoardList:
+        """The list."""
+        return self.query_one(BoardList)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The line to type in."""
+        return self.query_one(Prompt)
+
+    @property
+    def look(self) -> Look:
+        """What lines are drawn for now."""
+        return Look(time.time(), self.glyphs)
+
+    def on_resize(self) -> None:
+        """Show as much as there is room for."""
+        self.show_all()
+
+    def show_all(self) -> None:
+        """Give each part its room, and draw; the list comes before what only explains it."""
+        rooms = self._find_rooms()
+        if rooms == self._rooms:
+            self.draw()
+            return
+        self._rooms = rooms
+        for name, room in rooms.items():
+            part = self.query_one(f"#{name}")
+            part.styles.display = "block" if room else "none"
+            if room > 0:
+                part.styles.height = room
+        self.call_after_refresh(self.draw)
+
+    def _find_rooms(self) -> dict[str, int]:
+        """How many lines each part has; -1 for what is left, 0 for nothing."""
+        height, page = self.size.height, self.page
+        is_asking, is_act = self.ask is not Ask.NOTHING, self.ask is Ask.ACT
+        types = self.ask is Ask.FIND or (is_act and bool(self.plan and self.plan.act.takes_text))
+        has_detail = height >= 14 and page is Page.LIST and not is_asking
+        return {
+            "summary": int(height >= 4),
+            "notice": int(height >= 10 and bool(self._find_notice())),
+            "list": -int(page is Page.LIST),
+            "session": -int(page is Page.SESSION),
+            "help": -int(page is Page.HELP),
+            "say": int(is_asking),
+            "peek": self._find_peek_room() if is_act else 0,
+            "prompt": int(types),
+            "detail": 2 * has_detail,
+            "keys": int(height >= 6 or bool(self.message)),
+        }
+
+    def _find_peek_room(self) -> int:
+        """It grows with what is there to be seen, and never shrinks below it: nothing jumps."""
+        height = self.size.height
+        peeks = self.plan is None or self.plan.act.takes_text
+        room = max(0, min(height // 2, height - 6)) if peeks else 0
+        self.peeked = max(self.peeked, len(self._draw_peek(room))) if room else 0
+        return min(room, self.peeked)
+
+    def _find_notice(self) -> Line:
+        """What holds everything up, and what cannot be read."""
+        if self.seen is None:
+            return ()
+        named = {need.project for need in self.seen.needs if need.kind is NeedKind.POLL}
+        problems = (
+            one
+            for one in self.seen.problems
+            if not (one.endswith(START) and one.partition(":")[0] in named)  # which has a line
+        )
+        told = [*self.seen.paused, *problems]
+        if not told:
+            return ()
+        more = f"  (and {len(told) - 1} more: sm status)" if len(told) > 1 else ""
+        return ((lines.plain(told[0]), "yellow"), (more, lines.DIM))
+
+    def draw(self) -> None:
+        """Draw all that has changed."""
+        width, height = self.size
+        listing = self.listing
+        if self.seen:
+            summary = lines.draw_summary(
+                listing.entries, only_needs=listing.only_needs, is_arranged=listing.is_arranged
+            )
+        else:
+            summary = (("sm top  ", lines.HEAD), ("reading …", lines.DIM))
+        self.sheet("summary").show([summary])
+        self.sheet("notice").show([self._find_notice()])
+        if self.page is Page.LIST:
+            self.list_part.take(self.look.now)
+        self.sheet("detail").show(lines.draw_detail(listing.current, self.look))
+        if self.page is Page.SESSION and (entry := listing.current):
+            self.sheet("session").show(draw_nearby(entry, self.near, width, height, self.look))
+        self._draw_panel()
+        self.sheet("keys").show([self.message or lines.draw_keys(self._keys, width)])
+
+    @property
+    def _keys(self) -> tuple[tuple[str, str], ...]:
+        if self.ask is not Ask.NOTHING:
+            return lines.PANEL
+        return lines.KEYS if self.page is Page.LIST else lines.BACK
+
+    def _draw_panel(self) -> None:
+        if self.ask is Ask.FIND:
+            says = "find: then n for the next one, N for the one before"
+        elif self.ask is Ask.ACT:
+            entry, peek = self.listing.current, self.sheet("peek")
+            says = self.plan.says if self.plan else (entry.name if entry else "")
+            peek.show(self._draw_peek(peek.size.height))
+        else:
+            return
+        self.sheet("say").show([lines.draw_rule(says, self.size.width, self.glyphs, lines.HEAD)])
+
+    def _draw_peek(self, height: int) -> list[Line]:
+        entry = self.listing.current
+        near = self.near if entry and self.near and self.near.key == entry.key else None
+        return draw_peek(entry, near, self.size.width, height) if entry else []
+
+    def tell(self, text: str, style: str = "bold") -> None:
+        """Say something in the last line, until the next key."""
+        self.message = ((lines.plain(text), style),)
+        self.show_all()

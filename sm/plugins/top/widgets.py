@@ -1,0 +1,156 @@
+"""Parts of the screen that are drawn line by line, and a line to type in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input
+
+from sm.base.text import normalise, printable
+from sm.plugins.top.lines import Glyphs, Layout, Line, Look, draw_entry, draw_header, lay_out
+from sm.plugins.top.listing import Entry, Listing
+
+BREAK = "⏎"
+"""Stands for a line break where only one line can be typed."""
+
+
+def make_strip(line: Line, width: int) -> Strip:
+    """The line as textual draws it: no markup, and nothing that a terminal acts upon."""
+    pieces = (
+        Segment(printable(text).replace("\n", " "), Style.parse(style)) for text, style in line
+    )
+    return Strip(pieces).simplify().adjust_cell_length(width)
+
+
+class Lined(Widget):
+    """What is made of lines. Only those that have changed are drawn again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
+        self._drawn: list[Line] = []
+
+    def draw_lines(self, width: int, height: int) -> Sequence[Line]:
+        """The lines that are to be seen now."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Draw what is different now."""
+        width, height = self.size
+        if not height:
+            return
+        lines = list(self.draw_lines(width, height))[:height]
+        lines += [()] * (height - len(lines))
+        before, self._drawn = self._drawn, lines
+        if len(before) != len(lines):
+            self.refresh()
+            return
+        for y, (old, new) in enumerate(zip(before, lines, strict=True)):
+            if old != new:
+                self.refresh(Region(0, y, width, 1))
+
+    def on_resize(self) -> None:
+        """Draw for another size."""
+        self._drawn = []
+        self.fit()
+        self.update()
+
+    def fit(self) -> None:
+        """Take in that the size is another one."""
+
+    def render_line(self, y: int) -> Strip:
+        """One line, for textual."""
+        line = self._drawn[y] if y < len(self._drawn) else ()
+        return make_strip(line, self.size.width)
+
+
+class Sheet(Lined):
+    """Lines that are scrolled if they are more than there is room for."""
+
+    def __init__(self, name: str, lines: Sequence[Line] = ()) -> None:
+        super().__init__(name)
+        self.lines = lines
+        self.top = 0
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these lines instead; what is scrolled to stays."""
+        self.lines = lines
+        self.scroll_lines(0)
+
+    def scroll_lines(self, by: int) -> None:
+        """Show what is so many lines further down."""
+        self.top = max(0, min(self.top + by, len(self.lines) - self.size.height))
+        self.update()
+
+    def draw_lines(self, width: int, height: int) -> Sequence[Line]:
+        """Those from where it is scrolled to."""
+        return self.lines[self.top : self.top + height]
+
+
+class BoardList(Lined):
+    """The entries below the names of their columns."""
+
+    def __init__(self, name: str, listing: Listing, glyphs: Glyphs) -> None:
+        super().__init__(name)
+        self.listing = listing
+        self.now = 0.0
+        self._glyphs = glyphs
+        self._layout = Layout((), ())
+        self._top = 0
+        self._laid_out: list[Entry] | None = None
+
+    def take(self, now: float) -> None:
+        """Show the entries as they are now."""
+        self.now = now
+        if self._laid_out is not self.listing.entries:
+            self.fit()
+        self.update()
+
+    def fit(self) -> None:
+        """Lay the columns out for these entries and this width."""
+        self._laid_out = self.listing.entries
+        self._layout = lay_out(self._laid_out, self.size.width, self._look)
+
+    @property
+    def _look(self) -> Look:
+        return Look(self.now, self._glyphs)
+
+    @property
+    def page(self) -> int:
+        """How many entries are seen at once."""
+        return max(1, self.size.height - (self.size.height > 2))
+
+    def draw_lines(self, width: int, height: int) -> Sequence[Line]:
+        """The entries around the selected one."""
+        shown, page = self.listing.shown, self.page
+        at = self.listing.position
+        self._top = max(at - page + 1, min(self._top, at, max(0, len(shown) - page)))
+        head = [draw_header(self._layout)] if page < height else []
+        return head + [
+            draw_entry(one, self._layout, self._look, selected=one.key == self.listing.selected)
+            for one in shown[self._top : self._top + page]
+        ]
+
+
+class Prompt(Input):
+    """A line to type in. Pasted line breaks are kept: they are shown by a sign."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name, compact=True, select_on_focus=False, placeholder="type here")
+        self.cursor_blink = False
+
+    def _on_paste(self, event: events.Paste) -> None:
+        # Overridden: textual would take in the first line alone.
+        event.stop()
+        event.prevent_default()
+        self.insert_text_at_cursor(normalise(event.text).expandtabs(4).replace("\n", BREAK))
+
+    @property
+    def text(self) -> str:
+        """What was typed, with its line breaks."""
+        return self.value.replace(BREAK, "\n")
