@@ -30,6 +30,8 @@ from sm.base.text import one_line
 
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
+ANY_ONE = {code: "." for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
+"""For `str.translate`: a pattern up to U+10FFFF takes 5 ms to compile, in each pass that types."""
 BYTES = {f"C-{letter}": ord(letter) & 0x1F for letter in "abcdefghijklmnopqrstuvwxyz"}
 BYTES["BSpace"] = 0x7F
 """Keys that go to the program as the byte that they have always been. Of their names a person's
@@ -122,7 +124,7 @@ def _safe(literal: str) -> str:
 
     An ASCII character that could mean something to either of them matches as any one.
     """
-    return re.sub(r"[^A-Za-z0-9_\u0080-\U0010ffff]", ".", literal)
+    return literal.translate(ANY_ONE)
 
 
 def _require_rows(row: str) -> list[str]:

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.base.clock import Deadline, wait_until
+from sm.base.clock import Deadline
 from sm.base.errors import TemporaryError
 from sm.store.files import open_guarded
 
-RETRY_S = 0.02
+RETRY_S = (0.02, 0.1)
+"""Shortest and longest pause between two tries; in between a twentieth of what was waited."""
 ASKED_S = 1.0
 """How long a process that takes a lock waits for those that only ask who holds it."""
 ASKED_RETRY_S = 0.001
@@ -32,7 +33,7 @@ def hold(path: Path, *, timeout_s: float = 30.0) -> Iterator[None]:
 
     """
     with open_guarded(path, os.O_RDWR | os.O_CREAT) as fd:
-        if not wait_until(lambda: _try(fd, fcntl.LOCK_EX), timeout_s, RETRY_S):
+        if not _await(fd, timeout_s):
             raise HeldError(f"'{path}' was locked for {timeout_s:g} s: try again")
         yield
 
@@ -79,6 +80,22 @@ def is_held(path: Path) -> bool:
             return not _try(fd, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
+
+
+def _await(fd: int, timeout_s: float) -> bool:
+    """Take the lock within so many seconds; say whether that worked.
+
+    The kernel would wait without end. The longer we have waited the more others do so, too, and
+    their tries would take from the holder what it needs to come to its end.
+    """
+    shortest, longest = RETRY_S
+    began = time.monotonic()
+    while not _try(fd, fcntl.LOCK_EX):
+        waited = time.monotonic() - began
+        if waited >= timeout_s:
+            return False
+        time.sleep(min(max(shortest, waited / 20), longest))
+    return True
 
 
 def _take(fd: int) -> bool:
