@@ -21,7 +21,7 @@ BEYOND_SOURCE = frozenset(
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
         *("question", "watched", "review-waits"),
         *("limit-stop", "limit-handoff", "limit-asked", "limit-held", "limit-held-long"),
-        *("limit-near", "limit-over", "limit-gone"),
+        *("limit-near", "limit-over", "limit-gone", "limit-wait-long"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

@@ -109,11 +109,13 @@ def _list_needs(seen: Sequence[Overview]) -> list[OpenNeed]:
 def _list_resting(seen: Sequence[Overview]) -> list[str]:
     """What is paused, each decision once: it concerns several projects, perhaps.
 
-    Then the limits that keep projects from beginning anything.
+    Then the limits that keep projects from beginning anything. One that a person has to raise is
+    among the needs.
     """
     paused = dict.fromkeys(sentence for one in seen for sentence in one.paused)
     found = ((one.project, one.objection) for one in seen)
-    return [*paused, *(f"{name} begins nothing new: {why.told}" for name, why in found if why)]
+    held = (f"{name} begins nothing new: {why.told}" for name, why in found if why and why.until)
+    return [*paused, *held]
 
 
 def _view(one: Overview, width: int, height: int | None) -> Iterator[RenderableType]:

@@ -11,12 +11,11 @@ from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.schema import MachineSettings
+from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
-from sm.issues.look.escalation import tell_allowance
 from sm.issues.look.polled import Silence
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.meters import find_objection
 from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
@@ -173,10 +172,10 @@ def read_overview(project: Project, now: float) -> Overview:
 
 
 def _find_objection(project: Project, now: float) -> Objection | None:
-    found = find_objection(project)
-    if found is None or not found.holds:
+    found = meters.find_objection(project)
+    if found is None:
         return None
-    return Objection(found.shown, found.until or 0.0, one_line(tell_allowance(found, now)))
+    return Objection(found.shown, found.until or 0.0, one_line(meters.describe(found, now)))
 
 
 def _list_merged(project: Project, known: Snapshot, now: float) -> Iterator[MergedPull]:

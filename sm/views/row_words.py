@@ -34,6 +34,7 @@ ROWS: dict[str, str] = {
     "limit-handoff": "its turn was cut off",
     "limit-asked": "over a limit",
     "limit-held": "nothing may be spent now",
+    "limit-wait-long": "nothing may be spent for long",
     "limit-held-long": "nobody knows what may be spent",
     "limit-near": "near a limit",
     "limit-over": "it may spend again",
@@ -74,6 +75,7 @@ ROWS: dict[str, str] = {
 TEXTS: dict[str, str] = {
     "crashed": "the agent died too often",
     "idle": "the agent never began",
+    "limit-wait": "nothing may be spent for long",
     "parked": "the agent has to wait for long",
     "recovery": "the agent is gone",
     "reminder": "no answer yet",

@@ -15,6 +15,7 @@ from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.phase import Phase
 from sm.base.redact import redact
+from sm.base.text import one_line
 from sm.channels import people
 from sm.channels.comments import COMMENT
 from sm.context import documents
@@ -31,7 +32,7 @@ from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
-from sm.issues.rules.prompts import tell_limit, write_prompt
+from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
 from sm.sessions import agent, terminal, turn
 from sm.sessions.history import KILLED, TELLING, Verb
@@ -115,8 +116,9 @@ def _plan_text(step: Step, material: Material, seen: Observation, generation: in
 
 def _tell_stop(material: Material, facts: Facts) -> str:
     """Why the agent does not go on, and until when; '' if it does."""
-    if facts.brake:
-        return tell_limit(material)
+    if facts.brake and facts.allowance:
+        shown = one_line(facts.allowance.shown)
+        return f"until {material.limit_until}: {shown}" if material.limit_until else f"({shown})"
     return f"until {material.until}: {material.failure}" if facts.failure else ""
 
 

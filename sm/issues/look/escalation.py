@@ -7,9 +7,9 @@ import re
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
+from sm.issues import meters
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.allowance import Allowance
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.needs import Case, Need, describe_need, name_waits
 from sm.sessions import turn
@@ -49,14 +49,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
 def tell_limit(facts: Facts) -> str:
     """Say what keeps the session from spending, and when that ends by itself; '' for nothing."""
     limit = facts.allowance
-    return tell_allowance(limit, facts.now) if limit and limit.holds else ""
-
-
-def tell_allowance(limit: Allowance, now: float) -> str:
-    """Say how much of a limit is used, and when it ends by itself."""
-    if limit.until is None:
-        return limit.shown
-    return f"{limit.shown}; goes on at {turn.format_time(limit.until, now)}"
+    return meters.describe(limit, facts.now) if limit and limit.holds else ""
 
 
 def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:

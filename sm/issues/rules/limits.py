@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.issues.rules.allowance import Stage
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.facts import LONG_PARK_S, Facts, Life
 from sm.issues.rules.rows import Row, Said, Step
 from sm.sessions.history import Count, Halt, Verb
 
@@ -79,6 +79,13 @@ def _is_held_for_long(f: Facts) -> bool:
     return _is_held(f) and waits_for_person and halt is not None and f.now >= halt.at + PATIENCE_S
 
 
+def _waits_for_long(f: Facts) -> bool:
+    """Whether it is known when it goes on, and that is as late as people hear of any such wait."""
+    halt = f.history.halt
+    until = f.allowance.until if f.allowance else None
+    return _is_held(f) and halt is not None and until is not None and until > halt.at + LONG_PARK_S
+
+
 def _is_near(f: Facts) -> bool:
     return f.allowance is not None and f.allowance.stage is Stage.NEAR and f.turn_runs
 
@@ -144,6 +151,16 @@ AT_LIMIT = (
         "held: its turn may end, and nothing new begins",
         (Step(Verb.PARK),),
         _is_held,
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
+    Row(
+        "limit-wait-long",
+        ANY,
+        "held for more than an hour",
+        (Step(Verb.COMMENT, "limit-wait"),),
+        _waits_for_long,
         key_per_limit,
         about=key_per_limit,
         passing=True,

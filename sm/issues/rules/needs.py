@@ -42,6 +42,7 @@ KINDS = {
     "watched": NeedKind.LIMITS,
     "turn-failed": NeedKind.LIMITS,
     "parked-long": NeedKind.LIMITS,
+    "limit-wait-long": NeedKind.LIMITS,
     "limit-asked": NeedKind.BUDGET,
     "limit-held-long": NeedKind.BUDGET,
     "ci-exhausted": NeedKind.LIMITS,
@@ -254,7 +255,7 @@ def _way(case: Case) -> tuple[str, str]:
     match case.row:
         case "dialog":
             return "a dialog in its terminal", attach
-        case "parked-long":
+        case "parked-long" | "limit-wait-long":
             return "its usage limit", attach
         case "turn-failed" if case.locked_out:
             return "a login or the like, in its terminal", attach

@@ -146,6 +146,13 @@ def _parked(m: Material) -> str:
     )
 
 
+def _limit_wait(m: Material) -> str:
+    return (
+        f"The session of issue #{m.issue.number} begins nothing new: {code(tell_limit(m))}. "
+        "That is by itself; nothing is to be done."
+    )
+
+
 def _remark(m: Material) -> str:
     return (
         f"The agent of issue #{m.issue.number}: {code(m.remark)}.\n\n"
@@ -227,6 +234,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "ci-broken": _ci_broken,
     "review-waits": _review_waits,
     "parked": _parked,
+    "limit-wait": _limit_wait,
     "remark": _remark,
     "reminder": _reminder,
 }
@@ -295,6 +303,7 @@ SHORTLY: dict[str, Callable[[Material], str]] = {
     ),
     "stopped": lambda m: f"session ended: {_why_stopped(m)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",
+    "limit-wait": lambda m: f"begins nothing new: {_cut(tell_limit(m))}",
     "reminder": _remind_shortly,
 }
 """The notices in one line; that of a remark is told as the remark is made."""

@@ -478,6 +478,14 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         limited(Stage.SPENT, "idle", halt=HALT),
         "limit-asked",
     ),
+    "people are told of a limit that holds for long": (
+        limited(
+            Stage.HELD,
+            allowance=Allowance(Stage.HELD, "issue:10", "five hours: 94 % used", NOW + 2 * HOUR),
+            history=History(halt=HALT, done=frozenset({"limit-held:limit:issue:10"})),
+        ),
+        "limit-wait-long",
+    ),
     "nothing begins while a limit holds": (limited(Stage.HELD), "limit-held"),
     "what is not known for long is told": (
         limited(

@@ -116,7 +116,7 @@ def test_in_every_combination_nothing_works_that_may_not_and_nothing_else_is_hel
         mergeable = facts.review is ReviewState.APPROVED and facts.limits.merge_by_sm
         if stage in HOLDING and mergeable and facts.check is CheckState.SUCCESS:
             assert "approved-merge" in names, (names, facts)
-    assert seen == OURS
+    assert seen == OURS - {"limit-wait-long"}, "which needs a limit that ends by itself"
 
 
 @pytest.mark.parametrize("stage", sorted(HOLDING))

@@ -34,3 +34,7 @@ def test_the_status_says_what_is_used_and_when_it_goes_on(
     }
     assert seen["sessions"][0]["phase"] == "parked"
     assert not json.loads(stage.sm("needs", "--json").stdout)
+    number = stage.file_issue()
+    assert f"nothing new is taken up: {told}" in stage.poll().stdout
+    assert number not in [one.issue for one in stage.sessions()]
+    stage.end()
