@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
 from sm.base import plugin
-from sm.base.plugin import Part, describe
+from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.sessions.project import Project
 from sm.sessions.session import Session
+from sm.sessions.turn import format_time
 
 Asked = TypeVar("Asked", Session, Project)
 
@@ -41,6 +42,13 @@ def find_objection(project: Project) -> Allowance | None:
     return find_strictest(_ask(project, lambda meter: meter.admit))
 
 
+def describe(limit: Allowance, now: float) -> str:
+    """Say what is used up, and when that ends by itself."""
+    if limit.until is None:
+        return limit.shown
+    return f"{limit.shown}; until {format_time(limit.until, now)}"
+
+
 def list_failures(project: Project) -> list[str]:
     """Say of each meter that cannot tell why not."""
     found = _ask(project, lambda meter: meter.admit)
@@ -64,5 +72,5 @@ def _ask(
 
 
 def _hold(part: Part, error: Exception) -> Allowance:
-    told = f"plugin '{part.plugin}' cannot tell what may be spent: {describe(error)}"
+    told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
     return Allowance(Stage.HELD, f"{BROKEN}{part.plugin}", told, command="sm doctor")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
+from sm.issues import meters
 from sm.issues.act.effects import NotNowError
 from sm.issues.look import doubts
 from sm.issues.look.polled import keep_outcome
@@ -138,6 +140,9 @@ def _pick_up(
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
     if short or not waiting:
         return
+    if limit := meters.find_objection(project):
+        yield f"nothing new is taken up: {meters.describe(limit, time.time())}"
+        return
     # Counted anew, because some were resumed.
     room = max(0, project.settings.open_limit - len(registry.list_for(project)))
     if dry_run:
@@ -151,7 +156,7 @@ def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
     """The issues for which there is a slot when their turn has come, for a while."""
     deadline = Deadline(PICK_UP_S)
     for issue in waiting:
-        if deadline.is_over:
+        if deadline.is_over or meters.find_objection(project):
             return
         if not slots.take_for_new(project, name_session(project.name, issue.number)):
             return

@@ -77,7 +77,9 @@ def is_protected(session: Session) -> bool:
     return not answered and is_within(ANSWER_S, accepted_at)
 
 
-def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Screen | None:
+def interrupt(
+    session: Session, pane: Pane, screen: Screen, by: Message, within_s: float = INTERRUPT_S
+) -> Screen | None:
     """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
     directory, before = session.dir, screen.draft
     typed = read_last_typed(directory)
@@ -95,7 +97,7 @@ def interrupt(session: Session, pane: Pane, screen: Screen, by: Message) -> Scre
     def at_prompt(shown: Screen) -> bool:
         return shown.prompt is Prompt.IDLE or bool(typed and begins_like(shown, typed))
 
-    if not _await(session, pane, at_prompt, INTERRUPT_S):
+    if not _await(session, pane, at_prompt, within_s):
         return None
     screen = _await_return(session, pane, before, pressed_at)
     if typed and begins_like(screen, typed):

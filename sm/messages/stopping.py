@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from enum import StrEnum
 
 from sm.adapters.agent.prompt import Prompt
+from sm.adapters.composer import press
 from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.base.refusal import Refusal
-from sm.messages import interrupt
-from sm.messages.observe import look
+from sm.messages.interrupt import INTERRUPT_S, interrupt, is_protected
+from sm.messages.observe import Sight, look
 from sm.messages.queue import Message
 from sm.sessions import agent as agents
 from sm.sessions.session import Session
@@ -18,6 +20,10 @@ from sm.store import lock
 
 DELIVERY_S = 10.0
 """So long a message that is just being typed may take."""
+ROUNDS, ROUND_S = 4, 1.5
+"""So often, and so long, a turn is interrupted where others follow it at once."""
+SETTLED_S = 0.5
+"""A turn that another one follows is over for less."""
 
 
 class Stop(StrEnum):
@@ -29,45 +35,86 @@ class Stop(StrEnum):
     NO_END = "its turn does not end"
 
 
-def _nothing() -> None:
-    """Nobody has to note anything."""
+FindPeople = Callable[[], Refusal | None]
+"""Says whether people at the terminal keep a turn from being stopped."""
 
 
 def stop_turn(
-    session: Session,
-    by: Message,
-    find_people: Callable[[], Refusal | None],
-    note: Callable[[], None] = _nothing,
+    session: Session, by: Message, find_people: FindPeople, note: Callable[[], None]
 ) -> Stop | Refusal:
     """Interrupt the agent's turn, if it is at work; a refusal says why not now.
 
-    `by` is what it is interrupted for, `find_people` says whether people keep it from that, and
-    `note` is called just before the key is pressed.
+    `by` is what it is interrupted for, and `note` is called just before the key is pressed.
 
     Raises:
         HeldError: a message has been typed all the time.
         TemporaryError: tmux did not answer.
 
     """
+
+    def stop(sight: Sight) -> Stop | Refusal:
+        if sight.screen.prompt is not Prompt.BUSY:
+            return Stop.AT_REST
+        if refusal := _find_hindrance(session) or find_people():
+            return refusal
+        note()
+        return _interrupt(session, sight, by, INTERRUPT_S)
+
+    return _at_its_terminal(session, stop)
+
+
+def stop_all(session: Session, by: Message, find_people: FindPeople) -> Stop | Refusal:
+    """Interrupt the turn, and stop the agents that it has left running; as `stop_turn`.
+
+    Each of those that ends begins another turn, as the agent is told of it.
+    """
+
+    def stop(sight: Sight) -> Stop | Refusal:
+        found: Stop | Refusal = Stop.AT_REST
+        for _ in range(ROUNDS):
+            refusal = _find_hindrance(session) or find_people() or _stop_background(session, sight)
+            if refusal:
+                return refusal
+            sight = look(session, sight.pane.id)
+            if sight.screen.prompt is not Prompt.BUSY:
+                return found
+            found = _interrupt(session, sight, by, ROUND_S)
+            time.sleep(SETTLED_S)
+            sight = look(session, sight.pane.id)
+        return found if sight.screen.prompt is not Prompt.BUSY else Stop.NO_END
+
+    return _at_its_terminal(session, stop)
+
+
+def _at_its_terminal(session: Session, stop: Callable[[Sight], Stop | Refusal]) -> Stop | Refusal:
     known = agents.load(session.dir)
     if known is None or not session.profile.terminal:
         return Stop.AT_REST
     with lock.hold(session.dir.delivery_lock, timeout_s=DELIVERY_S):
         try:
-            pane, screen, _ = look(session, known.pane_id)
-            if screen.prompt is not Prompt.BUSY:
-                return Stop.AT_REST
-            if not session.profile.interrupt_key:
-                return Stop.NO_KEY
-            if is_compacting(session.dir):
-                return Refusal.COMPACTING
-            if interrupt.is_protected(session):
-                return Refusal.PROTECTED
-            if refusal := find_people():
-                return refusal
-            note()
-            stopped = interrupt.interrupt(session, pane, screen, by)
-            ends = stopped is not None or look(session, pane.id).screen.prompt is not Prompt.BUSY
+            return stop(look(session, known.pane_id))
         except (NoServerError, MissingPaneError):
             return Stop.AT_REST
-    return Stop.STOPPED if ends else Stop.NO_END
+
+
+def _find_hindrance(session: Session) -> Refusal | None:
+    if is_compacting(session.dir):
+        return Refusal.COMPACTING
+    return Refusal.PROTECTED if is_protected(session) else None
+
+
+def _stop_background(session: Session, sight: Sight) -> Refusal | None:
+    keys = session.profile.background_keys
+    if not keys or sight.screen.prompt not in (Prompt.BUSY, Prompt.IDLE):
+        return None
+    return press(session.tmux, sight.pane, keys, row=sight.screen.row)
+
+
+def _interrupt(session: Session, sight: Sight, by: Message, within_s: float) -> Stop:
+    if not session.profile.interrupt_key:
+        return Stop.NO_KEY
+    pane, screen, _ = sight
+    stopped = interrupt(session, pane, screen, by, within_s)
+    if stopped is not None or look(session, pane.id).screen.prompt is not Prompt.BUSY:
+        return Stop.STOPPED
+    return Stop.NO_END

@@ -17,10 +17,10 @@ from sm.store.paths import SessionDir
 
 
 class Brake(Struct, frozen=True):
-    """Since when, because of what, and the ids of the messages that pass all the same."""
+    """Since when, how far the limit is used up, and the ids of the messages that pass."""
 
     since: float
-    shown: str
+    stage: str = ""
     passing: tuple[str, ...] = ()
 
 
@@ -34,16 +34,16 @@ def read(directory: SessionDir) -> Brake | None:
     try:
         return read_json(directory.braked, Brake)
     except StateError:
-        return Brake(time.time(), "")
+        return Brake(time.time())
 
 
-def put_on(directory: SessionDir, shown: str) -> None:
-    """Let nothing be typed from now on; `shown` says why."""
+def put_on(directory: SessionDir, stage: str) -> None:
+    """Let nothing be typed from now on."""
     known = read(directory)
     if known is None:
-        write_json(directory.braked, Brake(time.time(), shown))
-    elif known.shown != shown:
-        write_json(directory.braked, structs.replace(known, shown=shown))
+        write_json(directory.braked, Brake(time.time(), stage))
+    elif known.stage != stage:
+        write_json(directory.braked, structs.replace(known, stage=stage))
 
 
 def let_pass(directory: SessionDir, ident: str) -> None:

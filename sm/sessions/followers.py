@@ -29,13 +29,22 @@ class Follower(NamedTuple):
     wants: Callable[[Session], bool]
 
 
-def have_followed(session: Session) -> None:
-    """Have each follower do what is due for the session; nobody waits for it."""
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
+def have_followed(session: Session, then: Callable[[], object] = _nothing) -> None:
+    """Have each follower do what is due for the session, and `then`; no pass waits for either."""
+
+    def follow(follower: Follower) -> None:
+        follower.follow(session)
+        then()
+
     for part in plugin.list_parts("followers").values():
         try:
             follower: Follower = plugin.load_entry(part)
             if follower.wants(session):
                 name = f"{check_name(part.name, 'follower')}.{session.name}"
-                call_aside(session.root, part, name, partial(follower.follow, session), WHAT)
+                call_aside(session.root, part, name, partial(follow, follower), WHAT)
         except Exception as error:  # whatever is wrong with a plugin, the pass goes on
             note_failure(session.root, part, WHAT, error)

@@ -360,7 +360,7 @@ class SessionDir(Folder, frozen=True):
     paused = StateEntry("paused")
     """There while the session is paused: since when, and whether its turn was stopped for that."""
     braked = StateEntry("braked")
-    """There while it may spend nothing: since when, why, and which messages pass all the same."""
+    """There while it may spend nothing: since when, and which messages pass all the same."""
     resumed = StateEntry("resumed")
     """When it went on last after a pause, seconds since 1970."""
     over = StateEntry("over")

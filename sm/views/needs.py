@@ -17,6 +17,8 @@ from sm.issues.act.unblock import spell_unblock
 from sm.issues.look.polled import MISSED, Silence, read_polled
 from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.meters import find_objection
+from sm.issues.poll import list_ready
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
 from sm.sessions.history import Verb
@@ -78,6 +80,7 @@ def collect_needs(
             *_list_stopped(project, silence),
             *(() if silence else _list_unread(project, now, known)),
             *(row.need for row in rows if row.need),
+            *_list_over_budget(project, now, sessions, known),
             *_list_blocked(project, sessions, known),
         )
     )
@@ -136,6 +139,24 @@ def _list_unread(project: Project, now: float, known: Snapshot) -> Iterator[Open
             since=known.taken_at,
             text=one_line(f"dev-poll fails at each tick: {last.error}"),
             command="sm doctor",
+        )
+
+
+def _list_over_budget(
+    project: Project, now: float, sessions: list[IssueSession], known: Snapshot
+) -> Iterator[OpenNeed]:
+    """What keeps ready issues from being taken up until a person decides."""
+    at_work = {session.issue for session in sessions}
+    if not any(one.number not in at_work for one in list_ready(project, known)):
+        return
+    limit = find_objection(project)
+    if limit and limit.until is None:
+        yield OpenNeed(
+            key=f"{project.name}:{NeedKind.BUDGET}:{limit.matter}",
+            kind=NeedKind.BUDGET,
+            project=project.name,
+            text=one_line(f"{limit.shown}: nothing new is taken up"),
+            command=limit.command or "sm status",
         )
 
 

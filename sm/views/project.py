@@ -9,6 +9,7 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
+from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
 from sm.issues.look.polled import Silence
@@ -134,7 +135,9 @@ def read_overview(project: Project, now: float) -> Overview:
         unlisted=_list_unlisted(project, sessions, known),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
-        hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
+        hint=_hint(project, known, silence)
+        or _hint_at_limit(project, len(sessions), waits)
+        or _hint_at_budget(project, now, waits),
         silent_s=silence.for_s if silence else 0.0,
     )
 
@@ -212,6 +215,14 @@ def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
     return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+
+
+def _hint_at_budget(project: Project, now: float, waits: tuple[WaitingIssue, ...]) -> str:
+    """Why nothing is taken up although an issue is ready, and a person need not decide."""
+    limit = meters.find_objection(project) if any(one.ready for one in waits) else None
+    if limit is None or limit.until is None:
+        return ""
+    return f"no issue is taken up: {meters.describe(limit, now)}"
 
 
 def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.issues import poll
+from sm.issues import meters, poll
 from sm.issues.look.slot import read_slot
+from sm.issues.rules.allowance import Allowance
+from sm.issues.rules.allowance import Stage as Used
 from sm.issues.work import claim, slots
 from sm.sessions import monitors
 from sm.store.paths import Root
@@ -126,3 +128,17 @@ def test_a_dry_run_takes_no_slot(make: Make) -> None:
         stage.file_issue(title)
     assert list(poll.tick(stage.project, dry_run=True)) == ["would pick up #1 First"]
     assert not stage.project.directory.slots.exists()
+
+
+def test_nothing_new_is_begun_that_a_meter_is_against(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make(max_sessions=3)
+    for title in ("One", "Two", "Three"):
+        stage.file_issue(title)
+    spent = Allowance(Used.OVER, "day", "$4.10 of $5.00 today", None, "sm budget raise harb")
+    asked = iter((None, None, spent, spent))
+    monkeypatch.setattr(meters, "find_objection", lambda _: next(asked))
+    assert list(poll.tick(stage.project)) == ["pick up #1 One"]
+    assert "nothing new is taken up: $4.10 of $5.00 today" in list(poll.tick(stage.project))
+    assert len(stage.sessions()) == 1

@@ -71,16 +71,19 @@ class TestBoard(ChannelContract):
         assert tell(event) == "notice-pinned: was merged", "also once the plugin is gone"
 
 
-def test_a_notice_that_it_is_closed_holds_everything(tmp_path: Path, root: Root) -> None:
+def test_a_notice_says_what_may_still_be_spent(tmp_path: Path, root: Root) -> None:
     board = tmp_path / "board"
     session = make_session(
         make_stage(tmp_path, auto=False, settings={"noticeboard": {"board": str(board)}})
     )
-    assert meters.read_allowance(session) is None
+    free = meters.read_allowance(session)
+    assert free
+    assert free.stage is Stage.FREE
     board.mkdir()
-    (board / "closed").write_text("the hall is closed\n")
+    (board / "held").write_text("the hall is closed\n")
+    command = f"rm {board / 'held'}"
     held = meters.read_allowance(session)
-    assert held == Allowance(Stage.HELD, "closed", "the hall is closed")
+    assert held == Allowance(Stage.HELD, "board", "the hall is closed", command=command)
     assert meters.find_objection(session.project) == held
 
 

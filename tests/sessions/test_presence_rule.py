@@ -8,6 +8,7 @@ import pytest
 
 from sm.base.refusal import Refusal
 from sm.sessions.presence_rule import (
+    KEYS_S,
     LOOK_S,
     NOBODY,
     TYPED_S,
@@ -18,12 +19,13 @@ from sm.sessions.presence_rule import (
 )
 
 NOW = 1_000_000.0
+PATIENT = [deed for deed in Deed if deed is not Deed.BRAKE]
 TYPED = (0.0, NOW - TYPED_S, NOW - TYPED_S + 1, NOW, NOW + 1, NOW + 3600)
 
 
 @pytest.mark.parametrize(
     ("deed", "draft", "typed_at", "attached"),
-    list(itertools.product(Deed, (False, True), TYPED, (False, True))),
+    list(itertools.product(PATIENT, (False, True), TYPED, (False, True))),
 )
 def test_of_people_at_the_terminal(
     deed: Deed, draft: bool, typed_at: float, attached: bool
@@ -41,6 +43,13 @@ def test_of_people_at_the_terminal(
 @pytest.mark.parametrize("deed", Deed)
 def test_nothing_waits_for_nobody(deed: Deed) -> None:
     assert find_hindrance(deed, NOBODY, NOW) is None
+
+
+@pytest.mark.parametrize(("draft", "attached"), [*itertools.product((False, True), repeat=2)])
+def test_a_limit_waits_only_for_a_hand_at_the_keys(draft: bool, attached: bool) -> None:
+    for typed_ago_s, found in ((0.0, Refusal.CHANGED), (KEYS_S, None), (-3600.0, None)):
+        hands = Hands(draft, NOW - typed_ago_s, attached)
+        assert find_hindrance(Deed.BRAKE, hands, NOW) is found
 
 
 def test_it_is_looked_again_when_the_person_may_be_done() -> None:

@@ -26,12 +26,14 @@ from sm.cli.root import cli
 from sm.config.load import load
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.look import room
+from sm.issues.rules.allowance import Allowance, Stage
 from sm.issues.rules.needs import KINDS, Case, describe_need
 from sm.sessions.history import Verb
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.project import Project
 from sm.store import events, lock
 from sm.store.paths import Root
+from sm.views import needs
 from sm.views.needs import list_needs, list_own_needs
 from sm.views.open_need import OpenNeed
 from tests.helpers import (
@@ -193,6 +195,20 @@ def test_a_full_disk_is_named_with_its_folder(
     assert short.kind is NeedKind.MACHINE
     assert short.text == f"'{project.root.path}' is full: nothing new is taken up"
     assert short.command.startswith(f"du -xh --max-depth=2 {project.root.path}")
+
+
+def test_what_keeps_issues_from_being_begun_is_somebodys_matter_unless_it_ends_by_itself(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_snapshot(project, an_issue(1, "backlog"))
+    spent = Allowance(Stage.OVER, "day", "$4.10 of $5.00 today", None, "sm budget raise harb")
+    monkeypatch.setattr(needs, "find_objection", lambda _: spent)
+    need = only(project)
+    assert (need.kind, need.command) == (NeedKind.BUDGET, "sm budget raise harb")
+    assert need.text == "$4.10 of $5.00 today: nothing new is taken up"
+    until = structs.replace(spent, until=time.time() + 60)
+    monkeypatch.setattr(needs, "find_objection", lambda _: until)
+    assert list_needs(project) == []
 
 
 def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project) -> None:

@@ -27,6 +27,9 @@ CLAUDE = Profile(
     stash_key="C-s",
     stashed=(r"\bdraft stashed\b",),
     interrupt_key="Escape",
+    # The interrupted turn's subagents go on in the background; the second time is its confirmation.
+    # A draft stays (tests/real/test_spending.py, with 2.1.332).
+    background_keys=("C-x", "C-k", "C-x", "C-k"),
     erase_key="C-u",
     clear="/clear",
     tells_of_clear=True,

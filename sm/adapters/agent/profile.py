@@ -116,6 +116,13 @@ class Profile(Section, frozen=True):
         tuple[str, ...], Meta(description="patterns of the row that tells of a draft put aside")
     ] = ()
     interrupt_key: Annotated[str, Meta(description="key that stops the turn; empty: none")] = ""
+    background_keys: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="keys that stop the agents that it has left running in the background; "
+            "empty: none"
+        ),
+    ] = ()
     erase_key: Annotated[
         str, Meta(description="key that deletes a line of the typed text; empty: none")
     ] = ""

@@ -31,7 +31,7 @@ from sm.messages.alerts import note
 from sm.messages.ids import make_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
-from sm.messages.stopping import Stop, stop_turn
+from sm.messages.stopping import Stop, stop_all
 from sm.sessions import agent, agent_process, agent_state, brake, registry
 from sm.sessions.agent_state import State
 from sm.sessions.history import BEGUN, QUEUED, STOPPED, Verb
@@ -124,7 +124,7 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     it must not come between two keys of theirs.
     """
     by = Message(id=ident, text="")
-    found = stop_turn(session, by, partial(find_obstacle, session, Deed.BRAKE))
+    found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE))
     if isinstance(found, Refusal):
         raise NotNowError(Problem("its turn goes on", found))
     if found is Stop.NO_END:

@@ -7,7 +7,7 @@ import time
 
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance
-from sm.sessions import agent_state, brake
+from sm.sessions import agent_state, brake, registry
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
@@ -34,9 +34,20 @@ def tend(session: Session) -> float:
 
 def _mark(session: Session, allowance: Allowance | None) -> None:
     if allowance is not None and allowance.holds:
-        brake.put_on(session.dir, allowance.shown)
+        brake.put_on(session.dir, allowance.stage)
     else:
         brake.release(session.dir)
+
+
+def wake_if_changed(session: Session) -> None:
+    """Have a pass made at once if the limit is used up further than the last one has seen.
+
+    A plugin has just counted what the agent has spent.
+    """
+    allowance, known = meters.read_allowance(session), brake.read(session.dir)
+    stage = allowance.stage if allowance and allowance.holds else ""
+    if stage != (known.stage if known else ""):
+        registry.poke(session.dir)
 
 
 def _may_spend(session: Session) -> bool:

@@ -7,6 +7,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msgspec import Struct, structs
 
@@ -130,7 +131,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             for _ in _passes(session, directory):
                 pass
         _call_sooner(directory, again_at)
-    have_followed(session)
+    have_followed(session, partial(limiting.wake_if_changed, session))
 
 
 def _tend(session: IssueSession) -> float:

@@ -7,6 +7,7 @@ import re
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
+from sm.issues import meters
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
@@ -48,11 +49,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
 def tell_limit(facts: Facts) -> str:
     """Say what keeps the session from spending, and when that ends by itself; '' for nothing."""
     limit = facts.allowance
-    if limit is None or not limit.holds:
-        return ""
-    if limit.until is None:
-        return limit.shown
-    return f"{limit.shown}; until {turn.format_time(limit.until, facts.now)}"
+    return meters.describe(limit, facts.now) if limit and limit.holds else ""
 
 
 def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:

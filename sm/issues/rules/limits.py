@@ -29,7 +29,10 @@ def must_stop(f: Facts) -> bool:
     """Whether a turn runs that is to end at once. Without hooks one may run at any time."""
     if f.allowance is None or not f.allowance.stops or f.session is Life.GONE:
         return False
-    return f.signs is None or (f.turn_runs and not _writes_document(f))
+    if f.signs is None:
+        return True
+    # What it has left running in the background may be agents.
+    return (f.turn_runs or f.signs.doing == "waiting") and not _writes_document(f)
 
 
 def _writes_document(f: Facts) -> bool:
@@ -107,7 +110,8 @@ AT_LIMIT = (
     Row(
         "limit-stop",
         ANY,
-        "over a limit, and a turn runs that writes no handoff document",
+        "over a limit, and a turn runs that writes no handoff document, or something in the "
+        "background",
         (Step(Verb.INTERRUPT),),
         must_stop,
         _key_per_turn,

@@ -12,6 +12,7 @@ from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
 from sm.config.forges import RemoteSettings
+from sm.issues import meters
 from sm.issues.look import webhooks
 from sm.issues.look.polled import read_polled
 from sm.issues.look.room import find_shortages, list_shortages
@@ -78,6 +79,12 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
     ago = duration.show(max(time.time() - heard.at, 0) // 1)
     event = f" ({heard.event})" if heard.event else ""
     yield ok(f"webhooks: the last one arrived {ago} ago{event}")
+
+
+def check_meters(project: Project) -> Iterator[Finding]:
+    """Name the meters that cannot tell what may be spent: nothing is begun before they can."""
+    for failure in meters.list_failures(project):
+        yield fail(one_line(failure), "until then agents end their turns, and nothing is begun")
 
 
 def check_agent_cli(project: Project) -> Iterator[Finding]:
@@ -188,6 +195,7 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_environment,
     check_forge,
     check_webhooks,
+    check_meters,
     check_room,
     check_left,
     check_dev_poll,

@@ -1,4 +1,4 @@
-"""What holds up work: a notice named `closed` on the board, as long as it hangs there."""
+"""What holds up work: a notice such as `held` or `over` on the board, as long as it hangs there."""
 
 from __future__ import annotations
 
@@ -10,23 +10,27 @@ from sm.issues.rules.allowance import Allowance, Stage
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
+STRICTEST_FIRST = tuple(reversed(Stage))
+
 
 def read_session(session: Session) -> Allowance | None:
-    """Return what the notice says, as something that holds the session; None without one."""
+    """Return what the strictest notice says of a session; None without a board."""
     holder = session.project if isinstance(session, IssueSession) else session.machine
     return _read(read_section(holder.settings, Noticeboard))
 
 
 def read_project(project: Project) -> Allowance | None:
-    """Return the same for an issue that is to be begun."""
-    return _read(read_section(project.settings, Noticeboard))
+    """Return what keeps an issue from being begun: a notice that holds sessions, too."""
+    found = _read(read_section(project.settings, Noticeboard))
+    return found if found and found.holds else None
 
 
 def _read(settings: Noticeboard) -> Allowance | None:
-    notice = settings.board / "closed" if settings.board else None
-    if notice is None or not notice.exists():
+    if settings.board is None:
         return None
-    return Allowance(Stage.HELD, "closed", notice.read_text("utf-8").strip())
+    stage = next((one for one in STRICTEST_FIRST if (settings.board / one).exists()), Stage.FREE)
+    shown = "" if stage is Stage.FREE else (settings.board / stage).read_text("utf-8").strip()
+    return Allowance(stage, "board", shown, command=f"rm {settings.board / stage}")
 
 
 METER = Meter(read=read_session, admit=read_project)

@@ -1,0 +1,212 @@
+"""A limit that is broken while the real client works: how far beyond it the spending goes."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.screen import Screen, read
+from sm.base import plugin
+from sm.base.plugin import Registry
+from sm.issues.rules.allowance import Stage
+from sm.plugins import OURS
+from sm.sessions import agent, agent_state, registry
+from sm.sessions.agent_state import State
+from sm.sessions.session import IssueSession
+from sm.store.paths import Root
+from tests.e2e.stage import Stage as Place
+from tests.e2e.stage import make_stage
+from tests.helpers import REPOSITORY, wait_for
+from tests.real.api import Api, Reply, Request, Tool
+from tests.real.client import environment, seal
+
+PROMISED_S = 10.0
+"""From the request that breaks a limit to the interruption."""
+ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
+ENTRY = "[sm.plugins]\nnoticeboard = sm_noticeboard.plugin:PLUGIN\n"
+START = (
+    "import runpy, sys; sys.path.insert(0, {site!r}); "
+    "runpy.run_module('sm', run_name='__main__', alter_sys=True)"
+)
+
+
+@dataclass
+class Spender:
+    """A model that never ends its turn by itself, and breaks the limit by one of its requests."""
+
+    board: Path
+    breaks_at: int
+    subagents: bool = False
+    seen: list[float] = field(default_factory=list)
+    broken_at: float = 0.0
+    document: str = ""
+
+    def __call__(self, request: Request) -> Reply:
+        said = "\n".join(request.said)
+        if GOES_ON in said:
+            return Reply("I go on.")
+        if ASKED in said:
+            return self._write(request, said)
+        self.seen.append(time.time())
+        if len(self.seen) == self.breaks_at:
+            self.broken_at = time.time()
+            self.board.mkdir(exist_ok=True)
+            (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+        is_subagent = "x-claude-code-agent-id" in request.headers
+        if self.subagents and not is_subagent:
+            what = {
+                "description": "x",
+                "prompt": "Go on and on.",
+                "subagent_type": "general-purpose",
+            }
+            return Reply("", (Tool("Agent", what),))
+        return Reply("", (Tool.bash("sleep 0.3"),))
+
+    def _write(self, request: Request, said: str) -> Reply:
+        if self.document:
+            return Reply("It is whole.")
+        line = next(one for one in said.splitlines() if one.startswith("Write it to "))
+        self.document = line.removeprefix("Write it to ").partition(".md")[0].strip("`'\"") + ".md"
+        return Reply("", (Tool.bash(f"echo 'So far.' >{self.document}"),))
+
+    @property
+    def beyond(self) -> list[float]:
+        """Seconds from the request that broke the limit to each one after it."""
+        return [at - self.broken_at for at in self.seen[self.breaks_at :]]
+
+
+@dataclass
+class Work:
+    """One issue that the client works on, with its monitor."""
+
+    stage: Place
+    api: Api
+    board: Path
+
+    @property
+    def session(self) -> IssueSession:
+        return self.stage.session(1)
+
+    @property
+    def state(self) -> State:
+        return agent_state.read(self.session.dir).state
+
+    def begin(self) -> None:
+        self.stage.file_issue()
+        self.stage.poll()
+
+    def screen(self) -> Screen:
+        known = agent.load(self.session.dir)
+        assert known
+        pane = self.stage.project.tmux.look(known.pane_id, escapes=True)
+        return read(CLAUDE, pane[1])
+
+    def type(self, text: str) -> None:
+        known = agent.load(self.session.dir)
+        assert known
+        self.stage.project.tmux.command("send-keys", "-l", "-t", known.pane_id, "--", text)
+
+    def rows(self) -> list[str]:
+        """The rows of the matrix that have acted, in their order."""
+        lines = self.session.dir.receipts.read_text().splitlines()
+        return list(dict.fromkeys(json.loads(line)["row"] for line in lines))
+
+    def wait(self, condition: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
+        try:
+            wait_for(condition, what, timeout_s)
+        except AssertionError:
+            print(self.stage.sm("trace", "1").stdout)
+            print(self.session.dir.monitor_log.read_text())
+            raise
+
+    def raise_limit(self) -> None:
+        (self.board / Stage.OVER).unlink()
+        registry.poke(self.session.dir)
+
+
+@pytest.fixture
+def work(
+    claude: Path,
+    api: Api,
+    root: Root,
+    tmux_socket: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Work]:
+    assert root.path
+    assert tmux_socket
+    site = tmp_path / "site"
+    (site / "sm_noticeboard-1.dist-info").mkdir(parents=True)
+    (site / "sm_noticeboard").symlink_to(REPOSITORY / "tests/plugins/noticeboard/sm_noticeboard")
+    files = {
+        "METADATA": "Metadata-Version: 2.1\nName: sm-noticeboard\nVersion: 1\n",
+        "entry_points.txt": ENTRY,
+    }
+    for name, text in files.items():
+        (site / "sm_noticeboard-1.dist-info" / name).write_text(text)
+    start = START.format(site=str(site))
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -I -c "{start}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))  # which monitors are told
+    monkeypatch.syspath_prepend(str(site))
+    places = {**OURS, "noticeboard": "sm_noticeboard.plugin:PLUGIN"}
+    monkeypatch.setattr(plugin, "_registry", Registry(places.items))
+
+    home = tmp_path / "client-home"
+    variables = {k: v for k, v in environment(home, api.url).items() if v}
+    for name in ("PATH", "TERM"):
+        variables.pop(name)
+    command = f"{claude} --dangerously-skip-permissions"
+    board = tmp_path / "board"
+    settings: dict[str, object] = {
+        "agent": {"command": command, "env": variables},
+        "noticeboard": {"board": str(board)},
+    }
+    stage = make_stage(tmp_path, auto=False, settings=settings)
+    seal(home, stage.project.settings.worktree(1))
+    yield Work(stage, api, board)
+    for session in stage.sessions():
+        if pane := stage.project.tmux.pane(session.name):
+            print(stage.project.tmux.capture(pane.id))
+    stage.end()
+
+
+@pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
+def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
+    work: Work, api: Api, subagents: bool
+) -> None:
+    spender = api.model = Spender(work.board, breaks_at=8, subagents=subagents)
+    work.begin()
+    work.wait(lambda: spender.broken_at, "the limit to be broken")
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    stopped_s = time.time() - spender.broken_at
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    last_s = max(spender.beyond, default=0.0)
+    print(
+        f"{len(spender.beyond)} requests beyond, the last after {last_s:.1f} s; {stopped_s:.1f} s"
+    )
+    assert stopped_s < PROMISED_S
+    assert last_s < PROMISED_S
+    assert work.rows() == ["start", "limit-stop", "limit-handoff", "limit-asked"]
+    count = len(spender.seen)
+    work.stage.poll()
+    assert len(spender.seen) == count, "nothing goes on"
+    assert Path(spender.document).read_text() == "So far.\n"
+    assert work.state is State.IDLE
+    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
+    assert need["kind"] == "budget"
+    assert "$10.00 of $10.00" in need["text"]
+    assert need["command"] == f"rm {work.board / Stage.OVER}"
+    count = len(api.main)
+    work.raise_limit()
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+    work.wait(lambda: len(api.main) > count, "its request")
+    assert spender.document in "\n".join(api.main[-1].said)
