@@ -21,7 +21,10 @@ PLUGIN = Plugin(
             "cost",
         ),
     },
-    checks={"ledger": "sm.plugins.cost.examine:CHECK"},
+    checks={
+        "ledger": "sm.plugins.cost.examine:CHECK",
+        "budget": "sm.plugins.cost.budget.examine:CHECK",
+    },
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
     events={
         "cost": "sm.plugins.cost.event:tell",

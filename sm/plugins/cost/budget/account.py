@@ -12,7 +12,7 @@ from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.plugins.cost.budget import lag
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.decide import Limit, Used, needs_prices, weigh
-from sm.plugins.cost.budget.judge import SHARED, measure
+from sm.plugins.cost.budget.judge import measure
 from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.ledger import Ledger
 from sm.plugins.cost.waiting import find_looked_up, is_time, note_looked_up, note_waiting
@@ -79,7 +79,7 @@ def _wake(session: Session, measured: Measured) -> None:
     if weighed is None or weighed.stage is Stage.FREE:
         return
     registry.poke(session.dir)
-    shared = (weigh(limit, used).stage for limit, used in measured if limit.scope in SHARED)
+    shared = (weigh(limit, used).stage for limit, used in measured if limit.is_shared)
     if any(stage in (Stage.OVER, Stage.SPENT) for stage in shared):
         for name in registry.list_session_names(session.root):
             registry.poke(session.root.session(name))

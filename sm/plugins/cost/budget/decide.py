@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ class Row(Struct, frozen=True):
     """What the requests to one model have used together, as `tables.py` tells."""
 
     model: str
+    known: int = 0
     tokens: int = 0
     price: int = 0
     unclear: int = 0
@@ -84,6 +86,11 @@ class Limit(Struct, frozen=True):
         return max(0, self.amount.count + self.raised)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether many sessions use it together."""
+        return self.scope not in (Scope.ISSUE, Scope.SESSION)
+
+    @property
     def key(self) -> str:
         """The same as long as it is this limit at this height."""
         return f"budget:{self.scope}:{self.name}:{self.amount.unit}:{self.height}"
@@ -94,23 +101,53 @@ def add_up(rows: Iterable[Row], limit: Limit) -> Used:
 
     A request of which nobody knows what it has used counts as the largest of the same limit and
     model, else of any model. So does one whose price was not looked up yet. None of them counts if
-    there is no other yet: the first answer corrects that.
+    there is no other yet: the first answer corrects that. Of a limit that many sessions share only
+    one counts like that, and each further one as the average: there are many in time, and most are
+    failed tries that cost nothing.
     """
-    found = list(rows)
-    is_money, counts_unknown = limit.amount.unit is Unit.USD, not limit.allows_unknown
-    largest_of = {one.model: one.largest_price if is_money else one.largest_tokens for one in found}
-    largest = max(largest_of.values(), default=0)
-    unclear = {one.model: one.unclear + (one.pending if is_money else 0) for one in found}
-    bound = sum(count * (largest_of[model] or largest) for model, count in unclear.items())
+    found, is_money = list(rows), limit.amount.unit is Unit.USD
+    sizes = {one.model: _find_sizes(one, is_money=is_money) for one in found}
+    any_size = max(sizes.values(), default=NOTHING)
+    bound, unclear = 0, 0
+    for one in found:
+        count = one.unclear + (one.pending if is_money else 0)
+        size = sizes[one.model] if sizes[one.model].largest else any_size
+        bound += _bound(count, size, limit)
+        unclear += count
+    counts_unknown = not limit.allows_unknown
     return Used(
         known=sum(one.price if is_money else one.tokens for one in found),
         bound=bound if counts_unknown else 0,
-        unclear=sum(unclear.values()) if counts_unknown else 0,
+        unclear=unclear if counts_unknown else 0,
         unpriced=sum(one.unpriced for one in found) if counts_unknown and is_money else 0,
         pending=sum(one.pending for one in found) if is_money else 0,
-        largest=largest,
-        is_bounded=all(largest_of[model] for model, count in unclear.items() if count),
+        largest=any_size.largest,
+        is_bounded=all(sizes[one.model].largest for one in found if one.pending),
     )
+
+
+class Size(NamedTuple):
+    """How much the requests to a model use: the largest, and the average."""
+
+    largest: int
+    average: int
+
+
+NOTHING = Size(0, 0)
+
+
+def _find_sizes(row: Row, *, is_money: bool) -> Size:
+    if is_money:
+        priced = row.known - row.pending - row.unpriced
+        return Size(row.largest_price, row.price // priced if priced > 0 else 0)
+    return Size(row.largest_tokens, row.tokens // row.known if row.known else 0)
+
+
+def _bound(count: int, size: Size, limit: Limit) -> int:
+    """What requests of which nobody knows may have used."""
+    if not count:
+        return 0
+    return size.largest + (count - 1) * (size.average if limit.is_shared else size.largest)
 
 
 def weigh(limit: Limit, used: Used) -> Allowance:

@@ -40,9 +40,6 @@ from sm.store import sqlite_file
 from sm.store.files import list_names
 from sm.store.paths import Root, name_session
 
-SHARED = (Scope.DAY, Scope.PROJECT_DAY, Scope.PROJECT)
-"""What sessions use together."""
-
 
 def read(session: Session) -> Allowance | None:
     """What is left to a session of its strictest limit; None without a limit.
@@ -70,7 +67,7 @@ def read(session: Session) -> Allowance | None:
 def _check_sight(session: Session, limits: list[Limit]) -> None:
     allows = all(limit.allows_unknown for limit in limits)
     blind = lag.find_blindness(session, allows_unknown=allows)
-    if not blind and any(limit.scope in SHARED for limit in limits):
+    if not blind and any(limit.is_shared for limit in limits):
         blind = lag.find_others(session.root, session.name)
     if blind:
         raise TemporaryError(blind)
@@ -84,7 +81,7 @@ def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Lim
     """Each limit with what it was raised by, and what its requests have used."""
     of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
     for limit, raised, rows in of_each:
-        shared = sharers if limit.scope in SHARED else 1
+        shared = sharers if limit.is_shared else 1
         yield structs.replace(limit, raised=raised, sharers=max(1, shared)), add_up(rows, limit)
 
 

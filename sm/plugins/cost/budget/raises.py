@@ -95,14 +95,11 @@ def change(machine: Machine, limit: Limit, amount: int, by: str) -> str:
     verb = "raised" if amount > 0 else "lowered"
     text = f"{verb} by {show(unit, abs(amount))} by {by}: {says}"
     sessions = list(_list_sessions(machine, limit))
-    named = sessions[0] if len(sessions) == 1 and limit.scope in OF_ONE else ""
+    named = sessions[0] if len(sessions) == 1 and not limit.is_shared else ""
     journal.record(machine.root.journal, FromPlugin(session=named, event=EVENT, text=text))
     for name in sessions:
         registry.poke(machine.root.session(name))
     return text
-
-
-OF_ONE = (Scope.ISSUE, Scope.SESSION)
 
 
 def _list_sessions(machine: Machine, limit: Limit) -> list[str]:

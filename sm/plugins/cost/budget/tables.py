@@ -38,14 +38,15 @@ TOKENS = " + ".join(
     for name in ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 )
 ADDED = {
+    "known": "{row}.certainty < 2",
     "tokens": TOKENS,
     "price": "coalesce({row}.price, 0)",
     "unclear": "{row}.certainty > 0",
     "pending": "{row}.price IS NULL AND {row}.certainty < 2 AND {row}.priced_by = ''",
     "unpriced": "{row}.price IS NULL AND {row}.certainty < 2 AND {row}.priced_by != ''",
 }
-"""What an entry adds. `unclear`: how much it has used is not known whole; `pending`: its price was
-not looked up yet; `unpriced`: it has none."""
+"""What an entry adds. `known`: what it has used is known; `unclear`: that is not all that is to be
+known; `pending`: its price was not looked up yet; `unpriced`: it has none."""
 LARGEST = {"largest_tokens": TOKENS, "largest_price": "coalesce({row}.price, 0)"}
 """What the largest entry has had; it only grows, as an upper bound may."""
 

@@ -107,6 +107,17 @@ def test_a_request_of_which_nobody_knows_counts_as_the_largest_of_its_model() ->
     assert add_up([Row("opus", unclear=3)], TOKENS).at_most == 0  # the first ones of all
 
 
+def test_of_many_that_many_sessions_share_one_counts_as_the_largest() -> None:
+    day = structs.replace(TOKENS, scope=Scope.DAY)
+    rows = [Row("opus", known=10, tokens=500, largest_tokens=100, unclear=5)]
+    assert (add_up(rows, TOKENS).bound, add_up(rows, day).bound) == (5 * 100, 100 + 4 * 50)
+    priced = [Row("opus", known=4, unpriced=1, pending=1, price=6, largest_price=5, unclear=2)]
+    money = structs.replace(MONEY, scope=Scope.PROJECT)
+    assert (add_up(priced, MONEY).bound, add_up(priced, money).bound) == (3 * 5, 5 + 2 * 3)
+    only = [Row("opus", known=1, unpriced=1, unclear=2)]
+    assert add_up(only, money).bound == 0
+
+
 def test_what_has_no_price_is_over_a_limit_in_money_alone() -> None:
     rows = [Row("made-up", tokens=10, unpriced=1), Row("opus", price=5, tokens=1)]
     assert weigh(MONEY, add_up(rows, MONEY)).stage is Stage.OVER

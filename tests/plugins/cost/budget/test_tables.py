@@ -89,7 +89,7 @@ def test_a_ledger_without_budgets_is_brought_up_to_date(
         check(ledger.connection)
     # When their sessions began is not known of earlier entries.
     assert [row for row in found if row[0] != "session"] == [
-        row for row in kept if row[0] != "session" and any(row[3:8])
+        row for row in kept if row[0] != "session" and any(row[3:9])
     ]
 
 

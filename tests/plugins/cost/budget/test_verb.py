@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from sm.__main__ import run
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.generic import GENERIC
+from sm.adapters.agent.profile import Profile
 from sm.issues.rules.allowance import Stage
+from sm.plugins.cost.budget import examine, lag
+from sm.plugins.cost.budget.examine import check_budget
 from sm.plugins.cost.budget.meter import METER
 from sm.sessions import caller
 from sm.sessions.project import Project
@@ -154,3 +159,26 @@ def test_without_a_budget_it_says_so(
     monkeypatch.setenv("SM_CONFIG", str(open_project(shop, "{}").config.source))
     assert run(["budget"]) == 0
     assert capsys.readouterr().err == "no budget is set: see docs/COST.md\n"
+
+
+def test_the_doctor_says_what_keeps_a_budget_from_being_known(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(budget: str, profile: Profile = CLAUDE) -> list[str]:
+        found = open_project(shop, budget)
+        found.__dict__["profile"] = profile
+        return [one.what for one in check_budget(found)]
+
+    assert check("{}") == []
+    assert check("{issue: $1}") == ["what its agents use is limited: 'sm budget' shows it"]
+    assert "what 'generic' uses is in no record" in check("{issue: $1}", GENERIC)[0]
+    assert check("{issue: $1, unknown: allow}", GENERIC) == []
+    session = begin(open_project(shop, "{issue: $1}"), 7)
+    write(session, "r1", read=False)
+    stage(session)
+    lag.find_mark(session).write_text(f"{time.time() - 60}\n")
+    assert check("{issue: $1}")[0] == "what 'dev-shop-7' uses was not read for 60 s: it is held"
+    lag.find_mark(session).unlink()
+    monkeypatch.setattr(examine, "name_source", lambda: "")
+    assert "no prices are known" in check("{issue: $1}")[0]
+    assert "limited" in check("{issue: 1M tokens}")[0]
