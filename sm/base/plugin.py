@@ -29,6 +29,7 @@ Kind = Literal[
     "routes",
     "ticks",
     "followers",
+    "variables",
 ]
 
 
@@ -72,6 +73,8 @@ class Plugin(NamedTuple):
     """A `Listener` of `sm.issues.ticks`, which hears of each completed tick of dev-poll."""
     followers: Mapping[str, Place] = NO_PARTS
     """A `Follower` of `sm.sessions.followers`, which each pass over a session calls."""
+    variables: Mapping[str, Place] = NO_PARTS
+    """A function of `sm.sessions.variables`, which adds to an agent's environment."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

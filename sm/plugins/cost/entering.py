@@ -14,6 +14,7 @@ from sm.plugins.cost.growth import find_note, find_size, measure, note_size
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.telemetry import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
 from sm.sessions.session import Session
 from sm.store.files import discard, read_harmless
@@ -32,10 +33,12 @@ def follow(session: Session) -> None:
     present = window.read(session.dir)
     if reader is None or present.conversation is None:
         return
-    owner = _make_owner(session)
+    owner = make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         _finish_gone(ledger, session)
         ledger.note_starts(_list_starts(session))
+        if is_told(session):
+            ensure_receiver(session.root, find_ledger(session.machine.settings))
         deadline = Deadline(LATE_S)
         while True:
             size = measure(reader, present.conversation, present.id)
@@ -73,7 +76,8 @@ def _read_on(ledger: Ledger, files: list[Followed]) -> int:
     return count
 
 
-def _make_owner(session: Session) -> Owner:
+def make_owner(session: Session) -> Owner:
+    """Whose the requests of a session's agent are."""
     attempt = 0
     with contextlib.suppress(StateError):
         known = agent.load(session.dir)

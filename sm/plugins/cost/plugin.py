@@ -16,4 +16,5 @@ PLUGIN = Plugin(
     checks={"ledger": "sm.plugins.cost.examine:CHECK"},
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
+    variables={"telemetry": "sm.plugins.cost.telemetry:make_variables"},
 )

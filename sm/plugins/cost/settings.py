@@ -11,6 +11,8 @@ from sm.config.schema import MachineSettings
 from sm.config.section import Section
 from sm.config.shapes import read_section
 
+SESSION = "sm.session"
+"""What an agent calls its session when it tells of its requests."""
 DEFAULT = "~/.local/share/sm/ledger.db"
 
 
@@ -21,6 +23,10 @@ class Cost(Section, frozen=True):
         Path | None,
         Meta(description=f"database of what each request has used; empty: {DEFAULT}"),
     ] = None
+    telemetry: Annotated[
+        bool,
+        Meta(description="have Claude Code tell of each request as it is made, by OpenTelemetry"),
+    ] = False
 
 
 def find_ledger(settings: MachineSettings) -> Path:

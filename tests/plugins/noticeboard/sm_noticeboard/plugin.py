@@ -19,4 +19,5 @@ PLUGIN = Plugin(
     events={"notice-pinned": "sm_noticeboard.words:tell_pinned"},
     ticks={"noticeboard": "sm_noticeboard.tick:LISTENER"},
     followers={"noticeboard": "sm_noticeboard.follower:FOLLOWER"},
+    variables={"noticeboard": "sm_noticeboard.variables:make_variables"},
 )
