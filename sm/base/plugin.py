@@ -31,6 +31,7 @@ Kind = Literal[
     "followers",
     "figures",
     "meters",
+    "variables",
 ]
 
 
@@ -78,6 +79,8 @@ class Plugin(NamedTuple):
     """`Figures` of `sm.views.figures`, which are shown beside each session."""
     meters: Mapping[str, Place] = NO_PARTS
     """A `Meter` of `sm.issues.meters`, which says what a session may still spend."""
+    variables: Mapping[str, Place] = NO_PARTS
+    """A function of `sm.sessions.variables`, which adds to an agent's environment."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

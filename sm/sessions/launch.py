@@ -25,6 +25,7 @@ from sm.config.schema import AgentSettings
 from sm.sessions.agent_hooks import write_settings
 from sm.sessions.personal_hooks import find_default_settings, read_status_line
 from sm.sessions.session import Session
+from sm.sessions.variables import add_variables
 from sm.shell_root import find_shell_root
 from sm.store.files import discard, ensure_private_dir, read_guarded, write_atomic
 from sm.store.paths import SessionDir
@@ -59,6 +60,7 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
     directory = session.dir
     _clear(directory)
     environment = make_environment(tmux, session, launch.settings)
+    environment = add_variables(session, launch.profile, environment)
     if not (launch.keeps_environment and directory.launch_env.exists()):
         entries = [f"{name}={value}" for name, value in environment.items()]
         write_atomic(directory.launch_env, _entries(entries, "environment"))

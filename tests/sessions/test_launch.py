@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,13 +15,17 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
+from sm.base import plugin
 from sm.base.errors import UsageError
+from sm.base.plugin import Plugin, Registry
 from sm.config.schema import AgentSettings
 from sm.sessions import personal_hooks, registry
-from sm.sessions.launch import Launch, write_launch_files
+from sm.sessions.launch import Launch, read_environment, write_launch_files
 from sm.sessions.session import Session
 from sm.setup import install_hooks
 from sm.shell_root import find_shell_root
+from sm.store import journal
+from sm.store.events import Problem
 from sm.store.paths import Root
 from tests.terminal import make_session
 
@@ -49,6 +55,34 @@ def test_a_prompt_is_no_command_to_the_agent_that_its_profile_describes(session:
         assert session.dir.prompt.read_text() == given
     written(session, "/do")
     assert session.dir.prompt.read_text() == "Note: /do"
+
+
+def test_plugins_add_variables_and_override_none(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {
+        "added": Plugin(variables={"added": f"{__name__}:add"}),
+        "broken": Plugin(variables={"broken": "no.such.module:x", "odd": f"{__name__}:DOUBLE"}),
+    }
+    places = {name: f"{__name__}:{name.upper()}" for name in found}
+    for name, one in found.items():
+        monkeypatch.setattr(sys.modules[__name__], name.upper(), one, raising=False)
+    monkeypatch.setattr(plugin, "_registry", Registry(places.items))
+    written(session, THEIRS="theirs")
+    known = read_environment(session.dir)
+    assert (known["THEIRS"], known["OURS"]) == ("theirs", "ours")
+    said = [one.text for one in journal.read(session.root.journal) if isinstance(one, Problem)]
+    assert len(said) == 2
+    assert all("could not add variables to an agent's environment" in one for one in said)
+
+
+DOUBLE = {"a": "b"}
+
+
+def add(_session: Session, profile: Profile, environment: Mapping[str, str]) -> dict[str, str]:
+    """What a plugin adds."""
+    assert profile is CLAUDE
+    return {"OURS": "ours", "THEIRS": "ours", "PATH": "/ours"} if environment["PATH"] else {}
 
 
 def test_an_agent_gets_variables_of_any_name(tmp_path: Path) -> None:

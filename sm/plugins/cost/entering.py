@@ -23,6 +23,7 @@ from sm.plugins.cost.growth import (
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.telemetry import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
@@ -58,9 +59,11 @@ def _read_while_at_work(session: Session) -> None:
     present = window.read(session.dir)
     if reader is None or present.conversation is None:
         return
-    owner = _make_owner(session)
+    owner = make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         ledger.note_starts(_list_starts(session))
+        if is_told(session):
+            ensure_receiver(session.root, find_ledger(session.machine.settings))
         deadline, is_open = Deadline(LATE_S), not read_size(session)
         while True:
             size = measure(reader, present.conversation, present.id)
@@ -97,7 +100,8 @@ def catch_up(ledger: Ledger, since: float) -> None:
     price_pending(ledger)
 
 
-def _make_owner(session: Session) -> Owner:
+def make_owner(session: Session) -> Owner:
+    """Whose the requests of a session's agent are."""
     attempt = 0
     with contextlib.suppress(StateError):
         known = agent.load(session.dir)

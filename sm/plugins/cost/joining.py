@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import bisect
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -23,9 +22,11 @@ ACCOUNT = "account"
 """The source of an entry that was found by subtraction."""
 FRESH = frozenset({"startup", "clear"})
 """How a context begins that has counted nothing before."""
-SUFFIX = re.compile(r"\[[^\]]*\]\Z| \[[^\]]*\]\Z|-[0-9]{8}\Z")
-"""What one source adds to a model's name, and another may not: a speed, a long context, a day."""
+DAY = 8
+"""Digits at the end of a model's name, in one source and not in another."""
 NOTHING = Tokens()
+COMPACTION_S, SLACK_S = 600.0, 1.0
+"""How long a compaction may take, and how much earlier its boundary may seem to be."""
 
 OWN = f"SELECT at, model, {', '.join(COUNTS)} FROM own WHERE context = ? ORDER BY at"  # noqa: S608 - names of ours
 STARTS = "SELECT at, how FROM starts WHERE context = ? ORDER BY at"
@@ -33,6 +34,14 @@ ENTRIES = f"""
     SELECT key, at, model, agent, certainty, source, {", ".join(COUNTS)}
     FROM requests WHERE context = ? ORDER BY at
 """  # noqa: S608 - names of ours
+TOLD = """
+    SELECT key, at FROM requests
+    WHERE context = ? AND agent = 'compaction' AND source = 'telemetry' AND settles = ''
+    ORDER BY at
+"""
+BOUNDARIES = """
+    SELECT key, at FROM requests WHERE context = ? AND key LIKE 'compaction:%' ORDER BY at
+"""
 SETTLE = f"""
     UPDATE requests SET model = ?, certainty = ?, source = '{ACCOUNT}',
         {", ".join(f"{count} = ?" for count in COUNTS)}, price = NULL, currency = '', priced_by = ''
@@ -97,6 +106,27 @@ def read_rests(connection: Connection, context: str) -> list[Rest]:
     return [rest for rest in found if rest]
 
 
+def list_told(connection: Connection, context: str) -> list[tuple[str, str]]:
+    """Each compaction that a client has told of, with the key of its boundary in the record."""
+    return pair_compactions(
+        connection.execute(TOLD, (context,)).fetchall(),
+        connection.execute(BOUNDARIES, (context,)).fetchall(),
+    )
+
+
+def pair_compactions(
+    told: Sequence[tuple[str, float]], boundaries: Sequence[tuple[str, float]]
+) -> list[tuple[str, str]]:
+    """A boundary is written after the last request of its compaction; both are in order."""
+    left, found = list(told), []
+    for boundary, at in boundaries:
+        before = [one for one in left if at - COMPACTION_S < one[1] < at + SLACK_S]
+        if before:
+            found.append((before[-1][0], boundary))
+            left = [one for one in left if one[1] > before[-1][1]]
+    return found
+
+
 def split(
     figures: Mapping[float, Mapping[str, Tokens]],
     starts: Sequence[tuple[float, str]],
@@ -157,9 +187,10 @@ def _is_estimate(tokens: Tokens) -> bool:
 
 
 def _fold(model: str) -> str:
-    while (shorter := SUFFIX.sub("", model)) != model:
-        model = shorter
-    return model
+    """The name without a speed, a long context and a day, which not every source adds."""
+    name = model.partition("[")[0].rstrip()
+    rest, dash, day = name.rpartition("-")
+    return rest if dash and len(day) == DAY and day.isdecimal() else name
 
 
 def choose_model(rest: Rest) -> str:

@@ -26,12 +26,21 @@ from sm.adapters.agent.spending import (
 )
 from sm.base.foreign import tidy_name
 from sm.plugins.cost.database import COUNTS, open_database
-from sm.plugins.cost.joining import ACCOUNT, FRESH, NOTHING, SETTLE, Rest, choose_model, read_rests
+from sm.plugins.cost.joining import (
+    ACCOUNT,
+    FRESH,
+    NOTHING,
+    SETTLE,
+    Rest,
+    choose_model,
+    list_told,
+    read_rests,
+)
 from sm.store.sqlite import Connection, transaction
 
 CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
-TRANSCRIPT = "transcript"
+TRANSCRIPT, TOLD = "transcript", "telemetry"
 """Where an entry is from, if not said otherwise."""
 
 
@@ -97,6 +106,7 @@ ENTER = f"""
         OR excluded.certainty < certainty
         OR (excluded.agent = 'compaction' AND agent != 'compaction')
         OR (model = '' AND excluded.model != '')
+        OR (settles = '' AND excluded.settles != '')
 """  # noqa: S608 - names of ours
 MANY = 500
 """Entries without a price that whoever asks for the sums should not wait for."""
@@ -107,6 +117,7 @@ UNPRICED = f"""
     )
 """  # noqa: S608 - a number of ours
 IS_SETTLED = "SELECT 1 FROM requests WHERE settles = ? AND settles != '' LIMIT 1"
+SETTLES = "UPDATE requests SET settles = ? WHERE key = ?"
 REMOVE = "DELETE FROM requests WHERE key = ?"
 KEEP_OWN = f"""
     INSERT INTO own (context, at, model, begun, session, owner, {", ".join(COUNTS)}, price)
@@ -213,6 +224,15 @@ class Ledger:
             row = (str(file.path), owner.session, file.reader, _encode(owner))
             self.connection.execute(MARK, (*row, mark.position, _encode(mark.before), time.time()))
 
+    def enter_told(self, owner: Owner, found: Iterable[Entry]) -> None:
+        """Enter what a client has told of its requests by itself."""
+        with transaction(self.connection):
+            ours = [one for one in found if self._is_of(owner, one)]
+            for one in ours:
+                self._enter(owner, one, TOLD)
+            for context in {one.context for one in ours}:
+                self._join(context)
+
     def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
         """Whether it belongs to a session, and not to what its conversation was before.
 
@@ -231,7 +251,13 @@ class Ledger:
             self.connection.execute(KEEP_OWN, (*row, _encode(owner), *counts, price))
 
     def _join(self, context: str) -> None:
-        """Enter what the client has counted in a context beside the entries of its records."""
+        """Enter what the client has counted in a context beside the entries of its records.
+
+        A compaction that the client has told of is not entered again by its boundary.
+        """
+        for told, boundary in list_told(self.connection, context):
+            self.connection.execute(REMOVE, (boundary,))
+            self.connection.execute(SETTLES, (boundary, told))
         if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
             return
         owner = msgspec.json.decode(known[0], type=Owner)

@@ -11,6 +11,8 @@ from sm.config.schema import MachineSettings
 from sm.config.section import Section
 from sm.config.shapes import read_section
 
+SESSION = "sm.session"
+"""What an agent calls its session when it tells of its requests."""
 DEFAULT = "~/.local/share/sm/ledger.db"
 
 
@@ -24,6 +26,10 @@ class Cost(Section, frozen=True):
     comment: Annotated[
         bool,
         Meta(description="say on the pull request of an issue that is over what it has cost"),
+    ] = False
+    telemetry: Annotated[
+        bool,
+        Meta(description="have Claude Code tell of each request as it is made, by OpenTelemetry"),
     ] = False
 
 

@@ -21,4 +21,5 @@ PLUGIN = Plugin(
     followers={"noticeboard": "sm_noticeboard.follower:FOLLOWER"},
     figures={"noticeboard": "sm_noticeboard.figures:FIGURES"},
     meters={"noticeboard": "sm_noticeboard.meter:METER"},
+    variables={"noticeboard": "sm_noticeboard.variables:make_variables"},
 )

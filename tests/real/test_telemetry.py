@@ -1,0 +1,61 @@
+"""What the real client tells of each request as it is made: compactions, and before a SIGKILL."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.spending import Certainty, Tokens
+from sm.plugins.cost.entering import follow
+from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.sums import By, add_up, read_sums
+from sm.sessions.agent_state import State
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.plugins.cost.receivers import end_receivers
+from tests.real.api import Api, Kind
+from tests.real.managed import Managed
+from tests.real.test_cost import Counting, list_counted, tokens_of, wait_equal
+
+
+@pytest.fixture(autouse=True)
+def _no_receiver_stays(root: Root) -> Iterator[None]:
+    yield
+    end_receivers(root)
+
+
+def test_a_compaction_is_known_at_once_and_after_a_kill(
+    unstarted: Managed, api: Api, sealed: Path
+) -> None:
+    managed, api.model, api.side_tokens = unstarted, Counting(), 777
+    managed.folder.mkdir()
+    managed.config = managed.folder / "machine.yaml"
+    managed.config.write_text(json.dumps({"cost": {"telemetry": True}}))
+    managed.start()
+    managed.watch()
+    managed.send("<one>")
+    managed.wait_state(State.IDLE)
+    managed.paste("/compact")
+    managed.keys("Enter")
+    wait_for(lambda: [one for one in api.spent if one.kind is Kind.COMPACTION], "a compaction")
+    managed.wait_state(State.IDLE)
+    managed.send("<two>")
+    managed.wait_state(State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    with open_ledger(path) as ledger:
+
+        def list_spent() -> dict[str, Tokens]:
+            return {one.request: tokens_of(one) for one in api.spent if one.kind is not Kind.SIDE}
+
+        wait_equal(lambda: list_counted(ledger), list_spent)
+        wait_equal(lambda: list_counted(ledger, Certainty.UNKNOWN), dict)
+        os.kill(managed.agent.pid, signal.SIGKILL)
+        follow(managed.session)
+        wait_equal(lambda: list_counted(ledger), list_spent)
+        assert add_up(read_sums(ledger, By.ISSUE)).is_complete
