@@ -19,10 +19,12 @@ from sm.issues.rules.allowance import Stage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.agent_state import State
+from sm.sessions.history import Verb
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
+from tests.e2e.stage import Env, make_stage
 from tests.e2e.stage import Stage as Place
-from tests.e2e.stage import make_stage
+from tests.e2e.test_faults import Points, around, assert_died_at, crash_at
 from tests.helpers import REPOSITORY, wait_for
 from tests.real.api import Api, Reply, Request, Tool
 from tests.real.client import environment, seal
@@ -98,9 +100,9 @@ class Work:
     def state(self) -> State:
         return agent_state.read(self.session.dir).state
 
-    def begin(self) -> None:
+    def begin(self, env: Env | None = None) -> None:
         self.stage.file_issue()
-        self.stage.poll()
+        self.stage.poll(env=env)
 
     def screen(self) -> Screen:
         known = agent.load(self.session.dir)
@@ -210,3 +212,47 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     work.wait(lambda: "limit-over" in work.rows(), "it to go on")
     work.wait(lambda: len(api.main) > count, "its request")
     assert spender.document in "\n".join(api.main[-1].said)
+
+
+DEATHS = [*map(around, (Verb.INTERRUPT, Verb.HAND_OFF, Verb.NOTIFY))]
+
+
+@pytest.mark.parametrize("points", DEATHS, ids=lambda points: points[0])
+def test_nothing_is_forgotten_or_done_twice_although_a_pass_dies_at(
+    work: Work, api: Api, points: Points
+) -> None:
+    spender = api.model = Spender(work.board, breaks_at=3)
+    work.begin(crash_at(work.stage, points))
+    work.wait(lambda: spender.broken_at, "the limit to be broken")
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert_died_at(work.stage, points)
+    assert [row for row in work.rows() if row != "limit-stop"] == [
+        "start",
+        "limit-handoff",
+        "limit-asked",
+    ]
+    assert Path(spender.document).read_text() == "So far.\n"
+    requests = [one for one in api.main[-1].said if ASKED in one]
+    assert len(requests) == 1
+    comments = work.stage.project.forge.issues.read(1).comments
+    assert len([one for one in comments if "A budget is used up" in one.body]) == 1
+    work.raise_limit()
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+
+
+def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
+    """The turn is interrupted all the same; the request puts the draft aside, and it comes back."""
+    spender = api.model = Spender(work.board, breaks_at=10**6)
+    work.begin()
+    work.wait(lambda: len(spender.seen) > 2, "the turn")
+    work.type("half a line")
+    work.wait(lambda: work.screen().draft == "half a line", "the draft")
+    spender.breaks_at, spender.broken_at = len(spender.seen), time.time()
+    work.board.mkdir(exist_ok=True)
+    (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    assert time.time() - spender.broken_at < PROMISED_S
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert spender.document
+    assert work.screen().draft == "half a line"
+    assert not any("half a line" in one for one in api.main[-1].said)
