@@ -117,11 +117,11 @@ def split(
 
 def make_rest(stretch: Stretch) -> Rest | None:
     """What has been counted and is no entry; None if the two do not go together."""
-    left = {_fold(model): tokens for model, tokens in stretch.counted.items()}
-    names = {_fold(model): model for model in stretch.counted}
+    left = {fold(model): tokens for model, tokens in stretch.counted.items()}
+    names = {fold(model): model for model in stretch.counted}
     for row in stretch.rows:
         if row.source != ACCOUNT and row.tokens != NOTHING:
-            model = _fold(row.model)
+            model = fold(row.model)
             left[model] = subtract(left.get(model, NOTHING), row.tokens)
     if any(min(_list_counts(tokens)) < 0 for tokens in left.values()):
         return None
@@ -153,7 +153,8 @@ def _is_estimate(tokens: Tokens) -> bool:
     return tokens == Tokens(output=tokens.output)
 
 
-def _fold(model: str) -> str:
+def fold(model: str) -> str:
+    """The name of a model without what only one of the sources adds."""
     while (shorter := SUFFIX.sub("", model)) != model:
         model = shorter
     return model
