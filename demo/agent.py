@@ -16,6 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # -I leaves it out
 from developer import Developer, StuckError
+from records import Records
 
 PROMPT = " ".join(sys.argv[1:])
 if PROMPT.startswith("[sm] Task "):  # the command line of a program is not private
@@ -48,27 +49,37 @@ def ask() -> str:
 class Here:
     """The developer's hands: the directory that this program runs in."""
 
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
     def run(self, *argv: str) -> str:
         """Run a program; returns what it printed."""
         say(f"$ {' '.join(argv)}")
+        self._records.step(" ".join(argv))
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self._records.hear(done.stdout + done.stderr)
         if done.returncode:
             raise StuckError(f"'{' '.join(argv)}' failed: {' '.join(done.stderr.split())}")
         return done.stdout
 
     def read(self, path: str) -> str:
         """The text of a file."""
-        return Path(path).read_text()
+        self._records.step(path)
+        text = Path(path).read_text()
+        self._records.hear(text)
+        return text
 
     def edit(self, path: str, text: str) -> None:
         """Write a file."""
         say(f"edit {path}")
+        self._records.step(text)
         Path(path).parent.mkdir(exist_ok=True)
         Path(path).write_text(text)
 
     def signal(self, phase: str) -> None:
         """Write to the phase file."""
         say(phase)
+        self._records.step(phase)
         Path(os.environ["PHASE_FILE"]).write_text(f"{phase}\n")
 
     def ponder(self) -> None:
@@ -81,10 +92,12 @@ def main() -> None:
     before = termios.tcgetattr(0)
     tty.setcbreak(0)
     show("\x1b[?2004h")  # from here on pastes are marked as such
-    developer, message = Developer(PROMPT, Here()), PROMPT
+    records = Records()
+    developer, message = Developer(PROMPT, Here(records)), PROMPT
     try:
         while True:
             show(f"> {message.partition(chr(10))[0]}\n")
+            records.hear(message)
             developer.hear(message)
             message = ask()
     except (EOFError, KeyboardInterrupt):

@@ -137,6 +137,7 @@ def play(stage: Stage, view: View) -> Played:
 
     """
     from check import problems
+    from costs import read_costs
     from person import People
     from progress import Played, Progress
     from stage import DemoError
@@ -156,7 +157,8 @@ def play(stage: Stage, view: View) -> Played:
             time.sleep(LOOK_S)
         took_s = progress.elapsed_s
         stage.end()
-    return Played(progress, people, took_s, tuple(problems(stage, progress, people)))
+    costs = read_costs(stage)
+    return Played(progress, people, took_s, costs, tuple(problems(stage, progress, people)))
 
 
 def explain(stage: Stage, error: Exception) -> None:

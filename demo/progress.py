@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cast import PARTS
@@ -21,11 +21,12 @@ from sm.views.states import ShownState
 
 @dataclass(frozen=True)
 class Played:
-    """A demo at its end, and what is not as it should be then."""
+    """A demo at its end: what each issue has cost, and what is not as it should be."""
 
     progress: Progress
     people: People
     took_s: float
+    costs: Mapping[int, str]
     problems: tuple[str, ...]
 
 

@@ -189,9 +189,11 @@ def summary(console: Console, played: Played) -> None:
     heading = f"{progress.merged} of {count} merged in {format_span(played.took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
-        console.print(
-            f"  #{number} {part.function:16} {_told(number, part, played)}", soft_wrap=True
-        )
+        cost = played.costs.get(number, "")
+        told = _told(number, part, played)
+        console.print(f"  #{number} {part.function:16} {cost:>10}  {told}", soft_wrap=True)
+    if not played.progress.stage.agent.own:
+        console.print("\nTokens are those of the script, as sm cost shows them.", style="dim")
     if played.problems:
         return
     console.print(

@@ -134,6 +134,9 @@ class Stage:
         scratch = {"TMPDIR": str(self.path / "tmp"), "CLAUDE_CODE_TMPDIR": str(self.path / "tmp")}
         config["agent"]["env"] = git | scratch | dict(self.agent.env)
         config["agent"]["pass_env"] = list(self.agent.passed)
+        if not self.agent.own:
+            config["profiles"] = {"script": {"like": "generic", "spending": "claude"}}
+            config["agent"]["profile"] = "script"
         self.config.write_text(yaml.safe_dump(config, allow_unicode=True))
 
     def git(self, *args: str, folder: Path | None = None) -> str:

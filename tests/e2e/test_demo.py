@@ -56,6 +56,8 @@ def test_all_five_are_merged_and_nothing_is_left() -> None:
     assert "5 of 5 merged" in said
     for journey in ("mended the fault", "at a line", "recovered from", "went on with the answer"):
         assert journey in said
+    costs = re.findall(r"^  #[1-5] \w+ +([0-9.]+)k tok", said, re.MULTILINE)
+    assert len(costs) == 5, "the ledger has each issue"
     assert not _place(said).exists()
     assert not _processes_of(_place(said))
 

@@ -43,7 +43,8 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-I", str(AGENT), prompt],
             cwd=folder,
-            env=os.environ | {"PHASE_FILE": str(phase_file)},
+            env=os.environ
+            | {"PHASE_FILE": str(phase_file), "SM_SESSION_DIR": str(phase_file.parent)},
             stdin=theirs,
             stdout=theirs,
             start_new_session=True,

@@ -20,6 +20,8 @@ TMUX_KEYS = {"enter": "Enter", "alt+enter": "M-Enter", "ctrl+enter": "C-Enter", 
 KEYS = ("enter", "escape", "ctrl+s", "ctrl+u")
 """What a profile of ours presses."""
 OFF = ("", "0", "false")
+KEPT_DAYS = 30
+"""So long transcripts are kept if nobody says otherwise (the same page)."""
 WORDS = {
     "--bare": "no hook runs, so no message is confirmed",
     "--safe-mode": "no hook runs, so no message is confirmed",
@@ -84,6 +86,24 @@ def _in_settings(folder: Path, env: Mapping[str, str]) -> Iterator[Obstacle]:
 def find_folder(env: Mapping[str, str]) -> Path:
     """Return the folder of a person's own settings."""
     return Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "/")) / ".claude")
+
+
+def find_kept_days(folder: Path, env: Mapping[str, str]) -> tuple[float, Path | None]:
+    """For how many days transcripts are kept, and which file says so; None if none does.
+
+    The first of these files that has the key counts (https://code.claude.com/docs/en/settings).
+    """
+    places = (
+        MANAGED,
+        folder / ".claude" / "settings.local.json",
+        folder / ".claude" / "settings.json",
+        find_folder(env) / "settings.json",
+    )
+    for path in places:
+        days = (read_object(path) or {}).get("cleanupPeriodDays")
+        if isinstance(days, int | float) and not isinstance(days, bool):
+            return days, path
+    return KEPT_DAYS, None
 
 
 def may_refuse(profile: Profile, folder: Path, env: Mapping[str, str]) -> bool:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
+from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.own_settings import find_kept_days
 from sm.config.schema import Config
 from sm.plugins.cost import database
+from sm.plugins.cost.comparing import LIMIT, Compared, compare
+from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.prices import name_source
+from sm.plugins.cost.report import LATELY_S
 from sm.plugins.cost.settings import find_ledger
+from sm.sessions.launch import select_environment
+from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store import sqlite_file
+
+NEEDED_DAYS = int(LATELY_S / 86400)
 
 
 def check_ledger(config: Config) -> Iterator[Finding]:
@@ -18,6 +28,8 @@ def check_ledger(config: Config) -> Iterator[Finding]:
     if sqlite_file.is_there(path):
         database.check(path)
         yield ok(f"what agents use is in '{path}'")
+        with open_ledger(path) as ledger:
+            yield from _list_differences(compare(ledger, time.time() - LATELY_S))
     else:
         yield ok(f"'{path}' is made with the first request of an agent")
     if source := name_source():
@@ -26,4 +38,28 @@ def check_ledger(config: Config) -> Iterator[Finding]:
         yield warn("no prices are known", "install 'genai-prices' into the environment of sm")
 
 
-CHECK = Check(machine=check_ledger)
+def _list_differences(compared: list[Compared]) -> Iterator[Finding]:
+    for one in compared:
+        if abs(one.difference) > LIMIT:
+            yield warn(
+                f"the same requests to {one.model} cost ${one.own:,.2f} by the agent CLI, and "
+                f"${one.ours:,.2f} by the list prices of {name_source()}",
+                "look whether a newer genai-prices knows the price",
+            )
+
+
+def check_project(project: Project) -> Iterator[Finding]:
+    """Check whether the agent CLI keeps its records until they are read."""
+    profile, agent = project.profile, project.settings.agent
+    if profile.spending != CLAUDE.spending:
+        return
+    days, path = find_kept_days(project.settings.repo, select_environment(agent))
+    if days < NEEDED_DAYS:
+        yield warn(
+            f"'cleanupPeriodDays' is {days:g} in '{path}': so soon transcripts are removed, and "
+            f"what is not in the ledger by then is lost",
+            f"set it to {NEEDED_DAYS} or more: sm cost still reads what was read so lately",
+        )
+
+
+CHECK = Check(machine=check_ledger, project=check_project)

@@ -149,11 +149,11 @@ def split(
 
 def make_rest(stretch: Stretch) -> Rest | None:
     """What has been counted and is no entry; None if the two do not go together."""
-    left = {_fold(model): tokens for model, tokens in stretch.counted.items()}
-    names = {_fold(model): model for model in stretch.counted}
+    left = {fold(model): tokens for model, tokens in stretch.counted.items()}
+    names = {fold(model): model for model in stretch.counted}
     for row in stretch.rows:
         if row.source != ACCOUNT and row.tokens != NOTHING:
-            model = _fold(row.model)
+            model = fold(row.model)
             left[model] = subtract(left.get(model, NOTHING), row.tokens)
     if any(min(_list_counts(tokens)) < 0 for tokens in left.values()):
         return None
@@ -186,7 +186,7 @@ def _is_estimate(tokens: Tokens) -> bool:
     return tokens == Tokens(output=tokens.output)
 
 
-def _fold(model: str) -> str:
+def fold(model: str) -> str:
     """The name without a speed, a long context and a day, which not every source adds."""
     name = model.partition("[")[0].rstrip()
     rest, dash, day = name.rpartition("-")

@@ -1,0 +1,81 @@
+"""What `sm doctor` says of prices that differ, and of records that go too soon."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent import own_settings
+from sm.adapters.agent.spending import Account, Entry, Figure, Tokens
+from sm.config.load import load
+from sm.plugins.cost.comparing import compare
+from sm.plugins.cost.examine import check_ledger, check_project
+from sm.plugins.cost.ledger import Followed, Mark, open_ledger
+from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.settings import find_ledger
+from sm.sessions.project import Project
+from sm.store.paths import Root
+from tests.helpers import make_repository, sm_yaml
+from tests.plugins.cost.lines import OWNER
+
+TOKENS = Tokens(input=1000, output=1000)
+OURS = 0.03
+"""Dollars, by list prices: $5 and $25 for a million."""
+
+
+@pytest.fixture
+def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
+    assert root
+    monkeypatch.setattr(own_settings, "MANAGED", tmp_path / "managed.json")
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
+    return Project(config, config.projects[0])
+
+
+def account(project: Project, folder: Path, price: float, tokens: Tokens = TOKENS) -> None:
+    """A request, and what the client says of it at its end; its name of the model is longer."""
+    now = time.time()
+    context = f"c{price}"
+    entry = Entry(key=context, at=now, context=context, model="claude-opus-4-5", tokens=TOKENS)
+    models = {"claude-opus-4-5-20251101": Figure(tokens, price)}
+    said = Account(context=context, at=now, begun=now - 60, models=models)
+    with open_ledger(find_ledger(project.config)) as ledger:
+        file = Followed(folder / f"{context}.jsonl", "claude", OWNER, Mark())
+        ledger.enter(file, Mark(9), [entry, said])
+        price_pending(ledger)
+
+
+def list_warnings(project: Project) -> list[str]:
+    return [one.what for one in check_ledger(project.config) if one.level == "warn"]
+
+
+def test_a_price_that_differs_by_more_than_two_percent_is_named(
+    project: Project, tmp_path: Path
+) -> None:
+    account(project, tmp_path, OURS * 1.019)
+    assert list_warnings(project) == []
+    account(project, tmp_path, OURS * 1.05)
+    (told,) = list_warnings(project)
+    assert told.startswith("the same requests to claude-opus-4-5 cost $0.06 by the agent CLI, and")
+
+
+def test_sums_of_other_requests_are_not_compared(project: Project, tmp_path: Path) -> None:
+    account(project, tmp_path, OURS * 2, Tokens(input=2000, output=1000))
+    with open_ledger(find_ledger(project.config)) as ledger:
+        assert compare(ledger, 0.0) == []
+
+
+def test_records_that_go_too_soon_are_named(project: Project, sealed: Path, tmp_path: Path) -> None:
+    assert list(check_project(project)) == []
+    own = sealed / ".claude" / "settings.json"
+    own.parent.mkdir(exist_ok=True)
+    for days, is_named in ((0, True), (6, True), (7, False), (365, False), (True, False)):
+        own.write_text(json.dumps({"cleanupPeriodDays": days}))
+        assert bool(list(check_project(project))) == is_named, days
+    (tmp_path / "managed.json").write_text('{"cleanupPeriodDays": 1}')
+    (found,) = check_project(project)
+    assert found.what.startswith(f"'cleanupPeriodDays' is 1 in '{tmp_path / 'managed.json'}'")
