@@ -19,7 +19,7 @@ from sm.config import duration, secret
 from sm.config.cache import KeyPath
 from sm.config.read import Document
 from sm.config.schema import MachineSettings, ProjectSettings
-from sm.config.section import Section
+from sm.config.section import Section, Written
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
@@ -115,6 +115,8 @@ def _decoder(base: Path) -> Callable[[type, Any], Any]:
             return duration.parse(value)
         if kind is secret.Secret:
             return secret.parse(value)
+        if issubclass(kind, Written):
+            return kind.read(value)
         assert kind is Path
         return _path(base, value)
 

@@ -18,7 +18,7 @@ from sm.base.need import NeedKind
 from sm.config import duration, secret
 from sm.config.convert import list_choices
 from sm.config.schema import SHARED, MachineSettings, ProjectSettings
-from sm.config.section import Section
+from sm.config.section import Section, Written
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
@@ -154,7 +154,11 @@ def _type(annotated: Any, kind: Any) -> str:
     if find_named(kind):
         return "sections by name"
     option = next(option for option in get_args(kind) if option is not type(None))
-    return f"{TYPES[_strip(option)]} or nothing"
+    return f"{_name_type(_strip(option))} or nothing"
+
+
+def _name_type(kind: Any) -> str:
+    return kind.KIND if issubclass(kind, Written) else TYPES[kind]
 
 
 def _strip(kind: Any) -> Any:

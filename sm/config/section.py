@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct
 
@@ -18,3 +18,20 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def variables(self) -> tuple[str, ...]:
         """The variables of a person's environment that it needs; monitors keep them."""
         return ()
+
+
+class Written(str):
+    """A text of a form of its own, for a section to have: each subclass says which by `read`."""
+
+    KIND = "text"
+    """What docs/CONFIG.md calls it."""
+
+    @classmethod
+    def read(cls, value: object) -> Self:
+        """Read it from what stands in a file.
+
+        Raises:
+            ValueError: it has another form; the message begins with "Expected", and says which.
+
+        """
+        raise NotImplementedError

@@ -12,6 +12,7 @@ from importlib import import_module
 import msgspec
 
 from sm.base import plugin, redact
+from sm.base.plugin import Kind, Part
 from sm.config.schema import MachineSettings, ProjectSettings
 
 PRELOADED = (
@@ -34,6 +35,9 @@ PRELOADED = (
 )
 """With what they import; a pass imports some of them only where it comes to use them."""
 
+ASKED: tuple[Kind, ...] = ("followers", "meters")
+"""The parts of plugins that each pass asks."""
+
 Stamp = tuple[int, int, int]
 """Of a file: which one it is, how long it is, and when it was written."""
 
@@ -42,11 +46,22 @@ def preload() -> None:
     """Import what passes import, and make what each fork would make anew at its first use."""
     for module in PRELOADED:
         import_module(module)
+    for kind in ASKED:
+        for part in plugin.list_parts(kind).values():
+            with contextlib.suppress(Exception):  # whatever is wrong with a plugin, passes go on
+                _load_for(part)
     redact.compile_patterns()
     for settings in (MachineSettings, ProjectSettings):
         with contextlib.suppress(msgspec.ValidationError):  # msgspec has seen the types by then
             msgspec.convert({}, settings)
     freeze()
+
+
+def _load_for(part: Part) -> None:
+    """Import a part, and what its module names to be there for all passes as well."""
+    module = plugin.load(part.entry.partition(":")[0])
+    for name in getattr(module, "PRELOADED", ()):
+        import_module(name)
 
 
 def freeze() -> None:

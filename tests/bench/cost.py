@@ -17,6 +17,7 @@ from sm.plugins.cost.reading import read_on
 from sm.sessions.followers import have_followed
 from sm.store.files import ensure_private_dir
 from sm.store.sqlite import transaction
+from tests.bench import budget
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, wall_ms
 from tests.bench.reaction import quiet_stage
 from tests.chance import dice
@@ -53,6 +54,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
             beside="sm --help",
             others=helped,
         )
+    yield from budget.figures(bench, count)
     yield from _reading(bench)
     yield from _passes(bench)
 

@@ -107,7 +107,7 @@ ORDER = (
     *("status", "needs", "trace", "events", "logs", "attach", "worktree", "recover", "pause"),
     *("resume", "kill", "new", "send", "queue"),
     *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),
-    *("cost", "hooks", "serve", "bridge", "mcp", "uninstall"),
+    *("cost", "budget", "hooks", "serve", "bridge", "mcp", "uninstall"),
 )
 
 

@@ -222,7 +222,7 @@ def _leaves(group: click.Group, before: str) -> Iterator[tuple[str, click.Comman
         assert command
         if isinstance(command, click.Group):
             yield from _leaves(command, f"{name} ")
-        else:
+        if not isinstance(command, click.Group) or command.invoke_without_command:
             yield before + name, command
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from sm.plugins.cost.budget import tables
 from sm.store.sqlite import (
     Connection,
     Layout,
@@ -131,7 +132,7 @@ FIRST = (
     "CREATE INDEX files_read ON files(read_at)",
 )
 
-MIGRATIONS = (FIRST,)
+MIGRATIONS = (FIRST, tables.STATEMENTS)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

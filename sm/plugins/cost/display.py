@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sm.adapters.agent.spending import Tokens
+from sm.plugins.cost.budget.amount import shorten_count
 from sm.plugins.cost.sums import By, Sum
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
 GAP = "  "
-SIZES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 UNKNOWN = "unknown"
 WITHOUT = "no issue"
 
@@ -46,14 +46,6 @@ def _list_cells(one: Sum) -> tuple[str, ...]:
         *(f"{bound}{shorten_count(count)}" for count in counts),
         format_price(one),
     )
-
-
-def shorten_count(count: int) -> str:
-    """`999`, `1.2k`, `34.5M`: for people; programs get all the digits."""
-    for size, letter in SIZES:
-        if count >= size:
-            return f"{count / size:.1f}{letter}"
-    return str(count)
 
 
 def format_price(one: Sum) -> str:

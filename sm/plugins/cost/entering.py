@@ -5,11 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
-from sm.base.errors import StateError
-from sm.plugins.cost.growth import find_note, find_size, measure, note_size
+from sm.base.errors import SmError, StateError
+from sm.base.output import warn
+from sm.plugins.cost.budget.account import settle
+from sm.plugins.cost.growth import (
+    find_beginning,
+    find_note,
+    find_size,
+    measure,
+    note_size,
+    read_size,
+)
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.plugins.cost.settings import find_ledger
@@ -19,10 +29,10 @@ from sm.store.files import discard, read_harmless
 
 LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
+LATELY_S = 7 * 86400.0
+"""Files that were read within so long are read on first: a session may just have ended."""
 LIMITS = slice(4, 8)
 """The words of the line `usage` that tell of a subscription's limits."""
-SLACK_S = 60.0
-"""A session's first request may seem to be so much older than its record."""
 
 
 def follow(session: Session) -> None:
@@ -34,16 +44,32 @@ def follow(session: Session) -> None:
     owner = _make_owner(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         _finish_gone(ledger, session)
-        deadline = Deadline(LATE_S)
+        deadline, is_open = Deadline(LATE_S), not read_size(session)
         while True:
             size = measure(reader, present.conversation, present.id)
             files = list(_list_files(ledger, session, reader, present, owner))
-            if sum(read_on(ledger, reader, file) for file in files):
-                _price_many(ledger)
+            if sum(read_on(ledger, reader, file) for file in files) or is_open:
+                is_open = settle(ledger, session)
             note_size(session, size)
-            if deadline.is_over:
+            if deadline.is_over and not is_open:
                 return
             time.sleep(AGAIN_S)
+
+
+@contextlib.contextmanager
+def open_current(path: Path) -> Iterator[Ledger]:
+    """Open the ledger with all that was written since; a warning says if that cannot be read.
+
+    Raises:
+        StateError, TemporaryError: as `open_ledger`.
+
+    """
+    with open_ledger(path) as ledger:
+        try:
+            catch_up(ledger, time.time() - LATELY_S)
+        except SmError as error:
+            warn(f"the newest requests are not in it: {error.message}")
+        yield ledger
 
 
 def catch_up(ledger: Ledger, since: float) -> None:
@@ -52,14 +78,6 @@ def catch_up(ledger: Ledger, since: float) -> None:
 
     _read_on(ledger, ledger.list_lately_read(since))
     price_pending(ledger)
-
-
-def _price_many(ledger: Ledger) -> None:
-    """Price what waits once it is much: for a few entries the library takes too long to load."""
-    if ledger.lacks_many_prices():
-        from sm.plugins.cost.prices import price_pending
-
-        price_pending(ledger)
 
 
 def _read_on(ledger: Ledger, files: list[Followed]) -> int:
@@ -83,7 +101,7 @@ def _make_owner(session: Session) -> Owner:
         attempt=attempt,
         client=session.profile.name,
         is_on_plan=_is_on_plan(session),
-        since=session.record.created_at - SLACK_S,
+        since=find_beginning(session),
     )
 
 
@@ -119,4 +137,5 @@ def _finish_gone(ledger: Ledger, session: Session) -> None:
             continue
         _read_on(ledger, ledger.list_files(note.stem))
         discard(note)
+        discard(note.with_suffix(".behind"))
         discard(note.with_name(f"cost.{note.stem}.lock"))

@@ -8,6 +8,14 @@ from sm.adapters.agent.spending import Reader
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
 
+SLACK_S = 60.0
+"""A session's first request may seem to be so much older than its record."""
+
+
+def find_beginning(session: Session) -> float:
+    """What was asked for earlier (seconds since 1970) is not the session's."""
+    return session.record.created_at - SLACK_S
+
 
 def measure(reader: Reader, conversation: Path, ident: str) -> str:
     """How much a conversation has written, in all of its files."""

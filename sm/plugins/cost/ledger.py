@@ -59,8 +59,8 @@ class Followed(Struct, frozen=True):
 ENTER = f"""
     INSERT INTO requests (
         key, at, day, project, issue, session, attempt, context, agent, client, model, plan,
-        {", ".join(COUNTS)}, certainty, source, settles, price, currency, priced_by
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, '', '')
+        {", ".join(COUNTS)}, certainty, source, settles, begun, price, currency, priced_by
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, '', '')
     ON CONFLICT (key) DO UPDATE SET
         {", ".join(f"{count} = max({count}, excluded.{count})" for count in COUNTS)},
         certainty = min(certainty, excluded.certainty),
@@ -149,7 +149,8 @@ class Ledger:
             self.connection.execute(REMOVE, (entry.settles,))
         elif self.connection.execute(IS_SETTLED, (entry.key,)).fetchone():
             return
-        at = entry.at or time.time()
+        now = time.time()
+        at = min(entry.at or now, now)  # the clock may have been set back
         tokens = (getattr(entry.tokens, count) for count in COUNTS)
         self.connection.execute(
             ENTER,
@@ -157,7 +158,14 @@ class Ledger:
                 *(entry.key, at, name_day(at), owner.project, owner.issue, owner.session),
                 *(owner.attempt, entry.context, str(entry.agent), owner.client),
                 tidy_name(entry.model),
-                *(owner.is_on_plan, *tokens, int(entry.certainty), TRANSCRIPT, entry.settles),
+                *(
+                    owner.is_on_plan,
+                    *tokens,
+                    int(entry.certainty),
+                    TRANSCRIPT,
+                    entry.settles,
+                    owner.since,
+                ),
             ),
         )
 

@@ -26,16 +26,23 @@ LONG = re.compile(r"\[1m\]\Z")
 UNLISTED = "[fast]"
 """What there is no list price of."""
 
+NOBODY = "nobody"
+"""Has been asked for a price without the library: it is known that there is none."""
+
 PENDING = f"""
     SELECT key, at, model, {", ".join(COUNTS)} FROM requests
     WHERE price IS NULL AND certainty < 2 AND priced_by != ? LIMIT {PIECE}
 """  # noqa: S608 - names of ours
 SET = "UPDATE requests SET price = ?, currency = ?, priced_by = ? WHERE key = ?"
 
+GIVE_UP = "UPDATE requests SET priced_by = ? WHERE price IS NULL AND priced_by = ''"
+
 
 def price_pending(ledger: Ledger) -> None:
     """Give each entry without a price one, if the installed prices have it and were not asked."""
     source = name_source()
+    if not source:
+        ledger.connection.execute(GIVE_UP, (NOBODY,))
     while source:
         with transaction(ledger.connection):
             rows = ledger.connection.execute(PENDING, (source,)).fetchall()

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.errors import SmError
-from sm.base.output import say, say_lines, warn
+from sm.base.output import say, say_lines
 from sm.cli.options import json_option, pass_machine
 from sm.cli.words import print_json
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from sm.sessions.machine import Machine
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-LATELY_S = 7 * 86400.0
-"""Files that were read within so long are read on first: a session may just have ended."""
 GROUPS = ("issue", "day", "model", "project", "agent")
 
 
@@ -76,18 +73,13 @@ def command(
 
 
 def _read(path: Path, by: By, since: str, project: str) -> list[Sum]:
-    from sm.plugins.cost.entering import catch_up
-    from sm.plugins.cost.ledger import open_ledger
+    from sm.plugins.cost.entering import open_current
     from sm.plugins.cost.sums import read_sums
     from sm.store import sqlite_file
 
     if not sqlite_file.is_there(path):
         return []
-    with open_ledger(path) as ledger:
-        try:
-            catch_up(ledger, time.time() - LATELY_S)
-        except SmError as error:
-            warn(f"the newest requests are not in it: {error.message}")
+    with open_current(path) as ledger:
         return read_sums(ledger, by, since=since, project=project)
 
 

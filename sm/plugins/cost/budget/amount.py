@@ -1,0 +1,79 @@
+"""Amounts of money or tokens: as people write them, and as they read them. Pure."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from enum import StrEnum
+from functools import cache
+
+from msgspec import Struct
+
+EXPECTED = "Expected an amount such as $10, 10 USD or 2M tokens"
+FORM = re.compile(
+    r"(?P<sign>\$)?\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)(?P<size>[kMG]?)\s*(?P<unit>USD|tokens?)?",
+    re.ASCII,
+)
+SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+LARGEST = 10**18
+"""So much of anything is a mistake; sums of it still fit into SQLite's integers."""
+
+
+class Unit(StrEnum):
+    """What is counted. Money is in billionths of a dollar, as in the ledger."""
+
+    USD = "USD"
+    TOKENS = "tokens"
+
+
+SCALE = {Unit.USD: 10**9, Unit.TOKENS: 1}
+
+
+class Amount(Struct, frozen=True):
+    """So much of a unit."""
+
+    unit: Unit
+    count: int
+
+
+@cache
+def parse(text: str, default: Unit | None = None) -> Amount:
+    """Read `$10`, `10.50 USD`, `2M tokens`; with a `default` also `10` and `2M`.
+
+    Raises:
+        ValueError: it is none of these, or nothing.
+
+    """
+    found = FORM.fullmatch(text.strip())
+    unit = _find_unit(found, default) if found else None
+    if found is None or unit is None:
+        raise ValueError(f"{EXPECTED}, got {text!r}")
+    number = Decimal(found["number"].replace("_", "")) * SIZES[found["size"]] * SCALE[unit]
+    if not 1 <= number < LARGEST:
+        raise ValueError(f"{EXPECTED} above nothing, got {text!r}")
+    return Amount(unit, int(number))
+
+
+def _find_unit(found: re.Match[str], default: Unit | None) -> Unit | None:
+    """The unit that it has; None if it has two, or none."""
+    named = (found["unit"] or "").removesuffix("s")
+    if found["sign"]:
+        return Unit.USD if named != "token" else None
+    return {"USD": Unit.USD, "token": Unit.TOKENS}.get(named, default)
+
+
+def show(unit: Unit, count: int) -> str:
+    """`$8.20`, `1.2M tokens`: for people; programs get all the digits."""
+    sign, count = ("-", -count) if count < 0 else ("", count)
+    if unit is Unit.TOKENS:
+        return f"{sign}{shorten_count(count)} token{'' if count == 1 else 's'}"
+    dollars = count / SCALE[Unit.USD]
+    return f"{sign}${dollars:.4f}" if 0 < dollars < 0.01 else f"{sign}${dollars:,.2f}"
+
+
+def shorten_count(count: int) -> str:
+    """`999`, `1.2k`, `34.5M`."""
+    for letter, size in reversed(SIZES.items()):
+        if letter and count >= size:
+            return f"{count / size:.1f}{letter}"
+    return str(count)

@@ -1,0 +1,152 @@
+"""What a session may still use, and whether there is room for one more issue.
+
+Both raise if nobody knows what was used: then the core holds what has a limit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from sm.base.errors import TemporaryError
+from sm.config.schema import ProjectSettings
+from sm.config.shapes import read_section
+from sm.issues.rules.allowance import Allowance, find_strictest
+from sm.plugins.cost import growth
+from sm.plugins.cost.budget import lag
+from sm.plugins.cost.budget.book import Book, open_book
+from sm.plugins.cost.budget.decide import (
+    Expected,
+    Limit,
+    Used,
+    add_up,
+    admit,
+    estimate,
+    expect,
+    needs_prices,
+    weigh,
+)
+from sm.plugins.cost.budget.limits import list_limits, list_shared
+from sm.plugins.cost.budget.settings import Budget
+from sm.plugins.cost.budget.tables import Scope, name_issue
+from sm.plugins.cost.settings import find_ledger
+from sm.sessions import registry
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession, Session
+from sm.store import sqlite_file
+from sm.store.files import list_names
+from sm.store.paths import Root, name_session
+
+
+def read(session: Session) -> Allowance | None:
+    """What is left to a session of its strictest limit; None without a limit.
+
+    Raises:
+        StateError, TemporaryError: it is not known what was used.
+
+    """
+    limits = list_limits(session, time.time())
+    if not limits:
+        return None
+    _check_sight(session, limits)
+    path = find_ledger(session.machine.settings)
+    if growth.read_size(session) and not sqlite_file.is_there(path):
+        lag.ask_anew(session)
+        raise _make_gone_error(path)
+    with open_book(path) as book:
+        measured = list(measure(book, limits, lag.count_followed(session.root)))
+    found = find_strictest(weigh(limit, used) for limit, used in measured)
+    if found and any(needs_prices(found.stage, used, 0.0) for _, used in measured):
+        lag.ask_anew(session)  # such as when a limit in money came later than the requests
+    return found
+
+
+def _check_sight(session: Session, limits: list[Limit]) -> None:
+    allows = all(limit.allows_unknown for limit in limits)
+    blind = lag.find_blindness(session, allows_unknown=allows)
+    if not blind and any(limit.is_shared for limit in limits):
+        blind = lag.find_others(session.root, session.name)
+    if blind:
+        raise TemporaryError(blind)
+
+
+def _make_gone_error(path: Path) -> TemporaryError:
+    return TemporaryError(f"'{path}' is gone: the next passes make it anew from what is at hand")
+
+
+def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, Used]]:
+    """Each limit with what it was raised by, and what its requests have used."""
+    of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
+    for limit, raised, rows in of_each:
+        shared = sharers if limit.is_shared else 1
+        yield structs.replace(limit, raised=raised, sharers=max(1, shared)), add_up(rows, limit)
+
+
+# One more issue
+
+
+def find_objection(project: Project) -> Allowance | None:
+    """What is against one more issue of the project now; None if there is room for it.
+
+    Raises:
+        StateError, TemporaryError: it is not known what was used.
+
+    """
+    limits = list_shared(project.config, project.settings, time.time())
+    if not limits:
+        return None
+    if blind := lag.find_others(project.root, ""):
+        raise TemporaryError(blind)
+    path, followed = find_ledger(project.config), lag.count_followed(project.root)
+    if followed and not sqlite_file.is_there(path):
+        raise _make_gone_error(path)
+    with open_book(path) as book:
+        found = [
+            admit(limit, used, _expect(book, project, limit))
+            for limit, used in measure(book, limits, followed)
+        ]
+    return find_strictest(filter(None, found))
+
+
+def _expect(book: Book, project: Project, limit: Limit) -> Expected:
+    """What open issues that share the limit will still use, and what one more would."""
+    unit, config = limit.amount.unit, project.config
+    of_open = list[tuple[int, int]]()
+    for_one = 0
+    for settings in config.projects if limit.scope is Scope.DAY else (project.settings,):
+        known = book.list_issues(settings.name, unit)
+        open_ones = {name_issue(settings.name, one) for one in _list_open(project.root, settings)}
+        each = _estimate(settings, limit, known, open_ones)
+        of_open += [(each, known.get(one, 0)) for one in open_ones]
+        if settings.name == project.name:
+            for_one = each
+    return expect(for_one, of_open)
+
+
+def _estimate(
+    settings: ProjectSettings, limit: Limit, known: Mapping[str, int], open_ones: set[str]
+) -> int:
+    own, unit = read_section(settings, Budget), limit.amount.unit
+    past = [used for name, used in known.items() if name not in open_ones and used]
+    told = own.estimate.amount if own.estimate else None
+    most = own.issue.amount if own.issue else None
+    return estimate(
+        past,
+        told.count if told and told.unit is unit else None,
+        min(most.count, limit.height) if most and most.unit is unit else 0,
+    )
+
+
+def _list_open(root: Root, settings: ProjectSettings) -> set[int]:
+    """The issues that are worked on, also those that are just being taken up: they have a slot."""
+    prefix = name_session(settings.name, 0).removesuffix("0")
+    slots = list_names(root.project(settings.name).slots)
+    begun = (name.removeprefix(prefix) for name in slots if name.startswith(prefix))
+    return {int(number) for number in begun if number.isdecimal()} | {
+        session.issue
+        for session in registry.list_all(root, lambda _: None)
+        if isinstance(session, IssueSession) and session.project_name == settings.name
+    }

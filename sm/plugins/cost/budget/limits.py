@@ -1,0 +1,131 @@
+"""Which limits there are: those of a session, those of a project, and that of a day for all."""
+
+from __future__ import annotations
+
+import time
+
+from sm.config.schema import Config, ProjectSettings
+from sm.config.shapes import read_section
+from sm.plugins.cost.budget.decide import Limit
+from sm.plugins.cost.budget.settings import Budget
+from sm.plugins.cost.budget.tables import Scope, name_issue, name_project_day, name_session
+from sm.plugins.cost.growth import find_beginning
+from sm.sessions.session import IssueSession, Session
+
+RAISE = "sm budget raise"
+DAY, DAY_S = "%Y-%m-%d", 86400.0
+DAYS_AHEAD = 2
+"""Requests of so many days to come count for today: the clock was set back since."""
+
+
+def list_limits(session: Session, now: float) -> list[Limit]:
+    """Those that a session is under."""
+    own, machine = read_own(session), read_section(session.machine.settings, Budget)
+    limits = [find_session_limit(session, own)]
+    if isinstance(session, IssueSession):
+        project = session.project
+        limits.append(find_issue_limit(own, project.name, session.issue))
+        return _known(*limits) + list_shared(project.config, project.settings, now)
+    return _known(*limits, find_machine_limit(machine, now))
+
+
+def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:
+    """Those that the sessions of a project share: a new issue needs room in each."""
+    return _known(
+        find_day_limit(config, project, now),
+        find_project_limit(project),
+        find_machine_limit(read_section(config, Budget), now),
+    )
+
+
+def read_own(session: Session) -> Budget:
+    """What is set for a session: in its project, or for the machine if it has none."""
+    if isinstance(session, IssueSession):
+        return read_section(session.project.settings, Budget)
+    return read_section(session.machine.settings, Budget)
+
+
+def _known(*limits: Limit | None) -> list[Limit]:
+    return [limit for limit in limits if limit]
+
+
+def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
+    """That of an issue."""
+    if own.issue is None:
+        return None
+    return Limit(
+        *(Scope.ISSUE, name_issue(project, issue), own.issue.amount),
+        words="for this issue",
+        command=f"{RAISE} {project} {issue} AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_session_limit(session: Session, own: Budget) -> Limit | None:
+    """That of a session."""
+    if own.session is None:
+        return None
+    return Limit(
+        *(Scope.SESSION, name_session(session.name, find_beginning(session))),
+        own.session.amount,
+        words="for this session",
+        command=f"{RAISE} {session.address.replace('#', ' ')} --session AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limit | None:
+    """That of a project's day; none if it is the machine's, which counts all projects."""
+    own, name = read_section(project, Budget), project.name
+    if own.day is None or own.day == read_section(config, Budget).day:
+        return None
+    first, last = _name_days(now)
+    return Limit(
+        *(Scope.PROJECT_DAY, name_project_day(name, first), own.day.amount),
+        last_name=name_project_day(name, last),
+        words=f"for {name} today",
+        command=f"{RAISE} {name} --day AMOUNT",
+        ends_at=find_midnight(now),
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_project_limit(project: ProjectSettings) -> Limit | None:
+    """That of all that a project uses, for good."""
+    own, name = read_section(project, Budget), project.name
+    if own.project is None:
+        return None
+    return Limit(
+        *(Scope.PROJECT, name, own.project.amount),
+        words=f"for {name}",
+        command=f"{RAISE} {name} --project AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_machine_limit(machine: Budget, now: float) -> Limit | None:
+    """That of a day over all projects."""
+    if machine.day is None:
+        return None
+    first, last = _name_days(now)
+    return Limit(
+        *(Scope.DAY, first, machine.day.amount),
+        last_name=last,
+        words="for today",
+        command=f"{RAISE} --day AMOUNT",
+        ends_at=find_midnight(now),
+        allows_unknown=machine.allows_unknown,
+    )
+
+
+def _name_days(now: float) -> tuple[str, str]:
+    """Today, and the last day to come that counts for today."""
+    ahead = time.localtime(now + DAYS_AHEAD * DAY_S)
+    return time.strftime(DAY, time.localtime(now)), time.strftime(DAY, ahead)
+
+
+def find_midnight(now: float) -> float:
+    """When the next day begins, where this machine is."""
+    today = time.localtime(now)
+    tomorrow = (today.tm_year, today.tm_mon, today.tm_mday + 1, 0, 0, 0, 0, 0, -1)
+    return time.mktime(tomorrow)

@@ -1,0 +1,122 @@
+"""Which limit a person means by the words and options of `sm budget raise`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sm.base.errors import UsageError
+from sm.cli.arguments import name_target
+from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
+from sm.cli.options import load_any_config, load_config, load_machine
+from sm.config.shapes import read_section
+from sm.plugins.cost.budget.limits import (
+    find_day_limit,
+    find_issue_limit,
+    find_machine_limit,
+    find_project_limit,
+    find_session_limit,
+    read_own,
+)
+from sm.plugins.cost.budget.settings import Budget
+from sm.sessions import registry
+from sm.sessions.address import find
+from sm.sessions.session import IssueSession
+
+if TYPE_CHECKING:
+    import click
+
+    from sm.plugins.cost.budget.decide import Limit
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
+
+UNITS = ("USD", "tokens", "token")
+
+
+def split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """What is meant, and the amount behind it, which may be two words: `5 USD`."""
+    if len(words) > 1 and words[-1] in UNITS:
+        return words[:-2], f"{words[-2]} {words[-1]}"
+    if not words:
+        raise UsageError("by how much? write an amount, such as 5 or 2M")
+    return words[:-1], words[-1]
+
+
+def find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:
+    """The limit that is meant: `which` is `day`, `project`, `session`, or '' for an issue's.
+
+    Raises:
+        UsageError: there is no such thing, or no limit is set for it.
+
+    """
+    match which:
+        case "day" if not words:
+            own = read_section(load_any_config(ctx), Budget)
+            return _check(find_machine_limit(own, time.time()), "a day: budget.day, at the top")
+        case "day":
+            project = _find_project(ctx, words)
+            limit = find_day_limit(project.config, project.settings, time.time())
+            return _check(limit, f"a day of '{project.name}' alone: leave the project out")
+        case "project":
+            project = _find_project(ctx, words)
+            return _check(find_project_limit(project.settings), f"'{project.name}': budget.project")
+        case "session":
+            return _find_session_limit(_find_session(ctx, words))
+    if words and (session := _find_without_issue(ctx, words)):
+        return _find_session_limit(session)
+    return _find_issue_limit(ctx, words)
+
+
+def _check(limit: Limit | None, what: str) -> Limit:
+    if limit is None:
+        raise UsageError(f"no limit is set for {what}")
+    return limit
+
+
+def _find_project(ctx: click.Context, words: tuple[str, ...]) -> Project:
+    config = load_config(ctx)
+    if len(words) > 1:
+        raise UsageError(f"expected a project, got {list_names(list(words))}")
+    if words:
+        return find_project(config, words[0])
+    if only := find_meant_project(config):
+        return only
+    names = [one.name for one in config.projects]
+    raise UsageError(f"which project? there is {list_names(names)}")
+
+
+def _find_session(ctx: click.Context, words: tuple[str, ...]) -> AnySession:
+    if not words:
+        raise UsageError("which session? name it, or a project and an issue")
+    return find(load_machine(ctx).root, name_target(ctx, words))
+
+
+def _find_session_limit(session: AnySession) -> Limit:
+    limit = find_session_limit(session, read_own(session))
+    return _check(limit, f"the session '{session.address}': budget.session")
+
+
+def _find_without_issue(ctx: click.Context, words: tuple[str, ...]) -> AnySession | None:
+    """The session that they name, if it works on no issue: it has only one limit of its own."""
+    name = name_target(ctx, words)
+    known = registry.list_all(load_machine(ctx).root, lambda _: None)
+    return next(
+        (
+            one
+            for one in known
+            if name in (one.address, one.name) and not isinstance(one, IssueSession)
+        ),
+        None,
+    )
+
+
+def _find_issue_limit(ctx: click.Context, words: tuple[str, ...]) -> Limit:
+    name, _, number = name_target(ctx, words).partition("#")
+    if not ISSUE.fullmatch(number):
+        raise UsageError(
+            "raise what? name a session, an issue such as 'shop 7', or add --day or --project"
+        )
+    project = find_project(load_config(ctx), name)
+    own = read_section(project.settings, Budget)
+    limit = find_issue_limit(own, project.name, int(number))
+    return _check(limit, f"an issue of '{project.name}': budget.issue")

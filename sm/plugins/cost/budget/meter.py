@@ -1,0 +1,59 @@
+"""What the core asks: what a session may still use, and whether one more issue may begin.
+
+It is asked in each look at a session, so without a budget it costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.shapes import read_section
+from sm.issues.meters import Meter
+from sm.issues.rules.allowance import Allowance
+from sm.plugins.cost.budget.settings import Budget
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession, Session
+
+PRELOADED = ("sm.plugins.cost.budget.judge", "sm.plugins.cost.database", "sm.store.sqlite")
+"""What passes import only with a budget; their server has it for all of them."""
+NONE = Budget()
+
+
+def read(session: Session) -> Allowance | None:
+    """What is left to a session of its strictest limit; None without a limit.
+
+    Raises:
+        StateError, TemporaryError: it is not known what was used.
+
+    """
+    if not _has_budget(session):
+        return None
+    from sm.plugins.cost.budget import judge
+
+    return judge.read(session)
+
+
+def find_objection(project: Project) -> Allowance | None:
+    """What is against one more issue of the project now; None if there is room for it.
+
+    Raises:
+        StateError, TemporaryError: it is not known what was used.
+
+    """
+    if not (_is_set(project.settings) or _is_set(project.config)):
+        return None
+    from sm.plugins.cost.budget import judge
+
+    return judge.find_objection(project)
+
+
+def _has_budget(session: Session) -> bool:
+    if isinstance(session, IssueSession):
+        return _is_set(session.project.settings) or _is_set(session.project.config)
+    return _is_set(session.machine.settings)
+
+
+def _is_set(holder: MachineSettings | ProjectSettings) -> bool:
+    return read_section(holder, Budget) != NONE
+
+
+METER = Meter(read, find_objection)

@@ -1,0 +1,347 @@
+"""What a session may still use, from a real ledger; and that it is held if nobody knows."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.generic import GENERIC
+from sm.base.errors import SmError
+from sm.issues import meters
+from sm.issues.rules.allowance import Allowance, Stage
+from sm.plugins.cost import entering, following, prices
+from sm.plugins.cost.budget import account, decide, lag, limits
+from sm.plugins.cost.budget.meter import METER
+from sm.plugins.cost.database import VERSION
+from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.prices import price_pending
+from sm.sessions import registry
+from sm.sessions.session import Session
+from tests.disks import fill, small_disk
+from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, begin_context, open_project, write
+from tests.plugins.cost.lines import add_lines
+
+
+def look(session: Session) -> Allowance:
+    found = METER.read(session)
+    assert found
+    return found
+
+
+def test_without_a_budget_nothing_is_asked(shop: Path) -> None:
+    project = open_project(shop, "{}")
+    session = begin(project, 7)
+    assert METER.read(session) is None
+    assert METER.admit(project) is None
+
+
+def test_an_issue_is_counted_over_all_of_its_contexts_and_sessions(shop: Path) -> None:
+    project = open_project(shop, "{issue: $10}")
+    session = begin(project, 7)
+    assert look(session) == Allowance(
+        *(Stage.FREE, look(session).matter, "$0.00 of $10.00 for this issue"),
+        command="sm budget raise shop 7 AMOUNT",
+    )
+    write(session, "r1", dollars=3)
+    begin_context(session, "shop-7-b")
+    write(session, "r2", dollars=4, context="b")
+    assert look(session).shown == "$7.00 of $10.00 for this issue"
+    registry.forget(project.root, session)
+    again = begin(project, 7, ago_s=0)
+    write(again, "r3", dollars=1.5)
+    assert (look(again).stage, look(again).shown) == (Stage.NEAR, "$8.50 of $10.00 for this issue")
+    write(again, "r4", dollars=2)
+    assert look(again).stage is Stage.OVER
+
+
+def test_a_session_is_counted_from_its_beginning(shop: Path) -> None:
+    project = open_project(shop, "{session: 50k tokens}")
+    session = begin(project, 7)
+    write(session, "r1", dollars=1)
+    assert look(session).shown == "40.0k tokens of 50.0k tokens for this session"
+    assert look(session).command == "sm budget raise shop 7 --session AMOUNT"
+    registry.forget(project.root, session)
+    again = begin(project, 7, ago_s=0)
+    assert look(again).shown == "0 tokens of 50.0k tokens for this session"
+    write(again, "r2", dollars=0.5)
+    assert look(again).shown == "20.0k tokens of 50.0k tokens for this session"
+
+
+def test_a_session_without_an_issue_has_the_machines_limits(shop: Path) -> None:
+    project = open_project(shop, "{}", machine="{session: $2, day: $3}")
+    session = begin_ad_hoc(project, "s-00000001")
+    write(session, "r1", dollars=1.8)
+    assert look(session).shown == "$1.80 of $2.00 for this session"
+    assert look(session).command == "sm budget raise ann --session AMOUNT"
+    write(begin(project, 7), "r2", dollars=1.3)
+    assert look(session).shown == "$3.10 of $3.00 for today"
+
+
+def test_days_end_at_midnight_and_are_of_the_machine_or_of_a_project(shop: Path) -> None:
+    project = open_project(shop, "{day: $5}", machine="{day: $20}")
+    session = begin(project, 7, ago_s=3 * 86400)
+    now = time.time()
+    write(session, "r1", dollars=4, at=now - 86400)
+    write(session, "r2", dollars=1)
+    found = look(session)
+    assert (found.stage, found.until) == (Stage.FREE, limits.find_midnight(now))
+    write(session, "r3", dollars=4)
+    assert (look(session).stage, look(session).shown) == (
+        Stage.OVER,
+        "$5.00 of $5.00 for shop today",
+    )
+    assert look(session).command == "sm budget raise shop --day AMOUNT"
+
+
+def test_a_day_that_a_project_has_from_the_machine_counts_once(shop: Path) -> None:
+    project = open_project(shop, "{issue: $9}", machine="{day: $20}")
+    write(begin(project, 7), "r1", dollars=19)
+    assert look(begin(project, 8)).command == "sm budget raise --day AMOUNT"
+
+
+@pytest.mark.parametrize("year", ["2026-03-29", "2026-10-25", "2026-12-31"])
+def test_midnight_where_clocks_are_changed(year: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Europe/Vienna")
+    time.tzset()
+    try:
+        noon = time.mktime(time.strptime(f"{year} 12:00", "%Y-%m-%d %H:%M"))
+        found = time.localtime(limits.find_midnight(noon))
+        assert (found.tm_hour, found.tm_min) == (0, 0)
+        assert 0 < limits.find_midnight(noon) - noon <= 12 * 3600
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_what_was_used_before_the_clock_was_set_back_still_counts_today(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = open_project(shop, "{day: $5}")
+    session = begin(project, 7)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 86400)
+    write(session, "r1", dollars=3)
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert look(session).shown == "$3.00 of $5.00 for shop today"
+    # A line that says it is of tomorrow was written by now.
+    write(session, "r2", dollars=1, at=now + 30 * 86400)
+    assert look(session).shown == "$4.00 of $5.00 for shop today"
+
+
+def test_a_project_is_counted_for_good(shop: Path) -> None:
+    project = open_project(shop, "{project: 100k tokens}")
+    old = begin(project, 7, ago_s=90 * 86400)
+    write(old, "r1", dollars=2, at=time.time() - 60 * 86400)
+    found = look(begin(project, 8))
+    assert (found.stage, found.shown) == (Stage.NEAR, "80.0k tokens of 100.0k tokens for shop")
+    assert found.command == "sm budget raise shop --project AMOUNT"
+
+
+def test_a_model_without_a_price(shop: Path) -> None:
+    project = open_project(shop, "{issue: $10}")
+    session = begin(project, 7)
+    write(session, "r1", dollars=0.1, model="made-up")
+    assert look(session).stage is Stage.OVER
+    assert "1 request without a known price for this issue" in look(session).shown
+    allowing = open_project(shop, "{issue: $10, unknown: allow}")
+    assert look(begin(allowing, 7)).stage is Stage.FREE
+
+
+def test_without_the_library_every_price_is_unknown(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "name_source", lambda: "")
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    write(session, "r1", dollars=0.1)
+    assert look(session).stage is Stage.OVER
+    monkeypatch.undo()
+    monkeypatch.setenv("HOME", str(shop / "home"))
+    write(session, "r2", dollars=0.1)
+    assert (look(session).stage, look(session).shown) == (
+        Stage.FREE,
+        "$0.20 of $10.00 for this issue",
+    )
+
+
+def test_prices_are_looked_up_once_for_many_requests(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def ask(ledger: Ledger) -> None:
+        asked.append(time.monotonic())
+        price_pending(ledger)
+
+    monkeypatch.setattr(account, "_look_up_prices", ask)
+    monkeypatch.setattr(decide, "PRICES_S", 0.6)
+    monkeypatch.setattr(entering, "AGAIN_S", 0.05)
+    session = begin(open_project(shop, "{issue: $100}"), 7)
+    write(session, "r1", dollars=1)
+    write(session, "r2", dollars=2)
+    write(session, "r3", dollars=60)
+    assert look(session).shown == "$63.00 of $100.00 for this issue"
+    assert all(later - earlier > 0.5 for earlier, later in pairwise(asked))
+    write(session, "r4", dollars=30)  # now each request decides
+    write(session, "r5", dollars=7)
+    assert asked[-1] - asked[-2] < 0.5
+
+
+def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> None:
+    session = begin(open_project(shop, "{}"), 7)
+    write(session, "r1", dollars=11)
+    session.provide(project=open_project(shop, "{issue: $10}"))
+    assert not following.wants(session)
+    assert look(session).stage is Stage.FREE
+    assert following.wants(session)
+    entering.follow(session)
+    assert look(session).stage is Stage.OVER
+
+
+def test_a_request_of_which_nobody_knows_and_one_under_way_count(shop: Path) -> None:
+    project = open_project(shop, "{issue: $10}")
+    session = begin(project, 7)
+    write(session, "r1", dollars=3)
+    begun = {"type": "api-request", "timestamp": "2026-11-28T10:00:00Z", "id": "b1"}
+    path = session.record.cwd / "shop-7-a.jsonl"
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    add_lines(path, [begun | {"timestamp": moment}])
+    entering.follow(session)
+    assert look(session).shown == "$6.00 of $10.00 for this issue (up to $3.00 of it is not known)"
+
+
+# Nobody knows
+
+
+def held(session: Session) -> str:
+    """Why it is held, as the core has it."""
+    found = meters.read_allowance(session)
+    assert found
+    assert found.stage is Stage.HELD
+    return found.shown
+
+
+def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = open_project(shop, "{issue: $10}")
+    session = begin(project, 7)
+    write(session, "r1", dollars=1, read=False)
+    assert look(session).stage is Stage.FREE
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 14)
+    assert look(session).stage is Stage.FREE
+    monkeypatch.setattr(time, "time", lambda: now + 16)
+    assert "what shop#7 uses was not read for 16 s" in held(session)
+    # Another session of the project is not held, as it shares no limit.
+    assert look(begin(project, 8)).stage is Stage.FREE
+    entering.follow(session)
+    assert look(session).stage is Stage.FREE
+    assert not lag.find_mark(session).exists()
+
+
+def test_a_clock_that_was_set_back_begins_to_wait_anew(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    write(session, "r1", read=False)
+    look(session)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    assert look(session).stage is Stage.FREE
+    monkeypatch.setattr(time, "time", lambda: now - 3580)
+    assert "was not read" in held(session)
+
+
+def test_a_shared_limit_waits_for_what_others_use(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = open_project(shop, "{day: $10}")
+    one, two = begin(project, 7), begin(project, 8)
+    write(one, "r1", read=False)
+    look(one)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    assert "what dev-shop-7 uses was not read for 60 s" in held(two)
+    assert "dev-shop-7" in str(meters.find_objection(project))
+    registry.forget(project.root, one)  # it is gone: nobody waits for it for ever
+    assert look(two).stage is Stage.FREE
+
+
+def test_a_client_that_nobody_can_read(shop: Path) -> None:
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    assert "what 'generic' uses is in no record" in held(session.provide(profile=GENERIC))
+    allowing = begin(open_project(shop, "{issue: $10, unknown: allow}"), 7)
+    assert look(allowing.provide(profile=GENERIC)).stage is Stage.FREE
+
+
+def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
+    project = open_project(shop, "{issue: $10, day: $20}")
+    session = begin(project, 7)
+    write(session, "r1", dollars=1)
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        assert "made by a newer sm" in held(session)
+        connection.execute("PRAGMA user_version = 1")
+        assert "being brought up to date" in held(session)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.commit()
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        begun = time.monotonic()
+        assert "was in use for 0.2 s" in held(session)
+        assert time.monotonic() - begun < 2
+        objection = meters.find_objection(project)
+        assert objection
+        assert objection.stage is Stage.HELD
+    ledger.chmod(0o644)
+    assert "open to other users" in held(session)
+    ledger.chmod(0o600)
+    assert look(session).stage is Stage.FREE
+    ledger.write_bytes(b"x" * 9000)
+    for suffix in ("-wal", "-shm"):
+        ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
+    assert "is damaged" in held(session)
+    with pytest.raises(SmError):
+        entering.follow(session)
+
+
+def test_a_full_disk_holds_and_it_goes_on_with_room(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = shop / "disk"
+    disk.mkdir()
+    with small_disk(disk, "2m"):
+        project = open_project(shop, "{issue: $10}", ledger=disk / "sm" / "ledger.db")
+        session = begin(project, 7)
+        write(session, "r1", dollars=1)
+        assert look(session).stage is Stage.FREE
+        ballast = fill(disk, but_for=8)
+        for number in range(200):
+            write(session, f"q{number}", dollars=0.01, read=False)
+        with pytest.raises(SmError, match="no space left"):
+            entering.follow(session)
+        assert look(session).stage is Stage.FREE
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 20)
+        assert "was not read for 20 s" in held(session)
+        ballast.unlink()
+        entering.follow(session)
+        assert look(session).stage is Stage.FREE
+        assert look(session).shown.startswith("$3.0")
+
+
+def test_a_ledger_that_is_gone_is_made_anew_before_anything_goes_on(
+    shop: Path, ledger: Path
+) -> None:
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    assert look(session).stage is Stage.FREE
+    write(session, "r1", dollars=11)
+    for path in ledger.parent.glob("ledger.db*"):
+        path.unlink()
+    assert "is gone" in held(session)
+    entering.follow(session)
+    assert look(session).stage is Stage.OVER
