@@ -26,11 +26,16 @@ from tests.e2e.stage import Env, make_stage
 from tests.e2e.stage import Stage as Place
 from tests.e2e.test_faults import Points, around, assert_died_at, crash_at
 from tests.helpers import REPOSITORY, wait_for
-from tests.real.api import Api, Reply, Request, Tool
+from tests.real.api import Api, Reply, Request, Tool, Usage
 from tests.real.client import environment, seal
 
+LIMIT, EACH = 100_000, 10_000
+"""Tokens of the issue's budget, and of an answer where that is what breaks it."""
 PROMISED_S = 10.0
 """From the request that breaks a limit to the interruption."""
+BUSY = 3
+"""With the ledger, two passes and a reader are in between: 3.5 s, and 17 s on a machine that had
+fifteen times as much to do as it could."""
 ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
 ENTRY = "[sm.plugins]\nnoticeboard = sm_noticeboard.plugin:PLUGIN\n"
 START = (
@@ -48,19 +53,22 @@ class Spender:
     subagents: bool = False
     seen: list[float] = field(default_factory=list)
     broken_at: float = 0.0
+    usage: Usage | None = None
+    """What each answer counts, where the ledger is to find out that the limit is broken."""
     document: str = ""
 
     def __call__(self, request: Request) -> Reply:
         said = "\n".join(request.said)
         if GOES_ON in said:
-            return Reply("I go on.")
+            return Reply("I go on.", usage=self.usage)
         if ASKED in said:
             return self._write(request, said)
         self.seen.append(time.time())
         if len(self.seen) == self.breaks_at:
             self.broken_at = time.time()
-            self.board.mkdir(exist_ok=True)
-            (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+            if self.usage is None:
+                self.board.mkdir(exist_ok=True)
+                (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
         is_subagent = "x-claude-code-agent-id" in request.headers
         if self.subagents and not is_subagent:
             what = {
@@ -68,15 +76,15 @@ class Spender:
                 "prompt": "Go on and on.",
                 "subagent_type": "general-purpose",
             }
-            return Reply("", (Tool("Agent", what),))
-        return Reply("", (Tool.bash("sleep 0.3"),))
+            return Reply("", (Tool("Agent", what),), usage=self.usage)
+        return Reply("", (Tool.bash("sleep 0.3"),), usage=self.usage)
 
     def _write(self, request: Request, said: str) -> Reply:
         if self.document:
-            return Reply("It is whole.")
+            return Reply("It is whole.", usage=self.usage)
         line = next(one for one in said.splitlines() if one.startswith("Write it to "))
         self.document = line.removeprefix("Write it to ").partition(".md")[0].strip("`'\"") + ".md"
-        return Reply("", (Tool.bash(f"echo 'So far.' >{self.document}"),))
+        return Reply("", (Tool.bash(f"echo 'So far.' >{self.document}"),), usage=self.usage)
 
     @property
     def beyond(self) -> list[float]:
@@ -171,6 +179,7 @@ def work(
     settings: dict[str, object] = {
         "agent": {"command": command, "env": variables},
         "noticeboard": {"board": str(board)},
+        "budget": {"issue": f"{LIMIT} tokens"},
     }
     stage = make_stage(tmp_path, auto=False, settings=settings)
     seal(home, stage.project.settings.worktree(1))
@@ -256,3 +265,26 @@ def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
     assert spender.document
     assert work.screen().draft == "half a line"
     assert not any("half a line" in one for one in api.main[-1].said)
+
+
+@pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
+def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
+    work: Work, api: Api, subagents: bool
+) -> None:
+    usage = Usage(input=EACH - 100, output=100, cache_read=0, cache_write_5m=0, cache_write_1h=0)
+    spender = api.model = Spender(work.board, LIMIT // EACH, subagents, usage=usage)
+    work.begin()
+    work.wait(lambda: spender.broken_at, "the budget to be broken")
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    stopped_s = time.time() - spender.broken_at
+    work.wait(lambda: "limit-asked" in work.rows(), "the question", 120.0)
+    print(f"{len(spender.beyond)} beyond, the last after {max(spender.beyond, default=0.0):.1f} s")
+    print(f"interrupted after {stopped_s:.1f} s; {work.rows()}; {spender.document}")
+    assert stopped_s < BUSY * PROMISED_S
+    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
+    assert need["kind"] == "budget"
+    assert need["command"].startswith("sm budget raise")
+    count = len(api.main)
+    work.stage.sm("budget", "raise", "harb", "1", "5M")
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+    work.wait(lambda: len(api.main) > count, "its request")
