@@ -33,6 +33,7 @@ class Book:
     def __init__(self, connection: Connection | None) -> None:
         """Read from an open database."""
         self._connection = connection
+        self._issues: dict[tuple[str, Unit], dict[str, int]] = {}
 
     def list_rows(self, limits: Sequence[Limit]) -> list[list[Row]]:
         """What the requests of each limit have used, by model."""
@@ -58,12 +59,15 @@ class Book:
         return self._connection.execute(united, [one for each in numbered for one in each])
 
     def list_issues(self, project: str, unit: Unit) -> dict[str, int]:
-        """What each issue of a project has used, by the name of its sums."""
+        """What each issue of a project has used, by the name of its sums; read once."""
         if self._connection is None:
             return {}
-        rows = self._connection.execute(ISSUES, (project, project))
-        at = 2 if unit is Unit.USD else 1
-        return {row[0]: row[at] for row in rows}
+        key = (project, unit)
+        if key not in self._issues:
+            at = 2 if unit is Unit.USD else 1
+            rows = self._connection.execute(ISSUES, (project, project))
+            self._issues[key] = {row[0]: row[at] for row in rows}
+        return self._issues[key]
 
 
 def _name_sums(limit: Limit) -> tuple[str, str, str]:
