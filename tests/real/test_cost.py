@@ -490,9 +490,10 @@ def test_agents_of_codex_are_their_threads(
         return sorted(map(repr, map(_as_codex_tells, spent)))
 
     wait_equal(read_all, list_all)
+    title = [f"title:{start['session_id']}"]
+    # The turns that have begun are at their end a moment later.
+    wait_equal(lambda: read_all() and [*list_counted(ledger, Certainty.UNKNOWN)], lambda: title)
     assert read_all() == list_all()
-    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
-    assert key == f"title:{start['session_id']}"
     rows = ledger.connection.execute("SELECT count(*) FROM requests WHERE agent = 'subagent'")
     assert rows.fetchone() != (0,)
 
