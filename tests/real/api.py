@@ -133,6 +133,12 @@ class Api:
             self._server.server_close()
             self._server = None
 
+    def break_off(self) -> None:
+        """Break the connections there are; new ones are heard."""
+        assert self._server
+        for connection in list(self._server.open):
+            self._server.shutdown_request(connection)
+
     def forget(self) -> None:
         """Begin as a new one: nothing was asked, and nothing is to be said."""
         with self._lock:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.adapters.agent.spending import Certainty, Tokens, find_reader
 from sm.plugins.cost.entering import catch_up
@@ -339,6 +340,28 @@ def test_compactions_are_known_once_the_client_has_ended(
             assert figure.price == pytest.approx(listed / 10**9, rel=1e-6)
 
 
+def test_an_answer_that_breaks_off_and_its_second_try(
+    client: Terminal, api: Api, model: Counting, ledger: Ledger
+) -> None:
+    """The client asks again by itself. What it has seen of the first try is in its account."""
+    hold = threading.Event()
+    api.say(Reply("half of an answer\n" * 6, hold=hold, usage=model.use()))
+    client.paste("begin")
+    wait_for(lambda: len(api.main) == 1, "the request")
+    client.wait_screen(lambda screen: "half of an answer" in screen, "half of the answer")
+    api.break_off()
+    hold.set()
+    client.wait_events("Stop")
+    client.end()
+    enter_client(ledger, client)
+    [broken] = [one for one in api.spent if not one.whole]
+    wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))
+    [(key, least)] = list_counted(ledger, Certainty.AT_LEAST).items()
+    assert key.startswith("failed:")
+    assert least == structs.replace(tokens_of(broken), output=0)
+    assert not list_counted(ledger, Certainty.UNKNOWN)
+
+
 class Neighbour(Terminal):
     """Another client of the same user in the same directory."""
 
@@ -425,6 +448,25 @@ def test_codex_with_a_compaction_a_kill_a_resumed_thread_and_a_fork(
     assert unknown == {"begun", "title"}
 
 
+def test_codex_compacts_by_itself(codex: Codex, api: Api, model: Counting, ledger: Ledger) -> None:
+    config = codex.home / ".codex" / "config.toml"
+    config.write_text("model_auto_compact_token_limit = 50000\n" + config.read_text())
+    codex.start()
+    for count, usage in enumerate((model.use(), Usage(input=60_000), model.use()), 1):
+        api.say(Reply(usage=usage))
+        codex.paste(f"turn {count}")
+        codex.wait_events("Stop", count)
+        codex.wait_idle()
+    codex.wait_events("PostCompact")
+    read(ledger, "codex", codex.home / ".codex" / "sessions")
+    [compaction] = [one for one in api.spent if one.kind is Kind.SIDE][1:]  # the first is a title
+    spent = [*list_spent(api, Kind.MAIN).values(), tokens_of(compaction)]
+    counted = sorted(map(repr, list_counted(ledger).values()))
+    assert counted == sorted(map(repr, map(_as_codex_tells, spent)))
+    agents = dict(ledger.connection.execute("SELECT agent, count(*) FROM requests GROUP BY 1"))
+    assert agents == {"main": 3, "compaction": 1, "title": 1}
+
+
 def test_agents_of_codex_are_their_threads(
     codex: Codex, api: Api, model: Counting, ledger: Ledger
 ) -> None:
@@ -448,9 +490,10 @@ def test_agents_of_codex_are_their_threads(
         return sorted(map(repr, map(_as_codex_tells, spent)))
 
     wait_equal(read_all, list_all)
+    title = [f"title:{start['session_id']}"]
+    # The turns that have begun are at their end a moment later.
+    wait_equal(lambda: read_all() and [*list_counted(ledger, Certainty.UNKNOWN)], lambda: title)
     assert read_all() == list_all()
-    [(key, _)] = list_counted(ledger, Certainty.UNKNOWN).items()
-    assert key == f"title:{start['session_id']}"
     rows = ledger.connection.execute("SELECT count(*) FROM requests WHERE agent = 'subagent'")
     assert rows.fetchone() != (0,)
 

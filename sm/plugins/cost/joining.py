@@ -77,14 +77,14 @@ class Stretch(Struct, frozen=True):
 class Rest(Struct, frozen=True):
     """What the accounts have more than the entries, of one process: for each model.
 
-    `boundaries` are the keys of its compactions, `failed` those of tries that failed; `is_exact`
-    if no answer was cut off.
+    `boundaries` are the keys of its compactions, `failed` those of tries that failed, with their
+    models; `is_exact` if no answer can have been cut off.
     """
 
     at: float
     models: dict[str, Tokens]
     boundaries: list[str]
-    failed: list[str]
+    failed: dict[str, str]
     is_exact: bool
 
 
@@ -158,16 +158,22 @@ def make_rest(stretch: Stretch) -> Rest | None:
     if any(min(_list_counts(tokens)) < 0 for tokens in left.values()):
         return None
     cut = any(row.certainty == Certainty.AT_LEAST and row.source != ACCOUNT for row in stretch.rows)
+    models = {
+        names[model]: tokens
+        for model, tokens in left.items()
+        if tokens != NOTHING and not (cut and _is_estimate(tokens))
+    }
+    failed = {
+        row.key: names.get(_fold(row.model), row.model)
+        for row in stretch.rows
+        if row.key.startswith(FAILED)
+    }
     return Rest(
         at=stretch.at,
-        models={
-            names[model]: tokens
-            for model, tokens in left.items()
-            if tokens != NOTHING and not (cut and _is_estimate(tokens))
-        },
+        models=models,
         boundaries=[row.key for row in stretch.rows if row.is_boundary],
-        failed=[row.key for row in stretch.rows if row.key.startswith(FAILED)],
-        is_exact=not cut,
+        failed=failed,
+        is_exact=not cut and models.keys().isdisjoint(failed.values()),
     )
 
 

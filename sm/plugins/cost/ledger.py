@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.agent.spending import (
     Account,
@@ -268,26 +268,36 @@ class Ledger:
     def _enter_rest(self, owner: Owner, context: str, rest: Rest) -> None:
         """Give it to the compactions, if there were any: all of it to the last one."""
         certainty = Certainty.WHOLE if rest.is_exact else Certainty.AT_LEAST
+        models = dict(rest.models)
         compacted = choose_model(rest) if rest.boundaries else ""
         for key in rest.boundaries:
             is_last = key == rest.boundaries[-1]
             tokens = rest.models.get(compacted, NOTHING) if is_last else NOTHING
             counts = (getattr(tokens, count) for count in COUNTS)
             self.connection.execute(SETTLE, (compacted, int(certainty), *counts, key))
-        for key in rest.failed:
-            self.connection.execute(REMOVE, (key,))  # whatever they have used is in the rest
-        for model, tokens in rest.models.items():
-            if model != compacted:
-                entry = Entry(
-                    key=f"rest:{context}:{rest.at}:{model}",
-                    at=rest.at,
-                    context=context,
-                    agent=Agent.OTHER,
-                    model=model,
-                    tokens=tokens,
-                    certainty=certainty,
-                )
-                self._enter(owner, entry, ACCOUNT)
+        models.pop(compacted, None)
+        for key, model in rest.failed.items():
+            self._settle_failed(key, model, models.pop(model, NOTHING))
+        for model, tokens in models.items():
+            entry = Entry(
+                key=f"rest:{context}:{rest.at}:{model}",
+                at=rest.at,
+                context=context,
+                agent=Agent.OTHER,
+                model=model,
+                tokens=tokens,
+                certainty=certainty,
+            )
+            self._enter(owner, entry, ACCOUNT)
+
+    def _settle_failed(self, key: str, model: str, tokens: Tokens) -> None:
+        """A try that failed has used nothing, or its answer broke off: its output is a guess."""
+        if tokens == NOTHING:
+            self.connection.execute(REMOVE, (key,))
+            return
+        seen = structs.replace(tokens, output=0)
+        counts = (getattr(seen, count) for count in COUNTS)
+        self.connection.execute(SETTLE, (model, int(Certainty.AT_LEAST), *counts, key))
 
     def _enter(self, owner: Owner, entry: Entry, source: str = TRANSCRIPT) -> None:
         if entry.settles:

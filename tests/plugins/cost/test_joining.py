@@ -152,7 +152,7 @@ def test_a_try_that_failed_has_used_what_the_client_says(ledger: Ledger, transcr
 
     def begin(ident: str, digest: str, minute: int) -> dict[str, Any]:
         line = {"type": "api-request", "id": ident, "requestDigest": digest, "sessionId": "s1"}
-        return line | {"timestamp": at(minute)}
+        return line | {"timestamp": at(minute), "params": {"model": MODEL}}
 
     start(ledger, 0)
     tries = [begin("b1", "d1", 1), begin("b2", "d1", 2), answer("r1", 2, requestRef="b2")]
@@ -165,6 +165,11 @@ def test_a_try_that_failed_has_used_what_the_client_says(ledger: Ledger, transcr
     ledger.connection.execute("DELETE FROM files")
     enter(ledger, transcript)
     assert counts(ledger) == (20, 40, 60, 1)
+    # In this one the answer broke off: its output is what the client guesses.
+    ledger.connection.execute("DELETE FROM files")
+    enter(ledger, add_lines(transcript, [account(31, 47, 95)]))
+    assert counts(ledger) == (31, 40, 95, 1)
+    assert (total(ledger).requests, total(ledger).at_least) == (3, 1)
 
 
 def test_what_the_client_guesses_of_a_cut_off_answer_is_no_request(
