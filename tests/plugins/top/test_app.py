@@ -264,6 +264,7 @@ def test_a_fault_of_ours_ends_the_program_and_is_told_as_any_other(
     async def steps(pilot: Pilot[None], top: Top) -> None:
         await until(pilot, lambda: top.error)
         found.append(top.error)
+        assert not top._exit_renderables  # which textual would print
 
     with pytest.raises(WorkerFailed):
         play(steps, feed=Broken(project.machine, [project]))
