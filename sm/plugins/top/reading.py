@@ -92,7 +92,7 @@ class Reading(View):
             self.read_near()
         else:
             self.near, self._log_size = near, measure_log(near)
-        self.draw()
+        self.show_all()
 
     @property
     def _looks_near(self) -> bool:
