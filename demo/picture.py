@@ -1,6 +1,6 @@
-"""Plays the demo and keeps its table, at the moment that shows most, as docs/status.svg.
+"""Plays the demo and keeps its table, at the moment that shows most, and `sm top` at that moment.
 
-.venv/bin/python demo/picture.py docs/status.svg
+.venv/bin/python demo/picture.py docs/status.svg docs/top.svg
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from rich.terminal_theme import MONOKAI
 from show import Board
 from stage import Stage
+from top_picture import draw_top
 
 from demo import play
 from sm.base.need import NeedKind
@@ -40,6 +41,7 @@ class Picture(Board):
     def __init__(self, stage: Stage) -> None:
         super().__init__(Console(file=io.StringIO(), force_terminal=True, width=WIDTH), stage)
         self._best: tuple[int, Sequence[RenderableType]] = (0, ())
+        self._top = ""
 
     def update(self, progress: Progress) -> None:
         """Draw the table anew; the later of two moments that show as much is the better one."""
@@ -48,14 +50,16 @@ class Picture(Board):
         moment = (_worth(progress) + len(self._entries) + 20 * asks, list(self._parts(progress)))
         if moment[0] >= self._best[0]:
             self._best = moment
+            self._top = draw_top(progress.stage)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, of_top: Path) -> None:
         """Write the best moment as SVG."""
         console = Console(file=io.StringIO(), record=True, width=WIDTH)
         console.print(*self._best[1], sep="\n")
         console.save_svg(
             str(path), title="bin/demo", theme=MONOKAI, code_format=FORMAT, unique_id="sm"
         )
+        of_top.write_text(self._top, "utf-8")
 
 
 def _worth(progress: Progress) -> int:
@@ -66,8 +70,8 @@ def _worth(progress: Progress) -> int:
     return len(shown) + 2 * tried + 2 * bool(progress.next)
 
 
-def main(path: Path) -> None:
-    """Play the demo to its end, then write the picture."""
+def main(path: Path, of_top: Path) -> None:
+    """Play the demo to its end, then write the pictures."""
     stage = Stage(PLACE)
     picture = Picture(stage)
     try:
@@ -77,8 +81,8 @@ def main(path: Path) -> None:
         stage.remove()
     if played.problems:
         sys.exit("\n".join(played.problems))
-    picture.save(path)
+    picture.save(path, of_top)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(*(Path(one).resolve() for one in sys.argv[1:3]))

@@ -104,7 +104,7 @@ def test_help_names_every_verb_but_the_hidden_ones() -> None:
 
 ORDER = (
     *("init", "config", "doctor", "notify", "issue", "pr", "ci", "sync", "review", "reply"),
-    *("status", "top", "needs", "trace", "events", "logs", "attach", "worktree", "recover"),
+    *("status", "needs", "top", "trace", "events", "logs", "attach", "worktree", "recover"),
     *("pause", "resume", "kill", "new", "send", "queue"),
     *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),
     *("cost", "budget", "hooks", "serve", "bridge", "mcp", "uninstall"),

@@ -36,8 +36,10 @@ STAMPS_OF_ONE_S = 0.01
 """With more than a hundred sessions these looks are rarer: so far apart for each of them."""
 AGAIN_S = 10.0
 """All is read again so often, if that is cheap."""
-PART = 300
+PART = 500
 """All is read so seldom that it takes a part of a processor of one in so many."""
+NEWS_PART = 50
+"""The same while the last look at a forge is another one each time."""
 BUSY_PART = 5
 """The same while something happens that concerns more than single sessions."""
 
@@ -70,6 +72,9 @@ class Feed:
         self._stamps_at = 0.0
         self._whole_at = 0.0
         self._soonest = 0.0
+        self._after_news = 0.0
+        self._snapshots = [str(one.directory.snapshot) for one in self._projects.values()]
+        self._looked: Stamps = ()
         self._outcomes: dict[str, str] = {}
 
     def is_due(self) -> bool:
@@ -80,7 +85,9 @@ class Feed:
         if now < self._stamps_at:
             return False
         self._stamps_at = now + max(STAMPS_S, len(self._stamps) * STAMPS_OF_ONE_S)
-        return any(self._stamp(name) != stamps for name, stamps in self._stamps.items())
+        if tuple(map(_time, self._snapshots)) != self._looked:
+            self._whole_at = min(self._whole_at, self._after_news)
+        return now >= self._whole_at or bool(self._find_touched())
 
     def read(self) -> Seen:
         """What is there now.
@@ -126,12 +133,15 @@ class Feed:
 
     def _read_whole(self) -> None:
         begun, spent = time.monotonic(), time.thread_time()
+        self._whole_at = begun + AGAIN_S  # also if it fails
         before = {row.id for row in self._board.rows}
+        self._looked = tuple(map(_time, self._snapshots))
         stamps = {name: self._stamp(name) for name in self._stamps}
         board = read_board(self.machine, self._projects.values())
         self._take(board, before, stamps)
         took, now = time.thread_time() - spent, time.monotonic()
         self._soonest = now + max(took * BUSY_PART, now - begun)
+        self._after_news = now + took * NEWS_PART
         self._whole_at = now + max(AGAIN_S, took * PART)
 
     def _take(self, board: Board, before: set[str], stamps: dict[str, Stamps]) -> None:

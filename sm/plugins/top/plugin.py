@@ -9,7 +9,7 @@ PLUGIN = Plugin(
         "top": Verb(
             "sm.plugins.top.verb:command",
             "See all sessions live, and answer, send, pause and attach there.",
-            after="status",
+            after="needs",
         )
     }
 )

@@ -10,8 +10,9 @@ from sm.plugins.top.listing import make_entries
 from sm.plugins.top.story import Nearby, measure_log, read_nearby
 from sm.plugins.top.view import Ask, Page, View
 
-AGES_S = 1.0
-"""Between two looks at what has become older."""
+AGES_S, OLD_AGES_S = 1.0, 5.0
+"""Between two looks at what has become older; the second where all ages are told in minutes."""
+MINUTE_S = 60.0
 
 
 class Reading(View):
@@ -37,8 +38,12 @@ class Reading(View):
         if self.near and not self._is_reading_near and measure_log(self.near) != self._log_size:
             self.read_near()
         if now >= self._aged_at:
-            self._aged_at = now + AGES_S
+            self._aged_at = now + (OLD_AGES_S if self._is_all_old() else AGES_S)
             self.draw()
+
+    def _is_all_old(self) -> bool:
+        rows = self.seen.rows if self.seen else ()
+        return all(row.state_since < time.time() - MINUTE_S for row in rows)
 
     def _read(self) -> None:
         """In a thread: read what has changed."""
@@ -87,7 +92,7 @@ class Reading(View):
             self.read_near()
         else:
             self.near, self._log_size = near, measure_log(near)
-        self.draw()
+        self.show_all()
 
     @property
     def _looks_near(self) -> bool:

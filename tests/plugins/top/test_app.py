@@ -141,6 +141,25 @@ def test_what_is_typed_is_no_command_and_is_kept_for_its_session(play: Any) -> N
     play(steps)
 
 
+def test_a_peek_shows_the_terminal_as_soon_as_it_is_read(
+    play: Any,
+    project: Project,  # noqa: F811
+) -> None:
+    log = registry.load_for(project, 7).terminal_log
+    log.write_text("working ...\r\nI have [pushed] it.\r\n")
+    log.chmod(0o600)
+    agent_pid = registry.load_for(project, 7).dir.agent_pid
+    agent_pid.unlink()  # so that its screen is what its log has at the end
+
+    async def steps(pilot: Pilot[None], top: Top) -> None:
+        await pilot.press("space")
+        await until(pilot, lambda: top.near)
+        await pilot.pause()
+        assert "I have [pushed] it." in shown(top)
+
+    play(steps)
+
+
 def test_a_refusal_is_shown_and_the_words_are_kept(play: Any) -> None:
     async def steps(pilot: Pilot[None], top: Top) -> None:
         await pilot.press("r", *"Red", "enter")
@@ -257,9 +276,15 @@ class Broken(Feed):
 def test_a_fault_of_ours_ends_the_program_and_is_told_as_any_other(
     play: Any,
     project: Project,  # noqa: F811
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found: list[Exception | None] = []
+    found, drawn = list[Exception | None](), list[str]()
+
+    def draw(**options: object) -> str:
+        drawn.extend(options)
+        return ""
+
+    monkeypatch.setattr("rich.traceback.Traceback", draw)
 
     async def steps(pilot: Pilot[None], top: Top) -> None:
         await until(pilot, lambda: top.error)
@@ -267,7 +292,7 @@ def test_a_fault_of_ours_ends_the_program_and_is_told_as_any_other(
 
     with pytest.raises(WorkerFailed):
         play(steps, feed=Broken(project.machine, [project]))
-    assert "Traceback" not in capsys.readouterr().err
+    assert "show_locals" not in drawn
     assert [str(error) for error in found] == ["a fault"]
 
 

@@ -107,6 +107,15 @@ def test_a_session_that_ends_is_gone_and_it_is_known_how(
     assert feed.find_outcome("dev-harb-7") == "merged"
 
 
+def test_a_new_look_at_the_forge_has_all_read(feed: Feed, project: Project) -> None:  # noqa: F811
+    feed._after_news = 0.0  # else it waits, as such looks may come each second
+    pull = a_pull(11, registry.load_for(project, 8).record.branch, CheckState.FAILURE)
+    put_snapshot(project, an_issue(8), pull)
+    assert feed.is_due()
+    assert next(row.ci for row in feed.read().rows if row.issue == 8) == "failed"
+    assert not feed.is_due()
+
+
 def test_half_a_line_in_the_journal_is_looked_at_once(
     feed: Feed,
     project: Project,  # noqa: F811

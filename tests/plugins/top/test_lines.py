@@ -115,8 +115,9 @@ def test_the_selected_line_is_marked_without_a_colour() -> None:
 
 def test_what_changes_all_the_time_moves_no_column() -> None:
     look = Look(NOW, UNICODE)
-    entry = Entry("1", a_row(1, words="x", state_since=NOW - 5))
-    later = Entry("1", a_row(1, words="y" * 90, state_since=NOW - 9 * 86400, percent=9.0, fixes=3))
+    row = a_row(1, title="A title " * 9, words="x", state_since=NOW - 5)
+    aged = structs.replace(row, words="y" * 90, state_since=NOW - 9 * 86400, percent=9.0, fixes=3)
+    entry, later = Entry("1", row), Entry("1", aged)
     assert lay_out([entry], 120, look).widths == lay_out([later], 120, look).widths
 
 
