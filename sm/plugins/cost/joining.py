@@ -164,7 +164,7 @@ def make_rest(stretch: Stretch) -> Rest | None:
         if tokens != NOTHING and not (cut and _is_estimate(tokens))
     }
     failed = {
-        row.key: names.get(_fold(row.model), row.model)
+        row.key: names.get(fold(row.model), row.model)
         for row in stretch.rows
         if row.key.startswith(FAILED)
     }
