@@ -40,8 +40,10 @@ from sm.adapters.agent.spending import (
 )
 from sm.base.foreign import read_time
 
-MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"', b'"cost-state"')
+MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"')
 """What a line that concerns us has in it."""
+ACCOUNT, BEGINNING = b'"cost-state"', slice(0, 32)
+"""Where an account says what it is: most lines are long, and need not be searched for that."""
 AGENT = re.compile(r"agent-[^/]*\.jsonl")
 HEAD = 16 * 1024
 """Bytes of a first line, which has its session's id at its beginning."""
@@ -129,14 +131,14 @@ _accounts = msgspec.json.Decoder(_Account)
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
     """What a line says; of those before only the last request matters."""
+    if ACCOUNT in line[BEGINNING]:
+        return before, _read_account(before, line)
     if not any(mark in line for mark in MARKS):
         return before, ()
     try:
         kind = _kinds.decode(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return before, ()  # half a line, or none of the client's
-    if kind.type == "cost-state":
-        return before, _read_account(before, line)
     step = {"assistant": _read_answer, "api-request": _read_begun}.get(kind.type)
     if kind.subtype == "compact_boundary":
         step = _read_compaction
