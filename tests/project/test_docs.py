@@ -151,6 +151,14 @@ def test_the_picture_shows_the_table_and_fetches_nothing() -> None:
     assert "url(http" not in drawn
 
 
+def test_the_picture_of_top_shows_a_question_and_fetches_nothing() -> None:
+    drawn = text("docs/top.svg")
+    said = " ".join(ElementTree.fromstring(drawn).itertext()).replace("\xa0", " ")
+    for word in ("need you", "Last words", "escalated", "needs you: ", "sm reply", "type here"):
+        assert re.sub(" ", "", word) in re.sub(r"\s", "", said)
+    assert "url(http" not in drawn
+
+
 def test_the_picture_of_contexts_has_the_thresholds_that_hold() -> None:
     drawn = text("docs/context.svg")
     said = " ".join(ElementTree.fromstring(drawn).itertext())
