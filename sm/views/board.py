@@ -66,7 +66,8 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     known. `queued` is the number of messages that wait for its agent. `need` is what a person is
     needed for, None for nothing; `person` says what somebody is at who is in its terminal.
     `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
-    `words`: what the agent said last at the end of a turn. `link` leads to the pull request.
+    `words`: what the agent said last at the end of a turn. `link` leads to the pull request, which
+    was seen at the commit `head`.
     """
 
     id: str
@@ -80,6 +81,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     track: Track = ()
     pull: int = 0
     link: str = ""
+    head: str = ""
     ci: str = ""
     review: str = ""
     fixes: int = 0
@@ -178,6 +180,7 @@ def _of_issue(
         track=draw_track(row),
         pull=row.pull,
         link=link(row.project, row.pull) if row.pull else "",
+        head=row.head,
         ci=row.ci,
         review=row.review,
         fixes=row.fixes,
@@ -190,9 +193,9 @@ def _of_issue(
         waits_for=one_line(row.waits_for),
         problem=row.problem,
         event=row.last_event,
-        event_at=now - row.last_event_age_s if row.last_event else 0.0,
+        event_at=_moment(now, row.last_event_age_s) if row.last_event else 0.0,
         words=read_words(directory),
-        begun_at=now - row.age_s,
+        begun_at=_moment(now, row.age_s),
     )
 
 
@@ -210,8 +213,13 @@ def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
         person=kin.person,
         waits_for=kin.rotation,
         words=read_words(directory),
-        begun_at=now - kin.age_s,
+        begun_at=_moment(now, kin.age_s),
     )
+
+
+def _moment(now: float, age_s: float) -> float:
+    """When that was, the same at each look."""
+    return round(now - age_s, 2)
 
 
 def _read_percent(directory: SessionDir) -> float | None:

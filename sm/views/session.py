@@ -42,7 +42,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
     at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
-    for its agent, and waits for a free slot.
+    for its agent, and waits for a free slot. `head`: the commit that its pull request is at.
     """
 
     project: str
@@ -73,6 +73,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     proof: Proof = Proof(Evidence.ERROR)
     need: OpenNeed | None = None
     person: str = ""
+    head: str = ""
 
     @property
     def alone(self) -> bool:
@@ -205,6 +206,7 @@ def _filled(
         proof=proof,
         need=open_need,
         person=WORDS.get(there, "") if there else "",
+        head=known.pull.head if known.pull else "",
     )
 
 

@@ -55,6 +55,7 @@ BENCHMARKS = {
     "bridge": "bridge",
     "mcp": "mcpserver",
     "cost": "cost",
+    "page": "page",
 }
 """The names on the command line, and their modules here."""
 
