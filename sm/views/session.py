@@ -127,10 +127,15 @@ def make_rows(
     sessions: Iterable[IssueSession],
     known: Snapshot,
     people: People | None = None,
+    events: Mapping[str, Event] | None = None,
 ) -> list[StatusRow]:
-    """The rows of these sessions, by what was `known` of the forge, and who is in which."""
+    """The rows of these sessions, by what was `known` of the forge, and who is in which.
+
+    `events` are their last ones, for a caller that knows them.
+    """
     found = list(sessions)
-    events = journal.find_latest(project.root.journal, {session.name for session in found})
+    if events is None:
+        events = journal.find_latest(project.root.journal, {session.name for session in found})
     there: Mapping[str, Refusal] = people or {}
     return [_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
 

@@ -45,11 +45,12 @@ from sm.plugins.page.board_page import (
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks, list_changed
 from sm.plugins.page.offers import Act, list_steering, offer_merge, offer_message
-from sm.plugins.page.rendering import render
+from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.site import BELOW, LOGIN, ROOT
 from sm.plugins.page.stream import ALIVE_S, Stream
 from sm.sessions.machine import Machine
 from sm.sessions.session import IssueSession
+from sm.views.board import BoardRow
 
 STATIC = Path(__file__).parent / "static"
 FORM_LIMIT = 2 * 1024 * 1024
@@ -81,7 +82,12 @@ class Page(Struct, frozen=True):
     entrance: Entrance
     stream: Stream
     lanes: Lanes
+    drawer: RowDrawer
     readers: CapacityLimiter
+
+    def draw(self, row: BoardRow) -> str:
+        """Return the HTML of a row."""
+        return self.drawer.draw(row, find_group(row))
 
     async def read(self, act: Callable[[], T]) -> T:
         """Read in a thread."""
@@ -98,6 +104,7 @@ def make_page(machine: Machine, entrance: Entrance) -> ASGIApp:
         entrance,
         Stream(looks),
         Lanes(4, 16),
+        RowDrawer(),
         CapacityLimiter(READERS),
     )
 
@@ -193,6 +200,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
 
     def make() -> Response:
         board, position = page.looks.read()
+        page.drawer.forget_others(board.rows)
         return _show(
             "overview.html",
             visitor,
@@ -203,7 +211,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
             groups=GROUPS,
             choice=choice,
             position=position,
-            find_group=find_group,
+            draw=page.draw,
         )
 
     return await page.read(make)
@@ -233,7 +241,7 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
             groups=GROUPS,
             choice=choice,
             position=position,
-            find_group=find_group,
+            draw=page.draw,
         )
 
     return await page.read(make)
@@ -269,7 +277,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             steering=list_steering(row, paused=session_parts.is_paused(session)),
             has_branch=isinstance(session, IssueSession),
             position=position,
-            group=find_group(row),
+            draw=page.draw,
         )
 
     return await page.read(make)

@@ -14,7 +14,8 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
-from sm.views.board import Board, BoardRow, read_board
+from sm.views.board import Board, BoardRow
+from sm.views.watched_board import WatchedBoard
 
 FRESH_S = 1.0
 """A board is as good as new for so long, unless something was told since."""
@@ -27,6 +28,7 @@ class Looks:
         """Nothing was read yet."""
         self.machine = machine
         self._lock = threading.Lock()
+        self._watched = WatchedBoard(machine)
         self._last: tuple[float, int, Board] | None = None
 
     def list_projects(self) -> list[Project]:
@@ -50,9 +52,9 @@ class Looks:
                 if known == position and time.monotonic() < at + FRESH_S:
                     return board, position
             at = time.monotonic()
-            board = read_board(self.machine, self.list_projects())
-            self._last = at, position, board
-            return board, position
+            board = self._watched.read(self.list_projects())
+            self._last = at, self._watched.position, board
+            return board, self._watched.position
 
     def spoil(self) -> None:
         """Have the next look read all anew: something has changed that no event tells."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from msgspec import json
 from sm.base.text import printable
 from sm.cli.times import format_age, format_moment
 from sm.sessions.activity import Evidence, Proof
-from sm.views.board import Mark
+from sm.views.board import BoardRow, Mark
 
 TEMPLATES = Path(__file__).parent / "templates"
 LINKS = ("https://", "http://")
@@ -51,6 +52,30 @@ def _environment() -> Environment:
 def render(template: str, **values: Any) -> str:
     """Make HTML of a template with these values."""
     return _environment().get_template(template).render(**values)
+
+
+class RowDrawer:
+    """Makes the HTML of a row once, for as long as the board has that very row."""
+
+    def __init__(self) -> None:
+        """Nothing was drawn yet."""
+        self._drawn: dict[str, tuple[BoardRow, Markup]] = {}
+
+    def draw(self, row: BoardRow, group: str) -> Markup:
+        """Return the row as an element of the list."""
+        known = self._drawn.get(row.id)
+        if known and known[0] is row:
+            return known[1]
+        parts: Any = _environment().get_template("parts.html").module
+        drawn: Markup = parts.row_item(row, group)
+        self._drawn[row.id] = row, drawn
+        return drawn
+
+    def forget_others(self, rows: Iterable[BoardRow]) -> None:
+        """Keep nothing of sessions that are gone."""
+        there = {row.id for row in rows}
+        for ident in self._drawn.keys() - there:
+            self._drawn.pop(ident, None)
 
 
 def _clear(value: Any) -> Any:

@@ -20,6 +20,7 @@ from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.views.board import Board, BoardRow, Mark
 from sm.views.open_need import OpenNeed
+from sm.views.watched_board import WatchedBoard
 from tests.helpers import put_session
 from tests.plugins.page.client import Browser, Read
 
@@ -137,7 +138,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
         paused=(HOSTILE,),
         problems=(HOSTILE,),
     )
-    monkeypatch.setattr("sm.plugins.page.looks.read_board", lambda *_: board)
+    monkeypatch.setattr(WatchedBoard, "read", lambda *_: board)
     for path in ("/", "/page/changes", f"/page/session/{row.id}"):
         page = browser.get(path).text
         assert "alert(1)" in page

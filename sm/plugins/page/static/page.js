@@ -156,13 +156,15 @@
     const [unit, size] = UNITS.find(([, least]) => whole >= least) || UNITS[3];
     return `${Math.floor(whole / size)}${unit}`;
   };
-  setInterval(() => {
+  const showAges = () => {
     if (document.hidden) return;
     for (const at of document.querySelectorAll("time[data-at]")) {
       const age = format(Date.now() / 1000 - Number(at.dataset.at));
       if (at.textContent !== age) at.textContent = age;
     }
-  }, AGES_MS);
+  };
+  showAges();
+  setInterval(showAges, AGES_MS);
 
   // What a form has led to
 
