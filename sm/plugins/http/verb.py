@@ -46,6 +46,8 @@ def command(
     sites = load_sites()
     receivers = _make_receivers(machine)
     with listening(machine, address, port, token_file) as (listener, rules):
+        if opened and not rules.loopback:
+            raise UsageError("--open is for a browser on this machine: leave out --host")
         key = _print_link(listener, sites) if opened else ""
         serve(machine, version(), listener, rules, receivers, key)
 

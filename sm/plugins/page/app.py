@@ -43,7 +43,7 @@ from sm.plugins.page.board_page import (
     find_group,
 )
 from sm.plugins.page.logins import Logins
-from sm.plugins.page.looks import Looks, list_changed
+from sm.plugins.page.looks import GoneError, Looks, list_changed
 from sm.plugins.page.offers import Act, list_steering, offer_merge, offer_message
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.site import BELOW, LOGIN, ROOT
@@ -151,7 +151,8 @@ async def _guard(page: Page, answer: Answer, known: bool, request: Request) -> R
     except RefusedError as refused:
         response = _show_problem(request, visitor, refused.status, refused.why)
     except SmError as error:
-        response = _show_problem(request, visitor, 409, error.message)
+        status = 404 if isinstance(error, GoneError) else 409
+        response = _show_problem(request, visitor, status, error.message)
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -261,8 +262,10 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
     ident = request.path_params["ident"]
 
     def make() -> Response:
-        row = page.looks.find_row(ident)
         board, position = page.looks.read()
+        row = board.find(ident)
+        if row is None:
+            return _show_ended(page, ident, visitor)
         session = page.looks.find_session(ident)
         needs = [one for one in answer_needs(board) if one.need.session == ident]
         return _show(
@@ -270,7 +273,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             visitor,
             row=row,
             needs=needs,
-            told=session_parts.read_told(session),
+            told=session_parts.read_told(page.looks.machine.root, ident),
             messages=session_parts.list_messages(session),
             document=session_parts.read_document(session),
             letter=offer_message(row.id, row.name),
@@ -281,6 +284,14 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         )
 
     return await page.read(make)
+
+
+def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
+    """The story of a session that is over, which the journal keeps."""
+    told = session_parts.read_told(page.looks.machine.root, ident)
+    if told is None:
+        raise GoneError("there is no such session any more")
+    return _show("ended.html", visitor, ident=ident, told=told)
 
 
 async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
@@ -296,7 +307,7 @@ async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
 
 
 def _show_story(page: Page, ident: str, visitor: Visitor) -> Response:
-    told = session_parts.read_told(page.looks.find_session(ident))
+    told = session_parts.read_told(page.looks.machine.root, ident)
     return _show("story.html", visitor, told=told)
 
 

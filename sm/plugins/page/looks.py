@@ -21,6 +21,10 @@ FRESH_S = 1.0
 """A board is as good as new for so long, unless something was told since."""
 
 
+class GoneError(UsageError):
+    """What was asked for is not there, or not any more."""
+
+
 class Looks:
     """Reads the board at most once at a time: tabs that ask together get the same one."""
 
@@ -64,36 +68,40 @@ class Looks:
         """The row of a session.
 
         Raises:
-            UsageError: there is no such session.
+            GoneError: there is no such session.
 
         """
         board, _ = self.read()
         if row := board.find(ident):
             return row
-        raise UsageError("there is no such session any more")
+        raise GoneError("there is no such session any more")
 
     def find_project(self, name: str) -> Project:
         """The project of that name.
 
         Raises:
-            UsageError: there is none.
+            GoneError: there is none.
 
         """
         for project in self.list_projects():
             if project.name == name:
                 return project
-        raise UsageError("there is no such project any more")
+        raise GoneError("there is no such project any more")
 
     def find_session(self, ident: str) -> AnySession:
         """The session of that id.
 
         Raises:
-            SmError: there is none, or its record is damaged.
+            GoneError: there is none.
+            StateError: its record is damaged.
 
         """
-        session = registry.find(self.machine.root, ident)
+        try:
+            session = registry.find(self.machine.root, ident)
+        except UsageError:  # it cannot be an id
+            session = None
         if session is None:
-            raise UsageError("there is no such session any more")
+            raise GoneError("there is no such session any more")
         if isinstance(session, IssueSession):
             return session.provide(project=self.find_project(session.project_name))
         return session

@@ -19,6 +19,7 @@ from sm.messages.send import QueuedMessage, list_entries
 from sm.sessions import pause
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.files import read_harmless
+from sm.store.paths import Root, check_name
 from sm.views.trace import Story, StoryEvent, read_story_of
 
 STORY = 200
@@ -40,10 +41,10 @@ class Told(Struct, frozen=True):
     outcome: str
 
 
-def read_told(session: AnySession) -> Told | None:
-    """The story of the session; None if nothing is known of it."""
+def read_told(root: Root, ident: str) -> Told | None:
+    """The story of the session of that id, also when it is over; None if nothing is known of it."""
     try:
-        story = read_story_of(session.root, session.name, session.address)
+        story = read_story_of(root, check_name(ident, "session"), ident)
     except SmError:
         return None
     return _shorten(story)

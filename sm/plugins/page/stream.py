@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
@@ -18,7 +20,7 @@ from sse_starlette import ServerSentEvent
 from sm.base.errors import SmError
 from sm.plugins.page.looks import Looks, list_changed
 from sm.store import journal
-from sm.store.paths import Root
+from sm.store.paths import Root, SessionDir
 
 LOOK_S = 0.2
 FILES_S = 3.0
@@ -118,22 +120,26 @@ def _word(changed: Changed) -> ServerSentEvent:
 Stamps = dict[str, tuple[int, ...]]
 
 
+_ANY = SessionDir(Path())
+WATCHED = tuple(map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new")))
+"""What changes in a session's directory without an event: most of it is renamed into the folder."""
+
+
 def stamp_files(root: Root) -> Stamps:
     """When the files of each session that change without an event were written last."""
+    folder = str(root.sessions)
     try:
-        names = sorted(path.name for path in root.sessions.iterdir())
+        names = os.listdir(folder)  # noqa: PTH208 - looked at all the time, so without a Path
     except OSError:
         return {}
-    return {name: tuple(_stamp(root, name)) for name in names}
+    return {name: tuple(_stamp(f"{folder}/{name}/{file}") for file in WATCHED) for name in names}
 
 
-def _stamp(root: Root, name: str) -> Iterable[int]:
-    directory = root.session(name)
-    for path in (directory.path, directory.state, directory.usage, directory.queue / "new"):
-        try:
-            yield path.stat().st_mtime_ns
-        except OSError:
-            yield 0
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as above
+    except OSError:
+        return 0
 
 
 def find_touched(before: Stamps, after: Stamps) -> set[str]:

@@ -40,6 +40,8 @@
   };
 
   const show = (found) => {
+    const isOver = body.dataset.session && !found.dataset.order;
+    if (isOver && !isTyped(body)) { location.reload(); return; } // its story stays, on another page
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
     reconcile(document.getElementById("needs"), needs, needs.map((item) => item.dataset.key));
@@ -89,7 +91,7 @@
   // Words that are not sent yet, or a form that somebody has opened.
   const isTyped = (item) =>
     [...item.querySelectorAll("textarea")].some((box) => box.value.trim() || box === document.activeElement) ||
-    item.querySelector("details[open]") !== null;
+    item.querySelector("details.later[open]") !== null;
 
   const count = (found, needs) => {
     const set = (id, text) => { const at = document.getElementById(id); if (at) at.textContent = text; };
