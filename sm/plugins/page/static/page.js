@@ -186,6 +186,12 @@
     }
   });
 
+  // The end of a log is where it failed
+
+  body.addEventListener("htmx:afterSwap", (event) => {
+    for (const log of event.target.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight;
+  });
+
   // A link such as #changes leads to a part that is closed at first
 
   const openMeant = () => {
