@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, fail_after, to_thread
 from msgspec import Struct
 from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
@@ -55,6 +55,8 @@ from sm.views.board import BoardRow
 STATIC = Path(__file__).parent / "static"
 FORM_LIMIT = 2 * 1024 * 1024
 """Bytes of a form: a message of the longest kind, escaped."""
+ACT_S = 60.0
+"""After so long a person is told that it goes on without an answer."""
 READERS = 4
 """Threads that read at the same time."""
 HEADERS = {
@@ -226,11 +228,11 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
     only = request.query_params.get("only", "")
 
     def make() -> Response:
-        changed, _ = list_changed(page.looks.machine, since or 0)
+        changed = {""} if since is None else list_changed(page.looks.machine, since)[0]
         changed |= named
         board, position = page.looks.read()
         chosen = [row for row in choose_rows(board, choice) if only in ("", row.id)]
-        whole = since is None or "" in changed
+        whole = "" in changed
         return _show(
             "changes.html",
             visitor,
@@ -375,9 +377,13 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     fields = await _read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     wish = _read_wish(fields)
-    place = await page.lanes.enter(wish.session or f"{wish.project}#{wish.number}")
     try:
-        said = await place.run(partial(carry_out, page.looks, wish))
+        with fail_after(ACT_S):
+            place = await page.lanes.enter(wish.session or f"{wish.project}#{wish.number}")
+            said = await place.run(partial(carry_out, page.looks, wish))
+    except TimeoutError:
+        why = f"not done after {ACT_S:g} s: it may still be carried out"
+        raise RefusedError(503, why) from None
     finally:
         page.looks.spoil()
     template = "outcome.html" if _is_fragment(request) else "problem.html"

@@ -101,6 +101,8 @@
       const at = document.querySelector(`#filter [data-group="${one.dataset.group}"]`);
       if (at) at.textContent = one.textContent;
     }
+    const empty = document.getElementById("no-rows");
+    if (empty) empty.hidden = document.querySelector("#rows > li") !== null;
     const none = document.getElementById("no-needs");
     if (none) { none.hidden = needs > 0; document.title = needs ? `(${needs}) sm` : "sm"; }
   };

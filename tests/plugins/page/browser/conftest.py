@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage
@@ -20,16 +21,21 @@ from tests.serving import Served, serving
 PROGRAM = os.environ.get("SM_TEST_CHROMIUM") or shutil.which("chromium") or ""
 WIDTH = 1100
 
+expect.set_options(timeout=HANG_S * 1000)
 
-@pytest.fixture(scope="session")
+
+@pytest.fixture
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests; each has windows of its own."""
+    """A browser for one test: while its driver runs, no other loop can run in this thread."""
     if not PROGRAM:
         pytest.skip("no chromium: apt-get install chromium")
-    with sync_playwright() as driver:
+    # The path of its socket has no room for the folder of a test.
+    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
         # Root, as in a container, has no sandbox; only pages of our own are opened.
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = driver.chromium.launch(executable_path=PROGRAM, args=flags)
+        browser = driver.chromium.launch(
+            executable_path=PROGRAM, args=flags, env=dict(os.environ) | {"TMPDIR": folder}
+        )
         yield browser
         browser.close()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,6 @@ def show(site: Site, issue: int, state: str = "started") -> None:
     """Have something happen in that session."""
     name = f"dev-harb-{issue}"
     site.stage.project.record(events.Monitor(session=name, state=state))
-
-
-def find_row(page: Page, issue: int) -> str:
-    return page.locator(f'#rows [data-key="dev-harb-{issue}"]').inner_text()
 
 
 def wait_for_row(page: Page, issue: int, words: str) -> None:
@@ -66,10 +61,8 @@ def test_a_change_shows_by_itself_and_moves_nothing(site: Site) -> None:
     before = page.locator("#rows > li").evaluate_all("items => items.map(one => one.dataset.key)")
     page.evaluate("document.querySelectorAll('#rows > li')[1].seen = true")
     page.locator("#rows a").first.focus()
-    began = time.monotonic()
     show(site, 3)
     wait_for_row(page, 3, "monitor started")
-    assert time.monotonic() - began < 10
     after = page.locator("#rows > li").evaluate_all("items => items.map(one => one.dataset.key)")
     assert after == before
     assert page.evaluate("document.querySelectorAll('#rows > li')[1].seen") is True
