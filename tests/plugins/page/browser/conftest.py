@@ -33,9 +33,8 @@ def chromium() -> Iterator[Browser]:
     with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
         # Root, as in a container, has no sandbox; only pages of our own are opened.
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = driver.chromium.launch(
-            executable_path=PROGRAM, args=flags, env=dict(os.environ) | {"TMPDIR": folder}
-        )
+        known: dict[str, str | float | bool] = {**os.environ, "TMPDIR": folder}
+        browser = driver.chromium.launch(executable_path=PROGRAM, args=flags, env=known)
         yield browser
         browser.close()
 
