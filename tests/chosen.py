@@ -105,6 +105,9 @@ CHOSEN = {
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
+    "tests/plugins/page/browser/test_journeys.py::test_a_question_is_answered_in_two_clicks": (
+        "the page, in a browser"
+    ),
     "tests/plugins/http/test_webhooks.py::test_what_matters_is_accepted_and_noted": "webhooks",
     "tests/plugins/notify/test_delivery.py::test_a_word_is_told_once_by_json_and_by_ntfy": (
         "a service tells people"

@@ -179,6 +179,14 @@ class Git(Struct, frozen=True):
         args = ("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}...{rev}", "--")
         return self._out(*args)
 
+    def diff(self, base: str, rev: str = "HEAD") -> str:
+        """Return what `rev` has changed since it left `base`, as a patch.
+
+        What is no UTF-8 in it is replaced.
+        """
+        args = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{base}...{rev}", "--")
+        return self._out(*args)
+
     def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:
         """Return short SHA and subject of the commits that `base` lacks, newest first."""
         args = ("log", f"--max-count={limit}", "--no-show-signature", "--format=%h %s")

@@ -27,6 +27,7 @@ Kind = Literal[
     "files",
     "events",
     "routes",
+    "sites",
     "ticks",
     "followers",
     "figures",
@@ -71,6 +72,8 @@ class Plugin(NamedTuple):
     """Kinds of events in the journal."""
     routes: Mapping[str, Place] = NO_PARTS
     """Of `sm serve`."""
+    sites: Mapping[str, Place] = NO_PARTS
+    """A `Site` of `sm.plugins.http.sites`: pages, streams and files that `sm serve` offers."""
     ticks: Mapping[str, Place] = NO_PARTS
     """A `Listener` of `sm.issues.ticks`, which hears of each completed tick of dev-poll."""
     followers: Mapping[str, Place] = NO_PARTS

@@ -8,6 +8,7 @@ OURS = {
     "forges": "sm.plugins.forges.plugin:PLUGIN",
     "chat": "sm.plugins.chat.plugin:PLUGIN",
     "http": "sm.plugins.http.plugin:PLUGIN",
+    "page": "sm.plugins.page.plugin:PLUGIN",
     "notify": "sm.plugins.notify.plugin:PLUGIN",
     "cost": "sm.plugins.cost.plugin:PLUGIN",
     "windows": "sm.plugins.windows.plugin:PLUGIN",

@@ -6,7 +6,7 @@ A row is made once, of what `sm status` and `sm needs` show too; it has values, 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -28,8 +28,13 @@ from sm.views.family import AdHocRow
 from sm.views.known import read_or
 from sm.views.needs import sort_needs
 from sm.views.open_need import OpenNeed
-from sm.views.project import Overview, read_overview, read_sessions_without_project
-from sm.views.session import CHECKS, VERDICTS, StatusRow
+from sm.views.project import (
+    Overview,
+    RowMaker,
+    read_overview,
+    read_sessions_without_project,
+)
+from sm.views.session import CHECKS, VERDICTS, StatusRow, make_rows
 from sm.views.states import ShownState
 
 WORDS = 200
@@ -66,7 +71,8 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     known. `queued` is the number of messages that wait for its agent. `need` is what a person is
     needed for, None for nothing; `person` says what somebody is at who is in its terminal.
     `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
-    `words`: what the agent said last at the end of a turn. `link` leads to the pull request.
+    `words`: what the agent said last at the end of a turn. `link` leads to the pull request, which
+    was seen at the commit `head`.
     """
 
     id: str
@@ -80,6 +86,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     track: Track = ()
     pull: int = 0
     link: str = ""
+    head: str = ""
     ci: str = ""
     review: str = ""
     fixes: int = 0
@@ -119,41 +126,61 @@ def read_board(machine: Machine, projects: Iterable[Project], now: float | None 
     """All of these projects, and the sessions without one. No forge is asked."""
     now = time.time() if now is None else now
     opened = {project.name: project for project in projects}
-    seen = [read_overview(project, now) for project in opened.values()]
-    if others := read_sessions_without_project(machine.root, machine.tmux):
-        seen.append(others)
 
     def link(project: str, pull: int) -> str:
         return opened[project].settings.forge.link_pull(pull)
 
-    return make_board(machine.root, seen, now, link)
+    return make_board(machine.root, read_all(machine, opened.values(), now), now, link)
 
 
-def make_board(
-    root: Root,
-    seen: Iterable[Overview],
-    now: float,
-    link: Callable[[str, int], str] = lambda _project, _pull: "",
+def read_all(
+    machine: Machine, projects: Iterable[Project], now: float, make: RowMaker = make_rows
+) -> list[Overview]:
+    """An overview of each project, and one of the sessions without a project if there are any."""
+    seen = [read_overview(project, now, make, with_kept=False) for project in projects]
+    others = read_sessions_without_project(machine.root, machine.tmux)
+    return [*seen, others] if others else seen
+
+
+Link = Callable[[str, int], str]
+"""Says where a project's pull request is; '' for nowhere."""
+NO_LINK: Link = lambda _project, _pull: ""  # noqa: E731
+
+
+Shown = StatusRow | AdHocRow
+"""What the board makes a row of."""
+
+
+def make_board(root: Root, seen: Iterable[Overview], now: float, link: Link = NO_LINK) -> Board:
+    """The same of what was `seen` already."""
+    return assemble(list(seen), now, lambda row: make_row(root, row, now, link))
+
+
+def assemble(
+    overviews: Collection[Overview], now: float, make: Callable[[Shown], BoardRow]
 ) -> Board:
-    """The same of what was `seen` already; `link` says where a project's pull request is."""
-    overviews = list(seen)
+    """Make the board of these overviews, and each row of it by `make`."""
     return Board(
         at=now,
         needs=tuple(sort_needs(need for one in overviews for need in one.needs)),
-        rows=tuple(row for one in overviews for row in _list_rows(root, one, now, link)),
+        rows=tuple(make(row) for one in overviews for row in _list_shown(one)),
         seen={one.project: one.seen_at for one in overviews if one.project},
         paused=tuple(dict.fromkeys(sentence for one in overviews for sentence in one.paused)),
         problems=tuple(_list_problems(overviews)),
     )
 
 
-def _list_rows(
-    root: Root, one: Overview, now: float, link: Callable[[str, int], str]
-) -> Iterator[BoardRow]:
-    for status in one.sessions:
-        yield _of_issue(root.session(status.session), status, now, link)
-    for kin in one.ad_hoc:
-        yield _of_person(root.session(kin.id), kin, now)
+def _list_shown(one: Overview) -> Iterator[Shown]:
+    yield from one.sessions
+    yield from one.ad_hoc
+
+
+def make_row(root: Root, shown: Shown, now: float, link: Link = NO_LINK) -> BoardRow:
+    """Make the row of a session."""
+    if isinstance(shown, AdHocRow):
+        return _of_person(root.session(shown.id), shown, now)
+    where = link(shown.project, shown.pull) if shown.pull else ""
+    return _of_issue(root.session(shown.session), shown, now, where)
 
 
 def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
@@ -163,9 +190,7 @@ def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
             yield f"{one.project}: {one_line(one.hint)}"
 
 
-def _of_issue(
-    directory: SessionDir, row: StatusRow, now: float, link: Callable[[str, int], str]
-) -> BoardRow:
+def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> BoardRow:
     return BoardRow(
         id=row.session,
         name=f"{row.project}#{row.issue}",
@@ -177,7 +202,8 @@ def _of_issue(
         proof=row.proof,
         track=draw_track(row),
         pull=row.pull,
-        link=link(row.project, row.pull) if row.pull else "",
+        link=link,
+        head=row.head,
         ci=row.ci,
         review=row.review,
         fixes=row.fixes,
@@ -190,9 +216,9 @@ def _of_issue(
         waits_for=one_line(row.waits_for),
         problem=row.problem,
         event=row.last_event,
-        event_at=now - row.last_event_age_s if row.last_event else 0.0,
+        event_at=_moment(now, row.last_event_age_s) if row.last_event else 0.0,
         words=read_words(directory),
-        begun_at=now - row.age_s,
+        begun_at=_moment(now, row.age_s),
     )
 
 
@@ -210,8 +236,13 @@ def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
         person=kin.person,
         waits_for=kin.rotation,
         words=read_words(directory),
-        begun_at=now - kin.age_s,
+        begun_at=_moment(now, kin.age_s),
     )
+
+
+def _moment(now: float, age_s: float) -> float:
+    """When that was, the same at each look."""
+    return round(now - age_s, 2)
 
 
 def _read_percent(directory: SessionDir) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
@@ -30,7 +30,7 @@ from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
 from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed
-from sm.views.people import find_people
+from sm.views.people import People, find_people
 from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 
@@ -135,8 +135,17 @@ def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str
     return tuple(one.sentence for one in found)
 
 
-def read_overview(project: Project, now: float) -> Overview:
-    """The project as it is on disk; whatever cannot be read is among the problems."""
+RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[StatusRow]]
+
+
+def read_overview(
+    project: Project, now: float, make: RowMaker = make_rows, *, with_kept: bool = True
+) -> Overview:
+    """The project as it is on disk; whatever cannot be read is among the problems.
+
+    `make` makes the rows, for a caller that looks again and again. git is asked for the worktrees
+    that were kept, and for nothing else.
+    """
     problems: list[str] = []
 
     def report(error: SmError) -> None:
@@ -145,9 +154,11 @@ def read_overview(project: Project, now: float) -> Overview:
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
-    kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), dict[int, str]())
+    kept = dict[int, str]()
+    if with_kept:
+        kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), kept)
     waits = tuple(_list_waiting(project, sessions, known))
-    rows = make_rows(project, now, sessions, known, find_people(project.tmux, sessions, now))
+    rows = make(project, now, sessions, known, find_people(project.tmux, sessions, now))
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     subjects = [Subject(row.session, row.project, row.issue) for row in rows]
     figures = read_figures(project.config, subjects, report)

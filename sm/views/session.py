@@ -45,6 +45,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
     at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
     for its agent, and waits for a free slot. `figures` are what plugins know, such as its cost.
+    `head`: the commit that its pull request is at.
     """
 
     project: str
@@ -76,6 +77,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     need: OpenNeed | None = None
     person: str = ""
     figures: OfSession = NO_FIGURES
+    head: str = ""
 
     @property
     def alone(self) -> bool:
@@ -129,10 +131,15 @@ def make_rows(
     sessions: Iterable[IssueSession],
     known: Snapshot,
     people: People | None = None,
+    events: Mapping[str, Event] | None = None,
 ) -> list[StatusRow]:
-    """The rows of these sessions, by what was `known` of the forge, and who is in which."""
+    """The rows of these sessions, by what was `known` of the forge, and who is in which.
+
+    `events` are their last ones, for a caller that knows them.
+    """
     found = list(sessions)
-    events = journal.find_latest(project.root.journal, {session.name for session in found})
+    if events is None:
+        events = journal.find_latest(project.root.journal, {session.name for session in found})
     there: Mapping[str, Refusal] = people or {}
     return [_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
 
@@ -208,6 +215,7 @@ def _filled(
         proof=proof,
         need=open_need,
         person=WORDS.get(there, "") if there else "",
+        head=known.pull.head if known.pull else "",
     )
 
 

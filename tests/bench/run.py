@@ -56,6 +56,7 @@ BENCHMARKS = {
     "mcp": "mcpserver",
     "cost": "cost",
     "top": "top",
+    "page": "page",
 }
 """The names on the command line, and their modules here."""
 

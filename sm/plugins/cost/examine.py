@@ -10,9 +10,9 @@ from sm.adapters.agent.own_settings import find_kept_days
 from sm.config.schema import Config
 from sm.plugins.cost import database
 from sm.plugins.cost.comparing import LIMIT, Compared, compare
+from sm.plugins.cost.entering import LATELY_S
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.prices import name_source
-from sm.plugins.cost.entering import LATELY_S
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.launch import select_environment
 from sm.sessions.project import Project

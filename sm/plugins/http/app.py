@@ -20,6 +20,7 @@ from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
+from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
 from sm.plugins.http.webhooks import PREFIX, Receiver
 from sm.sessions.machine import Machine
 from sm.views.figures import list_headers
@@ -31,9 +32,13 @@ def serve(
     listener: socket.socket,
     rules: Rules,
     receivers: Mapping[str, Receiver],
+    key: str = "",
 ) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C; `receivers` take webhooks, by project."""
-    running.run(make_application(machine, version, rules, receivers), listener)
+    """Answer on that socket until SIGTERM or Ctrl-C; `receivers` take webhooks, by project.
+
+    `key` is what sites take from the person who has started the server.
+    """
+    running.run(make_application(machine, version, rules, receivers, key), listener)
 
 
 def load_added() -> list[Endpoint]:
@@ -43,12 +48,18 @@ def load_added() -> list[Endpoint]:
 
 
 def make_application(
-    machine: Machine, version: str, rules: Rules, receivers: Mapping[str, Receiver]
+    machine: Machine,
+    version: str,
+    rules: Rules,
+    receivers: Mapping[str, Receiver],
+    key: str = "",
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
     endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
     described = openapi.describe(endpoints, version, token=bool(rules.token))
-    rules = structs.replace(rules, signed=PREFIX if receivers else "")
+    sites = load_sites()
+    paths = tuple(path for site in sites for path in site.paths)
+    rules = structs.replace(rules, signed=PREFIX if receivers else "", sites=paths)
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),
         openapi.DESCRIPTION: described,
@@ -57,6 +68,7 @@ def make_application(
         routes=[
             *make_routes(machine, endpoints, receivers),
             *(Route(path, _constant(said)) for path, said in fixed.items()),
+            *make_site_routes(machine, sites, Entrance(rules.token, rules.loopback, key)),
         ],
         middleware=[Middleware(Guard, rules)],
         exception_handlers={HTTPException: _refused, Exception: _failed},

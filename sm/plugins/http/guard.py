@@ -22,6 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.plugins.http.answers import answer_failure
+from sm.plugins.http.sites import is_below
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(
@@ -49,18 +50,22 @@ class Rules(Struct, frozen=True):
 
     What is posted below the path `signed` is let in from everywhere and without a token, because
     its sender signs it instead; '' for no such path.
+
+    Below the paths `sites` an application of its own decides who may ask, as it has pages for
+    people: a browser sends no token. Name and origin are decided here all the same.
     """
 
     token: str = ""
     loopback: bool = True
     public: str = ""
     signed: str = ""
+    sites: tuple[str, ...] = ()
 
     def lets_in(self, method: str, path: str) -> bool:
         """Whether the application alone decides about such a request, by its signature."""
         return self.signed != "" and method == "POST" and path.startswith(self.signed)
 
-    def refusal(self, headers: Headers) -> tuple[int, str] | None:
+    def refusal(self, headers: Headers, path: str = "") -> tuple[int, str] | None:
         """Return status and reason for refusing these headers; None if they are allowed."""
         if self.token and self._has_token(headers.get("authorization", "")):
             return None  # no page has the token, so any name for us is fine
@@ -69,7 +74,7 @@ class Rules(Struct, frozen=True):
         origin = headers.get("origin")
         if origin is not None and not self._may_ask(origin):
             return 403, "web pages of other origins may not ask"
-        if self.token and not self.public:
+        if self.token and not self.public and not is_below(path, self.sites):
             return 401, "a token is needed: send 'Authorization: Bearer …'"
         return None
 
@@ -173,7 +178,7 @@ class Guard:
             return answer_failure(*unclear, {"Connection": "close"})
         if self.rules.lets_in(scope["method"], scope["path"]):
             return self.app
-        refused = self.rules.refusal(headers)
+        refused = self.rules.refusal(headers, scope["path"])
         return answer_failure(*refused) if refused else self.app
 
 

@@ -298,7 +298,7 @@ def test_a_websocket_is_not_opened(served: Served) -> None:
 def test_other_methods_and_places_are_told_apart(served: Served) -> None:
     assert served.ask("DELETE", "/sessions").status == 405
     assert served.get("/hooks/claude").status == 405
-    for path in ("/", "/sessions/", "/sessions/a/b", "/sessions/../health", "//health"):
+    for path in ("/nothing", "/sessions/", "/sessions/a/b", "/sessions/../health", "//health"):
         assert served.get(path).status == 404, path
 
 

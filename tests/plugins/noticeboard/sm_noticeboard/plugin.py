@@ -17,6 +17,7 @@ PLUGIN = Plugin(
     checks={"noticeboard": "sm_noticeboard.check:CHECK"},
     files={"noticeboard": "sm_noticeboard.files:list_files"},
     events={"notice-pinned": "sm_noticeboard.words:tell_pinned"},
+    sites={"noticeboard": "sm_noticeboard.site:SITE"},
     ticks={"noticeboard": "sm_noticeboard.tick:LISTENER"},
     followers={"noticeboard": "sm_noticeboard.follower:FOLLOWER"},
     figures={"noticeboard": "sm_noticeboard.figures:FIGURES"},

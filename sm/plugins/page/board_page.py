@@ -1,0 +1,77 @@
+"""What the overview shows of the board: which rows in which order, each need's answers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sm.plugins.page.offers import Offer, list_answers
+from sm.views.board import Board, BoardRow
+from sm.views.open_need import OpenNeed
+from sm.views.states import ShownState
+
+WORKING = (ShownState.WORKING, ShownState.BUSY, ShownState.RUNNING, ShownState.STARTING)
+OVER = (ShownState.DONE, ShownState.MERGED, ShownState.ENDED)
+
+
+class Choice(Struct, frozen=True):
+    """What is to be shown: rows with these words, of a project, in one of the `groups`."""
+
+    words: str = ""
+    project: str = ""
+    group: str = ""
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.words or self.project or self.group)
+
+
+GROUPS = {"needs": "needs you", "working": "at work", "waiting": "waits", "over": "over"}
+"""Groups of rows, and what they are called."""
+
+
+def find_group(row: BoardRow) -> str:
+    """The group that a row is in."""
+    if row.need:
+        return "needs"
+    if row.state in OVER:
+        return "over"
+    return "working" if row.state in WORKING else "waiting"
+
+
+class AnsweredNeed(Struct, frozen=True):
+    """A need, its answers, and the row of its session if there is one."""
+
+    need: OpenNeed
+    answers: tuple[Offer, ...]
+    row: BoardRow | None
+
+
+def answer_needs(board: Board) -> tuple[AnsweredNeed, ...]:
+    """Each need with what answers it."""
+    rows = {row.id: row for row in board.rows}
+    found = ((need, rows.get(need.session)) for need in board.needs)
+    return tuple(AnsweredNeed(need, list_answers(need, row), row) for need, row in found)
+
+
+def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:
+    """The rows that were chosen, in an order that nothing but a new session changes."""
+    found = (row for row in board.rows if _is_chosen(row, choice))
+    return sorted(found, key=lambda row: (not row.project, row.project, row.issue, row.begun_at))
+
+
+def _is_chosen(row: BoardRow, choice: Choice) -> bool:
+    if choice.project and row.project != choice.project:
+        return False
+    if choice.group and find_group(row) != choice.group:
+        return False
+    text = f"{row.name} {row.title} {row.state} {row.waits_for} {row.words}".casefold()
+    return all(word in text for word in choice.words.casefold().split())
+
+
+def count_groups(rows: Iterable[BoardRow]) -> dict[str, int]:
+    """How many rows each group has."""
+    listed = [find_group(row) for row in rows]
+    return {group: listed.count(group) for group in GROUPS}

@@ -1,0 +1,119 @@
+"""What the page shows of the machine, read for all browsers together."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+from sm.base.errors import SmError, UsageError
+from sm.config.load import load_any
+from sm.sessions import registry
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.sessions.session import AnySession, IssueSession
+from sm.store import journal
+from sm.views.board import Board, BoardRow
+from sm.views.watched_board import WatchedBoard
+
+FRESH_S = 1.0
+"""A board is as good as new for so long, unless something was told since."""
+
+
+class GoneError(UsageError):
+    """What was asked for is not there, or not any more."""
+
+
+class Looks:
+    """Reads the board at most once at a time: tabs that ask together get the same one."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Nothing was read yet."""
+        self.machine = machine
+        self._lock = threading.Lock()
+        self._watched = WatchedBoard(machine)
+        self._last: tuple[float, int, Board] | None = None
+
+    def list_projects(self) -> list[Project]:
+        """Those of the configuration; none without one.
+
+        Raises:
+            UsageError: the configuration cannot be used any more.
+
+        """
+        if self.machine.source is None:
+            return []
+        config = load_any(self.machine.source, os.environ, Path.cwd())
+        return [Project(config, settings) for settings in config.projects]
+
+    def read(self) -> tuple[Board, int]:
+        """The board, and the position in the journal up to which it knows everything."""
+        with self._lock:
+            position = journal.find_size(self.machine.root.journal)
+            if self._last:
+                at, known, board = self._last
+                if known == position and time.monotonic() < at + FRESH_S:
+                    return board, position
+            at = time.monotonic()
+            board = self._watched.read(self.list_projects())
+            self._last = at, self._watched.position, board
+            return board, self._watched.position
+
+    def spoil(self) -> None:
+        """Have the next look read all anew: something has changed that no event tells."""
+        self._last = None
+
+    def find_row(self, ident: str) -> BoardRow:
+        """The row of a session.
+
+        Raises:
+            GoneError: there is no such session.
+
+        """
+        board, _ = self.read()
+        if row := board.find(ident):
+            return row
+        raise GoneError("there is no such session any more")
+
+    def find_project(self, name: str) -> Project:
+        """The project of that name.
+
+        Raises:
+            GoneError: there is none.
+
+        """
+        for project in self.list_projects():
+            if project.name == name:
+                return project
+        raise GoneError("there is no such project any more")
+
+    def find_session(self, ident: str) -> AnySession:
+        """The session of that id.
+
+        Raises:
+            GoneError: there is none.
+            StateError: its record is damaged.
+
+        """
+        try:
+            session = registry.find(self.machine.root, ident)
+        except UsageError:  # it cannot be an id
+            session = None
+        if session is None:
+            raise GoneError("there is no such session any more")
+        if isinstance(session, IssueSession):
+            return session.provide(project=self.find_project(session.project_name))
+        return session
+
+
+def list_changed(machine: Machine, position: int) -> tuple[set[str], int]:
+    """The sessions that the journal tells of behind `position`, and where it ends now.
+
+    '' stands for what concerns no session, or several.
+    """
+    try:
+        found, end = journal.read_since(machine.root.journal, position)
+    except SmError:
+        return {""}, position
+    return {event.session for event in found}, end

@@ -1,0 +1,235 @@
+"""What a person can do on the page: for a need by the command that answers it, else for a session.
+
+Each is a verb of `sm`, and says what it will do before it is done. Nothing is read or done here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+from sm.views.board import BoardRow
+from sm.views.open_need import OpenNeed
+from sm.views.states import ShownState
+
+
+class Act(StrEnum):
+    """What can be done, by the verb of `sm` that does the same."""
+
+    REPLY = "reply"
+    SEND = "send"
+    APPROVE = "approve"
+    REQUEST_CHANGES = "request-changes"
+    MERGE = "merge"
+    RERUN = "rerun"
+    ALLOW = "allow"
+    PAUSE = "pause"
+    RESUME = "resume"
+    ROTATE = "cycle"
+    RECOVER = "recover"
+    KILL = "kill"
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """One thing to do: `label` is on its button, `tells` says what it will do.
+
+    `asks` is the label of a box for words, '' for none; they may be left out if `optional`. A
+    `grave` one is asked for a second time. The others say what it is about.
+    """
+
+    act: Act
+    label: str
+    tells: str
+    asks: str = ""
+    optional: bool = False
+    grave: bool = False
+    session: str = ""
+    project: str = ""
+    number: int = 0
+    head: str = ""
+
+
+def list_answers(need: OpenNeed, row: BoardRow | None) -> tuple[Offer, ...]:
+    """What answers the need, by its command; () for what is answered elsewhere."""
+    words = _split(need.command)
+    head = row.head if row else ""
+    match words:
+        case ["sm", "reply", *_]:
+            return (offer_reply(need),)
+        case ["sm", "send", *_]:
+            return (offer_message(need.session, need.name),)
+        case ["sm", "review", address, *_] if number := _number(address):
+            return _offer_review(need, number, head)
+        case ["sm", "pr", "merge", address, *_] if number := _number(address):
+            return (offer_merge(need.project, number, head),)
+        case ["sm", "ci", "rerun", *_]:
+            return (_offer_rerun(need),)
+        case ["sm", "issue", "label", *_] if need.issue:
+            return (_offer_to_allow(need),)
+    return ()
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _number(address: str) -> int:
+    """The number in `shop#7`, 0 for none."""
+    number = address.rpartition("#")[2]
+    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
+
+
+def offer_reply(need: OpenNeed) -> Offer:
+    """To answer the agent's question."""
+    return Offer(
+        act=Act.REPLY,
+        label="Reply",
+        tells=f"The agent gets it as the answer, and issue #{need.issue} as a comment.",
+        asks="Your answer",
+        project=need.project,
+        number=need.issue,
+        session=need.session,
+    )
+
+
+def offer_message(session: str, name: str) -> Offer:
+    """To send a message."""
+    return Offer(
+        act=Act.SEND,
+        label="Send",
+        tells=f"{name} gets it when its turn ends.",
+        asks="Your message",
+        session=session,
+    )
+
+
+def _offer_review(need: OpenNeed, pull: int, head: str) -> tuple[Offer, ...]:
+    at = f" at {head[:12]}" if head else ""
+    approve = Offer(
+        act=Act.APPROVE,
+        label="Approve",
+        tells=f"Approves pull request {pull}{at}: it may be merged.",
+        asks="A word on it",
+        optional=True,
+        session=need.session,
+        project=need.project,
+        number=pull,
+        head=head,
+    )
+    turn_back = structs.replace(
+        approve,
+        act=Act.REQUEST_CHANGES,
+        label="Request changes",
+        tells=f"Pull request {pull} is not merged before the agent has changed it.",
+        asks="What is to change",
+        optional=False,
+    )
+    return approve, turn_back
+
+
+def offer_merge(project: str, pull: int, head: str) -> Offer:
+    """To merge a pull request."""
+    at = f" at {head[:12]}" if head else ""
+    return Offer(
+        act=Act.MERGE,
+        label="Merge",
+        tells=f"Merges pull request {pull}{at} on the forge.",
+        grave=True,
+        project=project,
+        number=pull,
+        head=head,
+    )
+
+
+def _offer_rerun(need: OpenNeed) -> Offer:
+    return Offer(
+        act=Act.RERUN,
+        label="Run CI again",
+        tells="What CI said before is forgotten; what it says now reaches the agent.",
+        project=need.project,
+        number=need.issue,
+        session=need.session,
+    )
+
+
+def _offer_to_allow(need: OpenNeed) -> Offer:
+    return Offer(
+        act=Act.ALLOW,
+        label="Allow",
+        tells=f"Takes the blocked label off issue #{need.issue}: an agent works on it again.",
+        project=need.project,
+        number=need.issue,
+    )
+
+
+def list_steering(row: BoardRow, *, paused: bool) -> tuple[Offer, ...]:
+    """What can be done with a session, whatever it is at."""
+    if row.state in (ShownState.ENDED, ShownState.DAMAGED):
+        return ()
+    rest = _offer_to_go_on(row) if paused else _offer_rest(row)
+    return (rest, _offer_rotation(row), *_offer_restart(row), _offer_end(row))
+
+
+def _offer_rest(row: BoardRow) -> Offer:
+    return Offer(
+        act=Act.PAUSE,
+        label="Pause",
+        tells=f"{row.name} finishes its turn, then rests until it is resumed.",
+        session=row.id,
+    )
+
+
+def _offer_to_go_on(row: BoardRow) -> Offer:
+    return Offer(
+        act=Act.RESUME,
+        label="Resume",
+        tells=f"{row.name} goes on; what was due meanwhile is done now.",
+        session=row.id,
+    )
+
+
+def _offer_rotation(row: BoardRow) -> Offer:
+    return Offer(
+        act=Act.ROTATE,
+        label="New context",
+        tells=f"{row.name} writes a handoff document, and goes on from it in an empty context.",
+        grave=True,
+        session=row.id,
+    )
+
+
+def _offer_restart(row: BoardRow) -> tuple[Offer, ...]:
+    if not row.issue:
+        return ()
+    offer = Offer(
+        act=Act.RECOVER,
+        label="Restart",
+        tells="Ends the agent and starts another in the same worktree, with what git knows.",
+        grave=True,
+        session=row.id,
+        project=row.project,
+        number=row.issue,
+    )
+    return (offer,)
+
+
+def _offer_end(row: BoardRow) -> Offer:
+    tells = (
+        f"Ends {row.name} and labels issue #{row.issue} blocked. Work that is nowhere else stays."
+        if row.issue
+        else f"Ends {row.name} and its agent."
+    )
+    return Offer(
+        act=Act.KILL,
+        label="End session",
+        tells=tells,
+        grave=True,
+        session=row.id,
+        project=row.project,
+        number=row.issue,
+    )

@@ -1,0 +1,127 @@
+"""Makes HTML of what is known; whatever others have written stays text.
+
+Every value is escaped where it enters (autoescape), and every text is cleared first of what hides
+or turns around other text: `finalize` sees each of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from msgspec import json
+
+from sm.base.text import printable
+from sm.cli.times import format_age, format_moment
+from sm.sessions.activity import Evidence, Proof
+from sm.views.board import BoardRow, Mark
+
+TEMPLATES = Path(__file__).parent / "templates"
+LINKS = ("https://", "http://")
+
+
+@functools.cache
+def _environment() -> Environment:
+    found = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        auto_reload=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clear,
+    )
+    found.filters |= {
+        "age": _name_age,
+        "moment": lambda at: format_moment(at) if at else "",
+        "safe_link": find_safe_link,
+        "version": find_version,
+        "count": _count,
+        "prove": _prove,
+    }
+    found.globals["marks"] = MARKS
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """Make HTML of a template with these values."""
+    return _environment().get_template(template).render(**values)
+
+
+class RowDrawer:
+    """Makes the HTML of a row once, for as long as the board has that very row."""
+
+    def __init__(self) -> None:
+        """Nothing was drawn yet."""
+        self._drawn: dict[str, tuple[BoardRow, Markup]] = {}
+
+    def draw(self, row: BoardRow, group: str) -> Markup:
+        """Return the row as an element of the list."""
+        known = self._drawn.get(row.id)
+        if known and known[0] is row:
+            return known[1]
+        parts: Any = _environment().get_template("parts.html").module
+        drawn: Markup = parts.row_item(row, group)
+        self._drawn[row.id] = row, drawn
+        return drawn
+
+    def forget_others(self, rows: Iterable[BoardRow]) -> None:
+        """Keep nothing of sessions that are gone."""
+        there = {row.id for row in rows}
+        for ident in self._drawn.keys() - there:
+            self._drawn.pop(ident, None)
+
+
+def _clear(value: Any) -> Any:
+    """A text without what a reader cannot see; what is HTML of ours already stays."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _name_age(at: float) -> str:
+    return format_age(time.time() - at) if at else ""
+
+
+def find_safe_link(link: str) -> str:
+    """The link, if it leads to a page; '' for anything that a browser would run."""
+    return link if link.lower().startswith(LINKS) else ""
+
+
+def find_version(*values: Any) -> str:
+    """A word that is another one as soon as what is shown of these values is."""
+    return f"{zlib.crc32(json.encode(values)):08x}"
+
+
+def _prove(proof: Proof) -> str:
+    return PROOFS[proof.kind].format(what=proof.what).rstrip(": ")
+
+
+PROOFS = {
+    Evidence.HOOK: "told by its hook",
+    Evidence.SCREEN: "seen on its screen",
+    Evidence.PROCESS: "process {what}",
+    Evidence.RECORD: "on record: {what}",
+    Evidence.PHASE: "it wrote {what}",
+    Evidence.RECEIPT: "done: {what}",
+    Evidence.COMMIT: "commit {what}",
+    Evidence.ERROR: "not readable: {what}",
+}
+"""How the proof of a state is told."""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+MARKS = {
+    Mark.DONE: "done",
+    Mark.NOW: "under way",
+    Mark.BACK: "turned back",
+    Mark.AHEAD: "not yet",
+}
+"""How a screen reader says a stop's mark."""

@@ -1,0 +1,22 @@
+"""Where `sm serve` has the page. Its libraries are loaded when it is first asked for."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp
+
+from sm.plugins.http.sites import Entrance, Site
+from sm.sessions.machine import Machine
+
+ROOT = "/"
+BELOW = "/page/"
+LOGIN = f"{BELOW}login"
+
+
+def make(machine: Machine, entrance: Entrance) -> ASGIApp:
+    """Make the page over the sessions of this machine."""
+    from sm.plugins.page.app import make_page
+
+    return make_page(machine, entrance)
+
+
+SITE = Site((ROOT, BELOW), make, door=f"{LOGIN}?key=")

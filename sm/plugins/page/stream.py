@@ -1,0 +1,148 @@
+"""Tells browsers that something has changed: which sessions, and how far the journal is.
+
+The journal is looked at as long as anybody listens, once for all. What changes without an event,
+such as how full a context is, is seen by the files that hooks write. A stream says only that; the
+page then asks for these rows, by the position that it knows itself, so a message that it has missed
+costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from msgspec import Struct, json
+from sse_starlette import ServerSentEvent
+
+from sm.base.errors import SmError
+from sm.plugins.page.looks import Looks, list_changed
+from sm.store import journal
+from sm.store.paths import Root, SessionDir
+
+LOOK_S = 0.2
+FILES_S = 3.0
+"""Between two looks at the files of all sessions."""
+ALIVE_S = 15
+"""So often a line keeps the connection alive, also through a proxy."""
+AGAIN_MS = 1000
+"""So long a browser waits before it connects again."""
+
+
+class Changed(Struct, frozen=True):
+    """The sessions that have changed, '' for more than that, and the journal's position then."""
+
+    position: int
+    sessions: tuple[str, ...]
+
+
+class _Listener:
+    """What one stream has still to tell: one word, however slowly its browser reads."""
+
+    def __init__(self) -> None:
+        self._sessions: set[str] = set()
+        self._position = 0
+        self._news = asyncio.Event()
+
+    def tell(self, changed: Changed) -> None:
+        """Add that to it."""
+        self._sessions |= set(changed.sessions)
+        self._position = changed.position
+        self._news.set()
+
+    async def wait(self) -> Changed:
+        """Wait for the next one."""
+        await self._news.wait()
+        self._news.clear()
+        sessions, self._sessions = self._sessions, set()
+        return Changed(self._position, tuple(sorted(sessions)))
+
+
+class Stream:
+    """Looks for changes while anybody listens."""
+
+    def __init__(self, looks: Looks) -> None:
+        """Nobody listens."""
+        self._looks, self._root = looks, looks.machine.root
+        self._listeners: set[_Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def listen(self, since: int | None) -> AsyncIterator[ServerSentEvent]:
+        """What changes from now on, and first what has changed behind the position `since`."""
+        listener = _Listener()
+        self._listeners.add(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            position = journal.find_size(self._root.journal) if since is None else since
+            sessions, end = await asyncio.to_thread(list_changed, self._looks.machine, position)
+            yield _word(Changed(end, tuple(sorted(sessions))))
+            while True:
+                yield _word(await listener.wait())
+        finally:
+            self._listeners.discard(listener)
+
+    async def _run(self) -> None:
+        position = journal.find_size(self._root.journal)
+        files = await asyncio.to_thread(stamp_files, self._root)
+        rounds = 0
+        while self._listeners:
+            await asyncio.sleep(LOOK_S)
+            rounds += 1
+            changed: set[str] = set()
+            with contextlib.suppress(SmError):
+                if journal.find_size(self._root.journal) != position:
+                    changed, position = await asyncio.to_thread(
+                        list_changed, self._looks.machine, position
+                    )
+            if rounds % round(FILES_S / LOOK_S) == 0:
+                before, files = files, await asyncio.to_thread(stamp_files, self._root)
+                touched = find_touched(before, files)
+                changed |= touched
+                if touched:
+                    self._looks.spoil()
+            if changed:
+                self._tell(Changed(position, tuple(sorted(changed))))
+
+    def _tell(self, changed: Changed) -> None:
+        for listener in self._listeners:
+            listener.tell(changed)
+
+
+def _word(changed: Changed) -> ServerSentEvent:
+    return ServerSentEvent(
+        json.encode(changed).decode(), event="changed", id=str(changed.position), retry=AGAIN_MS
+    )
+
+
+Stamps = dict[str, tuple[int, ...]]
+
+
+_ANY = SessionDir(Path())
+WATCHED = tuple(map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new")))
+"""What changes in a session's directory without an event: most of it is renamed into the folder."""
+
+
+def stamp_files(root: Root) -> Stamps:
+    """When the files of each session that change without an event were written last."""
+    folder = str(root.sessions)
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - looked at all the time, so without a Path
+    except OSError:
+        return {}
+    return {name: tuple(_stamp(f"{folder}/{name}/{file}") for file in WATCHED) for name in names}
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as above
+    except OSError:
+        return 0
+
+
+def find_touched(before: Stamps, after: Stamps) -> set[str]:
+    """The sessions that are not as they were."""
+    names = before.keys() | after.keys()
+    return {name for name in names if before.get(name) != after.get(name)}

@@ -1,0 +1,172 @@
+"""The board for who looks at it again and again: what is as it was is not read again.
+
+A row is made anew when its session has an event, or another file, issue, pull request, person or
+configuration; and after some seconds in any case, as time passes and processes end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import zlib
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from sm.config.schema import ProjectSettings
+from sm.issues.look.snapshot import Snapshot
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import journal
+from sm.store.events import Event
+from sm.views.board import Board, BoardRow, Link, Shown, assemble, make_row, read_all
+from sm.views.people import People
+from sm.views.session import StatusRow, make_rows
+
+KEPT_S = 10.0
+"""A row is made anew after so long at the earliest, and after twice as long at the latest."""
+
+
+class _Kept(Struct):
+    """A row, what it was made of, and when it is made anew."""
+
+    status: StatusRow
+    made_of: object
+    until: float
+    row: BoardRow | None = None
+
+
+class WatchedBoard:
+    """The board of a machine. One thread at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Nothing was read yet."""
+        self._machine = machine
+        self._kept: dict[str, _Kept] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._settings: dict[str, ProjectSettings] = {}
+        self._events: dict[str, Event] = {}
+        self._position: int | None = None
+
+    @property
+    def position(self) -> int:
+        """Up to where in the journal the board knows everything."""
+        return self._position or 0
+
+    def read(self, projects: Collection[Project], now: float | None = None) -> Board:
+        """Read it. No forge is asked."""
+        now = time.time() if now is None else now
+        self._take_events()
+        for project in projects:
+            if self._settings.get(project.name) != project.settings:
+                self._drop(project.name)
+                self._settings[project.name] = project.settings
+        forges = {project.name: project.settings.forge for project in projects}
+
+        def link(project: str, pull: int) -> str:
+            return forges[project].link_pull(pull)
+
+        seen = read_all(self._machine, projects, now, self._make_rows)
+        board = assemble(seen, now, lambda row: self._make_row(row, now, link))
+        there = {row.id for row in board.rows}
+        self._kept = {name: kept for name, kept in self._kept.items() if name in there}
+        self._paths = {name: paths for name, paths in self._paths.items() if name in there}
+        return board
+
+    def _take_events(self) -> None:
+        """Learn the last event of each session; the first time they are looked for elsewhere."""
+        path = self._machine.root.journal
+        if self._position is None:
+            self._position = journal.find_size(path)
+            return
+        told, self._position = journal.read_since(path, self._position)
+        for event in told:
+            self._events[event.session] = event
+            self._kept.pop(event.session, None)
+
+    def _drop(self, project: str) -> None:
+        self._kept = {
+            name: kept for name, kept in self._kept.items() if kept.status.project != project
+        }
+
+    def _make_rows(
+        self,
+        project: Project,
+        now: float,
+        sessions: list[IssueSession],
+        known: Snapshot,
+        people: People,
+    ) -> Sequence[StatusRow]:
+        slots = _stamp(str(project.root.project(project.name).slots))
+        made_of = {
+            one.name: (
+                self._stamp_files(one),
+                slots,
+                known.issue(one.issue),
+                known.pull(one.record.branch),
+                known.head(one.record.branch),
+                known.writers,
+                people.get(one.name),
+            )
+            for one in sessions
+        }
+        stale = [one for one in sessions if self._is_stale(one.name, made_of[one.name])]
+        self._look_up(project, stale)
+        made = make_rows(project, now, stale, known, people, self._events)
+        for row in made:
+            until = time.monotonic() + KEPT_S * (1 + zlib.crc32(row.session.encode()) % 100 / 100)
+            self._kept[row.session] = _Kept(row, made_of[row.session], until)
+        return [self._kept[one.name].status for one in sessions]
+
+    def _look_up(self, project: Project, sessions: list[IssueSession]) -> None:
+        """Find the last events of those of which no event was heard yet."""
+        unknown = {one.name for one in sessions} - self._events.keys()
+        if unknown:
+            self._events |= journal.find_latest(project.root.journal, unknown)
+
+    def _is_stale(self, name: str, made_of: object) -> bool:
+        kept = self._kept.get(name)
+        return kept is None or kept.made_of != made_of or time.monotonic() > kept.until
+
+    def _make_row(self, shown: Shown, now: float, link: Link) -> BoardRow:
+        kept = self._kept.get(shown.session) if isinstance(shown, StatusRow) else None
+        if kept is None or kept.status is not shown:
+            return make_row(self._machine.root, shown, now, link)
+        if kept.row is None:
+            kept.row = make_row(self._machine.root, shown, now, link)
+        return kept.row
+
+    def _stamp_files(self, session: IssueSession) -> tuple[object, ...]:
+        """When the files that the row is made of were written."""
+        paths = self._paths.get(session.name)
+        if paths is None:
+            paths = self._paths[session.name] = _list_paths(session)
+        return tuple(map(_stamp, paths))
+
+
+def _list_paths(session: IssueSession) -> tuple[str, ...]:
+    """The files that the row is made of: a rename changes the folder itself.
+
+    Hooks write `events` in each call, and the status line `usage`; receipts are appended.
+    """
+    directory = session.dir
+    paths = (
+        directory.path,
+        directory.state,
+        directory.events,
+        directory.usage,
+        directory.receipts,
+        directory.agent_pid,
+        directory.queue / "new",
+        session.root.phase(session.record.project, session.issue),
+    )
+    return tuple(map(str, paths))
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path takes three times as long
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

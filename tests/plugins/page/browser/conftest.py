@@ -1,0 +1,101 @@
+"""Debian's Chromium, driven by Playwright, before a server of the test's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.e2e.conftest import stage_of as stage_of
+from tests.e2e.stage import Stage
+from tests.helpers import HANG_S
+from tests.serving import Served, serving
+
+PROGRAM = os.environ.get("SM_TEST_CHROMIUM") or shutil.which("chromium") or ""
+WIDTH = 1100
+
+expect.set_options(timeout=HANG_S * 1000)
+
+
+@pytest.fixture
+def chromium() -> Iterator[Browser]:
+    """A browser for one test: while its driver runs, no other loop can run in this thread."""
+    if not PROGRAM:
+        pytest.skip("no chromium: apt-get install chromium")
+    # The path of its socket has no room for the folder of a test.
+    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
+        # Root, as in a container, has no sandbox; only pages of our own are opened.
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        known: dict[str, str | float | bool] = {**os.environ, "TMPDIR": folder}
+        browser = driver.chromium.launch(executable_path=PROGRAM, args=flags, env=known)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Site:
+    """The server of a stage, and windows before it."""
+
+    stage: Stage
+    server: Served
+    link: str
+    window: BrowserContext
+    words: list[str]
+    """What a page has complained of: an error of a script, or what its policy has stopped."""
+
+    def open(self, path: str = "/") -> Page:
+        """A tab on that path, as soon as it is fresh."""
+        page = self.window.new_page()
+        page.on("pageerror", lambda error: self.words.append(str(error)))
+        page.on("console", lambda said: self._hear(said.type, said.text))
+        page.goto(self.server.url + path)
+        page.wait_for_selector("body[data-live=on]")
+        return page
+
+    def _hear(self, kind: str, text: str) -> None:
+        gone = ("Failed to load resource", "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
+        if kind == "error" and not any(word in text for word in gone):
+            self.words.append(text)
+
+    def log_in(self) -> None:
+        page = self.window.new_page()
+        page.goto(self.link)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(self.server.url + "/")
+        page.close()
+
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def site_of(
+    chromium: Browser, stage_of: Callable[..., Stage], tmp_path: Path
+) -> Iterator[MakeSite]:
+    """Serve a stage: `site_of(width=360)`; a page that complains fails its test."""
+    made: list[Site] = []
+    with ExitStack() as open_:
+
+        def make(*, width: int = WIDTH, **settings: object) -> Site:
+            stage = stage_of(settings=settings)
+            server = open_.enter_context(
+                serving(tmp_path, "--open", base=stage.environment, clean=False)
+            )
+            assert server.process.stdout
+            link = server.process.stdout.readline().split()[-1]
+            window = chromium.new_context(viewport={"width": width, "height": 800})
+            open_.callback(window.close)
+            window.set_default_timeout(HANG_S * 1000)
+            made.append(Site(stage, server, link, window, []))
+            return made[-1]
+
+        yield make
+        for site in made:
+            assert not site.words, site.words

@@ -1,0 +1,79 @@
+"""The whole server as an application in this process, and a browser of it without a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from html.parser import HTMLParser
+
+import httpx2
+from starlette.types import ASGIApp
+
+from sm.plugins.http.app import make_application
+from sm.plugins.http.guard import Rules
+from sm.sessions.machine import Machine
+
+ORIGIN = "http://127.0.0.1:8420"
+KEY = "k" * 64
+TOKEN = "t" * 32
+PLEDGE = re.compile(r'name="pledge" value="([0-9a-f]{64})"')
+
+
+def make_server(machine: Machine, *, token: str = "", key: str = KEY) -> ASGIApp:
+    return make_application(machine, "1", Rules(token), {}, key)
+
+
+class Browser:
+    """Keeps cookies, and sends what a browser sends with a form of the page."""
+
+    def __init__(self, server: ASGIApp) -> None:
+        self.server = server
+        self.cookies: dict[str, str] = {}
+
+    def get(self, path: str, **headers: str) -> httpx2.Response:
+        return self._ask("GET", path, headers, {})
+
+    def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx2.Response:
+        """A form of our own page; `headers` in the place of a browser's, '' for none."""
+        ours = {"origin": ORIGIN, "sec-fetch-site": "same-origin"}
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
+        sent = {name: text for name, text in (ours | named).items() if text}
+        return self._ask("POST", path, sent, fields)
+
+    def log_in(self, secret: str = KEY) -> httpx2.Response:
+        return self.post("/page/login", {"key": secret})
+
+    def act(self, **fields: str) -> httpx2.Response:
+        """Send a form with the pledge that the page has for this browser."""
+        found = PLEDGE.search(self.get("/").text)
+        return self.post("/page/act", {"pledge": found[1] if found else ""} | fields)
+
+    def _ask(
+        self, method: str, path: str, headers: dict[str, str], fields: dict[str, str]
+    ) -> httpx2.Response:
+        async def ask() -> httpx2.Response:
+            transport = httpx2.ASGITransport(app=self.server)
+            async with httpx2.AsyncClient(
+                transport=transport, base_url=ORIGIN, cookies=self.cookies
+            ) as client:
+                return await client.request(method, path, headers=headers, data=fields or None)
+
+        answer = asyncio.run(ask())
+        self.cookies |= dict(answer.cookies)
+        return answer
+
+
+class Read(HTMLParser):
+    """What a browser makes of HTML: its elements, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data

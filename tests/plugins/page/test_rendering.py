@@ -1,0 +1,217 @@
+"""What the page shows, and that the words of others stay words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+
+import pytest
+from msgspec import structs
+
+from sm.base.need import NeedKind
+from sm.plugins.page import app, rendering
+from sm.plugins.page.board_page import Choice, choose_rows
+from sm.plugins.page.looks import Looks
+from sm.plugins.page.rendering import find_safe_link, render
+from sm.sessions.activity import Evidence
+from sm.sessions.project import Project
+from sm.store import events, journal
+from sm.views.board import Board, BoardRow, Mark
+from sm.views.open_need import OpenNeed
+from sm.views.watched_board import WatchedBoard
+from tests.helpers import put_session
+from tests.plugins.page.client import Browser, Read
+
+HTMX = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
+"""SHA-256 of dist/htmx.min.js in htmx.org 2.0.11, as the npm registry has it."""
+
+HOSTILE = (
+    "</li></textarea></title><script>alert(1)</script><img src=x onerror=alert(1)>"
+    "\" onfocus=alert(1) autofocus x=' {{ 123457 * 7 }} &lt;b&gt; \x1b[31m\u202egnp.exe\u200b\x00"
+)
+
+
+def test_the_files_of_others_are_as_they_were_published() -> None:
+    assert hashlib.sha256((app.STATIC / "htmx.min.js").read_bytes()).hexdigest() == HTMX
+    assert (app.STATIC / "htmx.LICENSE").read_text().startswith("Zero-Clause BSD")
+
+
+def test_what_needs_a_person_comes_first_with_its_answer(review: Project, browser: Browser) -> None:
+    assert review
+    browser.log_in()
+    page = browser.get("/").text
+    assert page.index("Needs you") < page.index('id="rows"')
+    needs = page[page.index('id="needs"') : page.index('id="rows"')]
+    assert "Approves pull request 24 at 000000000000" in needs
+    for word in ("approve", "request-changes"):
+        assert f'name="act" value="{word}"' in needs
+    assert f'name="head" value="{24:040x}"' in needs
+
+
+def test_who_has_not_logged_in_sees_the_command_instead(review: Project, browser: Browser) -> None:
+    assert review
+    page = browser.get("/").text
+    assert "sm review harb#24 --approve" in page
+    assert 'class="offer' not in page
+
+
+def test_filters_leave_out_rows_and_nothing_that_needs_a_person(
+    review: Project, browser: Browser
+) -> None:
+    put_session(review, 4, "Mend the cart")
+    keys = re.compile(r'<li class="row [^>]*data-key="([^"]+)"')
+    assert keys.findall(browser.get("/").text) == ["dev-harb-3", "dev-harb-4"]
+    for query, shown in (
+        ("q=CART", ["dev-harb-4"]),
+        ("group=needs", ["dev-harb-3"]),
+        ("group=working", ["dev-harb-4"]),
+        ("project=other", []),
+        ("group=none", ["dev-harb-3", "dev-harb-4"]),
+    ):
+        page = browser.get(f"/?{query}").text
+        assert keys.findall(page) == shown
+        assert "The pull request waits for a review" in page
+
+
+def test_changes_are_the_rows_that_the_journal_tells_of(review: Project, browser: Browser) -> None:
+    session = put_session(review, 4)
+    position = journal.find_size(review.root.journal)
+    journal.record(review.root.journal, events.Monitor(session=session.name, state="started"))
+    found = browser.get(f"/page/changes?since={position}").text
+    assert 'data-key="dev-harb-4"' in found
+    assert 'data-key="dev-harb-3"' not in found
+    assert 'data-order="dev-harb-3 dev-harb-4"' in found
+    end = journal.find_size(review.root.journal)
+    assert f'data-position="{end}"' in found
+    assert 'class="row' not in browser.get(f"/page/changes?since={end}").text
+    assert (
+        'data-key="dev-harb-3"' in browser.get(f"/page/changes?since={end}&session=dev-harb-3").text
+    )
+
+
+def _check_harmless(html: str) -> None:
+    """Nothing of the words has become an element, an attribute, or a sign that hides."""
+    read = Read(html)
+    for tag, attributes in read.elements:
+        assert tag != "img"
+        assert not any(name.startswith("on") for name in attributes), attributes
+        assert tag != "script" or (attributes.get("src") or "").startswith("/page/static/")
+        for name in ("href", "src", "action"):
+            assert not (attributes.get(name) or "").lower().startswith(("javascript:", "data:"))
+    assert "864199" not in read.text
+    for sign in ("\x1b", "\u202e", "\u200b", "\x00"):
+        assert sign not in html
+
+
+def test_no_field_of_a_row_or_a_need_becomes_html(
+    project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_session(project, 3, HOSTILE)
+    browser.log_in()
+    [row] = Looks(project.machine).read()[0].rows
+    texts = {
+        name: HOSTILE
+        for name, value in structs.asdict(row).items()
+        if isinstance(value, str) and name not in ("id", "state")
+    }
+    need = OpenNeed(
+        key=HOSTILE,
+        kind=NeedKind.QUESTION,
+        project=HOSTILE,
+        issue=3,
+        session=row.id,
+        name=HOSTILE,
+        title=HOSTILE,
+        since=time.time(),
+        text=HOSTILE,
+        command="sm reply harb 3 TEXT",
+        link="javascript:alert(1)",
+    )
+    hostile = structs.replace(row, **texts | {"need": need, "fixes": 2, "percent": 41.0})
+    board = Board(
+        at=time.time(),
+        needs=(need, structs.replace(need, key="2", command=HOSTILE)),
+        rows=(hostile,),
+        seen={HOSTILE: 1.0, "b": 2.0},
+        paused=(HOSTILE,),
+        problems=(HOSTILE,),
+    )
+    monkeypatch.setattr(WatchedBoard, "read", lambda *_: board)
+    for path in ("/", "/page/changes", f"/page/session/{row.id}"):
+        page = browser.get(path).text
+        assert "alert(1)" in page
+        _check_harmless(page)
+
+
+def test_no_message_or_event_becomes_html(project: Project, browser: Browser) -> None:
+    session = put_session(project, 3, HOSTILE)
+    journal.record(project.root.journal, events.Problem(session=session.name, text=HOSTILE))
+    said = {"last_assistant_message": HOSTILE}
+    session.dir.stop_payload.write_text(json.dumps(said))
+    session.dir.stop_payload.chmod(0o600)
+    browser.log_in()
+    for path in ("/", "/page/session/dev-harb-3", "/page/session/dev-harb-3/story"):
+        page = browser.get(path).text
+        assert "alert(1)" in page
+        _check_harmless(page)
+
+
+def test_no_error_becomes_html(project: Project, browser: Browser) -> None:
+    assert project
+    browser.log_in()
+    _check_harmless(browser.get(f"/page/session/{HOSTILE.replace('/', '')[:60]}").text)
+    for fields in (
+        {"act": "pause", "session": HOSTILE},
+        {"act": "reply", "project": HOSTILE, "number": "3"},
+        {"act": HOSTILE},
+        {"act": "kill", "session": "dev-harb-9"},
+    ):
+        answer = browser.act(**fields)
+        assert answer.status_code in (400, 404, 409)
+        _check_harmless(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("link", "kept"),
+    [
+        ("https://forge.example/pull/1", True),
+        ("http://forge.example/pull/1", True),
+        ("javascript:alert(1)", False),
+        (" javascript:alert(1)", False),
+        ("//evil.example", False),
+        ("data:text/html,x", False),
+        ("", False),
+    ],
+)
+def test_only_links_to_pages_are_links(link: str, kept: bool) -> None:
+    assert find_safe_link(link) == (link if kept else "")
+
+
+def test_every_template_escapes_by_itself() -> None:
+    assert rendering._environment().autoescape is True
+    for path in rendering.TEMPLATES.iterdir():
+        text = path.read_text()
+        assert "|safe" not in text.replace(" ", "").replace("|safe_link", "")
+        assert "autoescape" not in text
+        assert " style=" not in text
+    assert render("outcome.html", why="<b>", done=True) == '<p class="done" data-done>&lt;b&gt;</p>'
+
+
+def test_the_track_is_told_to_a_screen_reader(review: Project, browser: Browser) -> None:
+    assert review
+    text = "".join(Read(browser.get("/").text).text.split())
+    assert "work:doneCI:donereview:underwaymerge:notyet" in text
+    assert {*Mark} == {*rendering.MARKS}
+    assert {*Evidence} == {*rendering.PROOFS}
+
+
+def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> None:
+    """A row that changes never moves: the list would jump under a person's hand."""
+    assert review
+    board, _ = Looks(review.machine).read()
+    rows: list[BoardRow] = [*board.rows, structs.replace(board.rows[0], id="x", issue=1)]
+    choice = Choice()
+    shown = choose_rows(structs.replace(board, rows=tuple(rows)), choice)
+    assert [row.issue for row in shown] == [1, 3]

@@ -1,0 +1,104 @@
+"""What the stream tells: what has changed, to whom, and from where on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from msgspec import json
+from sse_starlette import ServerSentEvent
+
+from sm.plugins.page import stream as streams
+from sm.plugins.page.looks import Looks
+from sm.plugins.page.stream import Changed, Stream, find_touched
+from sm.sessions.project import Project
+from sm.store import events, journal
+from tests.helpers import HANG_S, put_session
+
+Told = AsyncIterator[ServerSentEvent]
+
+
+def record(project: Project, session: str) -> None:
+    project.record(events.Monitor(session=session, state="started"))
+
+
+async def hear(told: Told) -> Changed:
+    async with asyncio.timeout(HANG_S):
+        word = await anext(told)
+    assert word.id is not None
+    found = json.decode(str(word.data), type=Changed)
+    assert word.id == str(found.position)
+    return found
+
+
+def run(project: Project, act: Callable[[Stream], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(_run(project, act), HANG_S))
+
+
+async def _run(project: Project, act: Callable[[Stream], Awaitable[None]]) -> None:
+    stream = Stream(Looks(project.machine))
+    await act(stream)
+    assert not stream._listeners
+
+
+def test_each_listener_hears_of_each_change(project: Project) -> None:
+    async def act(stream: Stream) -> None:
+        both = stream.listen(None), stream.listen(None)
+        for told in both:
+            assert (await hear(told)).sessions == ()
+        record(project, "dev-harb-3")
+        for told in both:
+            found = await hear(told)
+            assert found.sessions == ("dev-harb-3",)
+            assert found.position == journal.find_size(project.root.journal)
+            await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
+def test_who_comes_back_hears_what_was_missed(project: Project) -> None:
+    record(project, "dev-harb-3")
+    position = journal.find_size(project.root.journal)
+    record(project, "dev-harb-4")
+    record(project, "")
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(position)
+        assert (await hear(told)).sessions == ("", "dev-harb-4")
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
+def test_who_reads_slowly_hears_all_of_it_in_one_word(project: Project) -> None:
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        [listener] = stream._listeners
+        for number in range(1000):
+            listener.tell(Changed(number, (f"dev-harb-{number % 3}",)))
+        assert await hear(told) == Changed(999, ("dev-harb-0", "dev-harb-1", "dev-harb-2"))
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
+def test_what_no_event_tells_is_seen_by_the_files(project: Project) -> None:
+    session = put_session(project, 3)
+    before = streams.stamp_files(project.root)
+    assert find_touched(before, streams.stamp_files(project.root)) == set()
+    session.dir.usage.write_text("41")
+    os.utime(session.dir.usage, ns=(1, 1))
+    assert find_touched(before, streams.stamp_files(project.root)) == {session.name}
+
+
+def test_nobody_looks_while_nobody_listens(project: Project) -> None:
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        await told.aclose()  # type: ignore[attr-defined]
+        assert stream._task
+        await stream._task
+
+    run(project, act)
