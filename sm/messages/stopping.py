@@ -63,7 +63,9 @@ def stop_turn(
     return _at_its_terminal(session, stop)
 
 
-def stop_all(session: Session, by: Message, find_people: FindPeople) -> Stop | Refusal:
+def stop_all(
+    session: Session, by: Message, find_people: FindPeople, note: Callable[[], None]
+) -> Stop | Refusal:
     """Interrupt the turn, and stop the agents that it has left running; as `stop_turn`.
 
     Each of those that ends begins another turn, as the agent is told of it.
@@ -78,6 +80,7 @@ def stop_all(session: Session, by: Message, find_people: FindPeople) -> Stop | R
             sight = look(session, sight.pane.id)
             if sight.screen.prompt is not Prompt.BUSY:
                 return found
+            note()
             found = _interrupt(session, sight, by, ROUND_S)
             time.sleep(SETTLED_S)
             sight = look(session, sight.pane.id)

@@ -17,11 +17,15 @@ from sm.store.paths import SessionDir
 
 
 class Brake(Struct, frozen=True):
-    """Since when, how far the limit is used up, and the ids of the messages that pass."""
+    """Since when, how far the limit is used up, and the ids of the messages that pass.
+
+    `stop` is the id of the interruption that was begun last.
+    """
 
     since: float
     stage: str = ""
     passing: tuple[str, ...] = ()
+    stop: str = ""
 
 
 def is_set(directory: SessionDir) -> bool:
@@ -51,6 +55,12 @@ def let_pass(directory: SessionDir, ident: str) -> None:
     known = read(directory)
     if known and ident not in known.passing:
         write_json(directory.braked, structs.replace(known, passing=(*known.passing, ident)))
+
+
+def note_stop(directory: SessionDir, ident: str) -> None:
+    """Note that a turn is about to be interrupted: who dies behind that is known to have begun."""
+    if known := read(directory):
+        write_json(directory.braked, structs.replace(known, stop=ident))
 
 
 def passes(directory: SessionDir, ident: str) -> bool:

@@ -19,16 +19,23 @@ from sm.issues.rules.allowance import Stage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.agent_state import State
+from sm.sessions.history import Verb
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
+from tests.e2e.stage import Env, make_stage
 from tests.e2e.stage import Stage as Place
-from tests.e2e.stage import make_stage
+from tests.e2e.test_faults import Points, around, assert_died_at, crash_at
 from tests.helpers import REPOSITORY, wait_for
-from tests.real.api import Api, Reply, Request, Tool
+from tests.real.api import Api, Reply, Request, Tool, Usage
 from tests.real.client import environment, seal
 
+LIMIT, EACH = 100_000, 10_000
+"""Tokens of the issue's budget, and of an answer where that is what breaks it."""
 PROMISED_S = 10.0
 """From the request that breaks a limit to the interruption."""
+BUSY = 3
+"""With the ledger, two passes and a reader are in between: 3.5 s, and 17 s on a machine that had
+fifteen times as much to do as it could."""
 ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
 ENTRY = "[sm.plugins]\nnoticeboard = sm_noticeboard.plugin:PLUGIN\n"
 START = (
@@ -46,19 +53,22 @@ class Spender:
     subagents: bool = False
     seen: list[float] = field(default_factory=list)
     broken_at: float = 0.0
+    usage: Usage | None = None
+    """What each answer counts, where the ledger is to find out that the limit is broken."""
     document: str = ""
 
     def __call__(self, request: Request) -> Reply:
         said = "\n".join(request.said)
         if GOES_ON in said:
-            return Reply("I go on.")
+            return Reply("I go on.", usage=self.usage)
         if ASKED in said:
             return self._write(request, said)
         self.seen.append(time.time())
         if len(self.seen) == self.breaks_at:
             self.broken_at = time.time()
-            self.board.mkdir(exist_ok=True)
-            (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+            if self.usage is None:
+                self.board.mkdir(exist_ok=True)
+                (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
         is_subagent = "x-claude-code-agent-id" in request.headers
         if self.subagents and not is_subagent:
             what = {
@@ -66,15 +76,15 @@ class Spender:
                 "prompt": "Go on and on.",
                 "subagent_type": "general-purpose",
             }
-            return Reply("", (Tool("Agent", what),))
-        return Reply("", (Tool.bash("sleep 0.3"),))
+            return Reply("", (Tool("Agent", what),), usage=self.usage)
+        return Reply("", (Tool.bash("sleep 0.3"),), usage=self.usage)
 
     def _write(self, request: Request, said: str) -> Reply:
         if self.document:
-            return Reply("It is whole.")
+            return Reply("It is whole.", usage=self.usage)
         line = next(one for one in said.splitlines() if one.startswith("Write it to "))
         self.document = line.removeprefix("Write it to ").partition(".md")[0].strip("`'\"") + ".md"
-        return Reply("", (Tool.bash(f"echo 'So far.' >{self.document}"),))
+        return Reply("", (Tool.bash(f"echo 'So far.' >{self.document}"),), usage=self.usage)
 
     @property
     def beyond(self) -> list[float]:
@@ -98,9 +108,9 @@ class Work:
     def state(self) -> State:
         return agent_state.read(self.session.dir).state
 
-    def begin(self) -> None:
+    def begin(self, env: Env | None = None) -> None:
         self.stage.file_issue()
-        self.stage.poll()
+        self.stage.poll(env=env)
 
     def screen(self) -> Screen:
         known = agent.load(self.session.dir)
@@ -169,6 +179,7 @@ def work(
     settings: dict[str, object] = {
         "agent": {"command": command, "env": variables},
         "noticeboard": {"board": str(board)},
+        "budget": {"issue": f"{LIMIT} tokens"},
     }
     stage = make_stage(tmp_path, auto=False, settings=settings)
     seal(home, stage.project.settings.worktree(1))
@@ -210,3 +221,70 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     work.wait(lambda: "limit-over" in work.rows(), "it to go on")
     work.wait(lambda: len(api.main) > count, "its request")
     assert spender.document in "\n".join(api.main[-1].said)
+
+
+DEATHS = [*map(around, (Verb.INTERRUPT, Verb.HAND_OFF, Verb.NOTIFY))]
+
+
+@pytest.mark.parametrize("points", DEATHS, ids=lambda points: points[0])
+def test_nothing_is_forgotten_or_done_twice_although_a_pass_dies_at(
+    work: Work, api: Api, points: Points
+) -> None:
+    spender = api.model = Spender(work.board, breaks_at=3)
+    work.begin(crash_at(work.stage, points))
+    work.wait(lambda: spender.broken_at, "the limit to be broken")
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert_died_at(work.stage, points)
+    assert [row for row in work.rows() if row != "limit-stop"] == [
+        "start",
+        "limit-handoff",
+        "limit-asked",
+    ]
+    assert Path(spender.document).read_text() == "So far.\n"
+    requests = [one for one in api.main[-1].said if ASKED in one]
+    assert len(requests) == 1
+    comments = work.stage.project.forge.issues.read(1).comments
+    assert len([one for one in comments if "A budget is used up" in one.body]) == 1
+    work.raise_limit()
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+
+
+def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
+    """The turn is interrupted all the same; the request puts the draft aside, and it comes back."""
+    spender = api.model = Spender(work.board, breaks_at=10**6)
+    work.begin()
+    work.wait(lambda: len(spender.seen) > 2, "the turn")
+    work.type("half a line")
+    work.wait(lambda: work.screen().draft == "half a line", "the draft")
+    spender.breaks_at, spender.broken_at = len(spender.seen), time.time()
+    work.board.mkdir(exist_ok=True)
+    (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    assert time.time() - spender.broken_at < PROMISED_S
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert spender.document
+    assert work.screen().draft == "half a line"
+    assert not any("half a line" in one for one in api.main[-1].said)
+
+
+@pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
+def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
+    work: Work, api: Api, subagents: bool
+) -> None:
+    usage = Usage(input=EACH - 100, output=100, cache_read=0, cache_write_5m=0, cache_write_1h=0)
+    spender = api.model = Spender(work.board, LIMIT // EACH, subagents, usage=usage)
+    work.begin()
+    work.wait(lambda: spender.broken_at, "the budget to be broken")
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    stopped_s = time.time() - spender.broken_at
+    work.wait(lambda: "limit-asked" in work.rows(), "the question", 120.0)
+    print(f"{len(spender.beyond)} beyond, the last after {max(spender.beyond, default=0.0):.1f} s")
+    print(f"interrupted after {stopped_s:.1f} s; {work.rows()}; {spender.document}")
+    assert stopped_s < BUSY * PROMISED_S
+    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
+    assert need["kind"] == "budget"
+    assert need["command"].startswith("sm budget raise")
+    count = len(api.main)
+    work.stage.sm("budget", "raise", "harb", "1", "5M")
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+    work.wait(lambda: len(api.main) > count, "its request")

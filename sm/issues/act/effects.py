@@ -123,8 +123,10 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     A limit is no reason to lose what a person has written, and the key does not: a draft stays. But
     it must not come between two keys of theirs.
     """
-    by = Message(id=ident, text="")
-    found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE))
+    if (mark := brake.read(session.dir)) is None:
+        return "it may spend again"
+    by, note = Message(id=ident, text=""), partial(brake.note_stop, session.dir, ident)
+    found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE), note)
     if isinstance(found, Refusal):
         raise NotNowError(Problem("its turn goes on", found))
     if found is Stop.NO_END:
@@ -134,7 +136,7 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     # No hook tells of an interruption.
     if (told := agent_state.read(session.dir)).state is State.BUSY:
         agent_state.overrule(session.dir, told, State.IDLE)
-    return STOPPED if found is Stop.STOPPED else str(found)
+    return STOPPED if found is Stop.STOPPED or mark.stop == ident else str(found)
 
 
 def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:

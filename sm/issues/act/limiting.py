@@ -12,7 +12,7 @@ from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
-LOOK_S = 4.0
+LOOK_S = 3.0
 """So often it is looked how much is left while the agent may spend. With what it takes to read that
 and to end the turn, no limit is exceeded for longer than ten seconds."""
 SPENDING = (State.BUSY, State.WAITING)

@@ -236,8 +236,9 @@ def _find_pending(session: IssueSession) -> Plan | None:
     merges = put_off and verb is Verb.MERGE
     # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
     ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
+    stops = put_off and verb is Verb.INTERRUPT
     passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
-    if not passing and not waits and verb not in FINAL:
+    if not (passing or waits or stops or verb in FINAL):
         return plan
     facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
     if verb in FINAL and facts.merged:
@@ -248,7 +249,7 @@ def _find_pending(session: IssueSession) -> Plan | None:
         withdraw(session, plan, step)
         _drop(session, plan, "waited in vain to be delivered")
         return None
-    if verb in FINAL and decide(facts, OVERTAKING).acts:
+    if (stops or verb in FINAL) and decide(facts, OVERTAKING).acts:
         _drop(session, plan, "something else is due first")
         return None
     if waits and decide(facts, INTERRUPTING).acts:

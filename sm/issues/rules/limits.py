@@ -116,7 +116,6 @@ AT_LIMIT = (
         must_stop,
         _key_per_turn,
         about=key_per_limit,
-        passing=True,
     ),
     Row(
         "limit-handoff",
