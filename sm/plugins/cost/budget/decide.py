@@ -15,9 +15,10 @@ NEAR = 80
 """Percent of a limit at which the agent is told."""
 RESERVE, SHARED_RESERVE = 5, 20
 """Percent of a limit that a handoff may take beyond it, and those of many sessions together."""
-TURN = 4
-"""Requests as large as the largest so far that the reserve has room for at least: the one that
-broke the limit, what is not known of it once it was interrupted, and two that write the handoff."""
+TURN = 6
+"""Requests as large as the largest so far that the reserve has room for at least: those until the
+turn ends that broke the limit, what is not known of the last one, and two that write the handoff.
+With Claude Code one or two were measured until then (tests/real/test_budget.py)."""
 ENOUGH = 5
 """Issues that are over, after which their median is what the next one is expected to use."""
 PRICES_S = 5.0

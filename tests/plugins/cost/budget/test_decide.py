@@ -43,11 +43,11 @@ TOKENS = Limit(Scope.ISSUE, "shop#7", Amount(Unit.TOKENS, 1000), words="for this
         (800, 10, Stage.NEAR),
         (999, 10, Stage.NEAR),
         (1000, 10, Stage.OVER),
-        (1049, 10, Stage.OVER),
-        (1050, 10, Stage.SPENT),  # 5 %
-        (1050, 100, Stage.OVER),  # at least a turn of four requests
-        (1399, 100, Stage.OVER),
-        (1400, 100, Stage.SPENT),
+        (1049, 8, Stage.OVER),
+        (1050, 8, Stage.SPENT),  # 5 %
+        (1050, 100, Stage.OVER),  # at least a turn of six requests
+        (1599, 100, Stage.OVER),
+        (1600, 100, Stage.SPENT),
         (1999, 1999, Stage.OVER),  # and never more than the limit again
         (2000, 2000, Stage.SPENT),
     ],
@@ -64,9 +64,9 @@ def test_the_smallest_limit_has_a_reserve() -> None:
 def test_the_reserve_of_a_limit_that_many_share() -> None:
     shared = structs.replace(TOKENS, sharers=3)
     assert find_reserve(shared, Used(largest=1)) == 50
-    assert find_reserve(shared, Used(largest=10)) == 120
+    assert find_reserve(shared, Used(largest=10)) == 180
     assert find_reserve(structs.replace(TOKENS, sharers=100), Used(largest=10)) == 200
-    assert find_reserve(structs.replace(TOKENS, sharers=100), Used(largest=100)) == 400
+    assert find_reserve(structs.replace(TOKENS, sharers=100), Used(largest=100)) == 600
 
 
 def test_it_says_what_is_used_of_what() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from itertools import pairwise
@@ -214,6 +215,31 @@ def test_a_request_of_which_nobody_knows_and_one_under_way_count(shop: Path) -> 
     add_lines(path, [begun | {"timestamp": moment}])
     entering.follow(session)
     assert look(session).shown == "$6.00 of $10.00 for this issue (up to $3.00 of it is not known)"
+
+
+def test_who_reads_wakes_the_monitor_once_a_limit_is_near(shop: Path) -> None:
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    wake = os.open(session.dir.wake, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(session, "r1", dollars=7)
+        assert not os.read(wake, 99)
+        write(session, "r2", dollars=1)
+        assert os.read(wake, 99)
+    finally:
+        os.close(wake)
+
+
+def test_a_shared_limit_that_is_used_up_wakes_all(shop: Path) -> None:
+    project = open_project(shop, "{day: $10}")
+    one, other = begin(project, 7), begin(project, 8)
+    wake = os.open(other.dir.wake, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(one, "r1", dollars=9)
+        assert not os.read(wake, 99)
+        write(one, "r2", dollars=1)
+        assert os.read(wake, 99)
+    finally:
+        os.close(wake)
 
 
 # Nobody knows

@@ -89,7 +89,7 @@ def test_a_raise_holds_at_once_for_each_limit(project: Project) -> None:
     try:
         write(session, "r1", dollars=21)
         assert stage(session) is Stage.SPENT  # its issue's $10
-        os.read(os_fifo, 99)
+        assert os.read(os_fifo, 99), "its monitor was not woken by what it has used"
         assert run(["budget", "raise", "shop", "7", "100"]) == 0
         assert os.read(os_fifo, 99), "its monitor was not woken"
         assert stage(session) is Stage.OVER  # its project's day
