@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -12,10 +13,12 @@ from msgspec import structs
 from sm.base.errors import SmError, StateError
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
+from sm.issues.act import limiting
 from sm.messages.follow_up import tend_messages
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all
+from sm.personal import limit
 from sm.sessions import agent, agent_process, agent_state, registry
 from sm.sessions.agent_state import State
 from sm.sessions.followers import have_followed
@@ -49,7 +52,7 @@ def run_pass(session: AdHocSession) -> None:
             if not directory.identity.exists() or session.is_over:
                 return
             _tend(session)
-        have_followed(session)
+        have_followed(session, partial(limiting.wake_if_changed, session))
     except (StateError, FileNotFoundError):
         if directory.identity.exists():
             raise
@@ -58,7 +61,7 @@ def run_pass(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     session.configure()
-    again_at = _tend_context(session)
+    again_at = min(_tend_limit(session), _tend_context(session))
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
@@ -74,6 +77,16 @@ def _tend(session: AdHocSession) -> None:
             with contextlib.suppress(agent_process.AgentError):
                 agent_process.end_strays(session)
         end(session, how)
+
+
+def _tend_limit(session: AdHocSession) -> float:
+    """See to what it may spend; a problem there must not keep messages waiting."""
+    try:
+        return limit.tend(session)
+    except SmError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record_once(session.root.journal, problem)
+        return time.time() + RETRY_S
 
 
 def _tend_context(session: AdHocSession) -> float:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.sessions.history import Verb
+from sm.sessions.history import STOPPED, Verb
 from sm.sessions.plan import FAILED
 from sm.store import events
 from sm.store.events import Event, Rotation, RotationStep, StepDone
@@ -124,6 +124,10 @@ STEPS: dict[str, str] = {
     Verb.KILL: "ended the agent",
     Verb.START: "started the agent",
     Verb.RECOVER: "restarted the agent",
+    Verb.MENTION: "told the agent at work",
+    Verb.INTERRUPT: "interrupted its turn",
+    Verb.HAND_OFF: "asked for a handoff document",
+    Verb.LET_GO_ON: "let it go on",
     Verb.ADOPT_TEXT: "took over the edited text",
     Verb.ADOPT_REVIEW: "took over the edited review",
     Verb.REMOVE_WORKTREE: "removed the worktree",
@@ -135,7 +139,8 @@ STEPS: dict[str, str] = {
 """What is told of a step that was done; the verb of another version is told as it is."""
 
 REMOVED = "removed"
-"""The result of a step that has removed what it was to remove: its words say so."""
+DONE = (REMOVED, STOPPED)
+"""Results of steps that have done what they were to do: their words say so."""
 
 NOT_DONE = ("kept", "not set", FAILED)
 """So begins the result of a step that has left things as they were."""
@@ -144,13 +149,24 @@ NOT_DONE = ("kept", "not set", FAILED)
 def _step(event: StepDone) -> str:
     more = describe(event)
     if event.verb == Verb.PARK:
-        return f"parked the session {more}"
+        return _parked(event, more)
+    if event.verb == Verb.INTERRUPT and event.result != STOPPED:
+        return f"did not {event.verb}: {more}"
     if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
         return f"did not {event.verb}: {more}"
     if event.need:
         return _behind(STEPS.get(event.verb, event.verb), f"{event.text}. {event.command}")
     # Of a message the result is the name of a text, of other steps it is in words.
-    return _behind(STEPS.get(event.verb, event.verb), "" if more == REMOVED else put_in_words(more))
+    return _behind(STEPS.get(event.verb, event.verb), "" if more in DONE else put_in_words(more))
+
+
+def _parked(event: StepDone, more: str) -> str:
+    """At a limit of what may be spent, or because its turn has failed."""
+    return (
+        f"held the session: {more}"
+        if event.row.startswith("limit")
+        else f"parked the session {more}"
+    )
 
 
 STEPS_SHORTLY: dict[str, str] = {

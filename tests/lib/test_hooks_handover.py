@@ -450,16 +450,19 @@ def test_what_claims_within_to_quote_is_handed_over(hooks: Hooks) -> None:
 # While it is paused
 
 
-def test_a_paused_agent_gets_nothing_at_its_turn_s_end_nor_within_it(hooks: Hooks) -> None:
+@pytest.mark.parametrize("mark", ["paused", "braked"])
+def test_an_agent_that_rests_gets_nothing_at_its_turn_s_end_nor_within_it(
+    hooks: Hooks, mark: str
+) -> None:
     hooks.queue("later")
     hooks.queue("within the turn", "steer")
     hooks.dir.steer.write_text("more\n")
-    hooks.dir.paused.write_text("{}")
+    (hooks.dir.path / mark).write_text("{}")
     assert hooks.call("PostToolUse") == ""
     assert hooks.call("Stop") == ""
     assert hooks.state == "idle"
     assert len(hooks.waiting()) == 2
-    hooks.dir.paused.unlink()
+    (hooks.dir.path / mark).unlink()
     hooks.be("busy")
     assert at_stop(hooks) == "later\n\nwithin the turn"
 

@@ -142,7 +142,14 @@ class Work:
 
 
 @pytest.fixture
+def limits() -> dict[str, object]:
+    """What a test has more in its configuration."""
+    return {}
+
+
+@pytest.fixture
 def work(
+    limits: dict[str, object],
     claude: Path,
     api: Api,
     root: Root,
@@ -179,8 +186,8 @@ def work(
     settings: dict[str, object] = {
         "agent": {"command": command, "env": variables},
         "noticeboard": {"board": str(board)},
-        "budget": {"issue": f"{LIMIT} tokens"},
     }
+    settings |= limits
     stage = make_stage(tmp_path, auto=False, settings=settings)
     seal(home, stage.project.settings.worktree(1))
     yield Work(stage, api, board)
@@ -216,6 +223,15 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     assert need["kind"] == "budget"
     assert "$10.00 of $10.00" in need["text"]
     assert need["command"] == f"rm {work.board / Stage.OVER}"
+    story = work.stage.sm("trace", "1").stdout
+    print(story, work.stage.sm("status").stdout)
+    for words in (
+        "interrupted its turn\n",
+        "asked for a handoff document: ",
+        "a person is needed: ",
+    ):
+        assert words in story
+    assert "$10.00 of $10.00" in work.stage.sm("status").stdout
     count = len(api.main)
     work.raise_limit()
     work.wait(lambda: "limit-over" in work.rows(), "it to go on")
@@ -267,6 +283,7 @@ def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
     assert not any("half a line" in one for one in api.main[-1].said)
 
 
+@pytest.mark.parametrize("limits", [{"budget": {"issue": f"{LIMIT} tokens"}}], ids=["issue"])
 @pytest.mark.parametrize("subagents", [False, True], ids=["turn", "subagents"])
 def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
     work: Work, api: Api, subagents: bool

@@ -1,0 +1,66 @@
+"""What is done at a limit of a session without an issue, which has no matrix.
+
+Nothing is typed to it while it may spend nothing, its turn is interrupted, and a person is told
+once. It writes no document. After a raise it is told to go on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+
+from sm.base.need import NeedKind
+from sm.base.refusal import Refusal
+from sm.issues import meters
+from sm.issues.act import limiting
+from sm.issues.rules.allowance import Allowance
+from sm.messages import alerts, queue
+from sm.messages.ids import make_id
+from sm.messages.presence import find_obstacle
+from sm.messages.queue import Message, Mode
+from sm.messages.stopping import Stop, stop_all
+from sm.sessions import agent_state, brake
+from sm.sessions.agent_state import State
+from sm.sessions.brake import Brake
+from sm.sessions.presence_rule import Deed
+from sm.sessions.session import AdHocSession
+
+GO_ON = "[sm] You may go on: what kept you from spending is over. Go on where you were interrupted."
+RETRY_S = 1.0
+
+
+def tend(session: AdHocSession) -> float:
+    """Do what is due; return when to look again, seconds since 1970."""
+    before = brake.read(session.dir)
+    again_at = limiting.tend(session)
+    if before and before.stop and not brake.is_set(session.dir):
+        queue.put(session.dir, _word_to_go_on(session, before))
+    limit = meters.read_allowance(session)
+    return min(again_at, _stop(session, limit)) if limit and limit.stops else again_at
+
+
+def _word_to_go_on(session: AdHocSession, mark: Brake) -> Message:
+    ident = make_id(f"{session.name}@{session.record.created_at}:limit:{mark.since:.6f}")
+    return Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT)
+
+
+def _stop(session: AdHocSession, limit: Allowance) -> float:
+    """Interrupt what runs; tell of the limit once that is done."""
+    told = agent_state.read(session.dir)
+    if told.state in limiting.SPENDING or not session.profile.hooks:
+        ident = make_id(f"{session.name}:{limit.matter}:{told.since:.6f}")
+        found = stop_all(
+            session,
+            Message(id=ident, text=""),
+            partial(find_obstacle, session, Deed.BRAKE),
+            partial(brake.note_stop, session.dir, ident),
+        )
+        if isinstance(found, Refusal) or found is Stop.NO_END:
+            return time.time() + RETRY_S
+        if told.state is State.BUSY:
+            agent_state.overrule(session.dir, told, State.IDLE)
+    text = f"may spend no more: {meters.describe(limit, time.time())}"
+    command = limit.command
+    alerts.note(session, text, f"limit:{limit.matter}", need=NeedKind.BUDGET, command=command)
+    return math.inf

@@ -1,0 +1,63 @@
+"""A limit of a session without an issue: interrupted, told of once, and let go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.base.refusal import Refusal
+from sm.issues import meters
+from sm.issues.rules.allowance import Allowance, Stage
+from sm.messages import queue
+from sm.messages.queue import Place
+from sm.messages.stopping import Stop
+from sm.personal import limit
+from sm.sessions import brake
+from sm.sessions.session import AdHocSession
+from sm.store import journal
+from sm.store.events import PersonTold
+from sm.store.paths import Root
+from tests.residents import settle
+
+OVER = Allowance(Stage.OVER, "session:5", "$5.00 of $5.00", None, "sm budget raise ann 5")
+
+
+@pytest.fixture
+def ann(root: Root, tmp_path: Path) -> AdHocSession:
+    session = settle(root, tmp_path, "s-000000aa", provider="claude").provide(profile=CLAUDE)
+    session.dir.state.write_text(f"busy {time.time():.6f} context prompt\n")
+    session.dir.state.chmod(0o600)
+    return session
+
+
+def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
+    ann: AdHocSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Stop | Refusal] = [Refusal.CHANGED, Stop.STOPPED]
+    asked: list[Stop | Refusal] = []
+
+    def stop(_session: object, _by: object, _people: object, note: Callable[[], None]) -> object:
+        note()
+        asked.append(said[len(asked)])
+        return asked[-1]
+
+    monkeypatch.setattr(limit, "stop_all", stop)
+    monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
+    assert limit.tend(ann) < time.time() + 2, "a person is typing"
+    assert brake.is_set(ann.dir)
+    limit.tend(ann)
+    for _ in range(2):
+        limit.tend(ann)
+    assert asked == said, "it is at rest by then"
+    told = [one for one in journal.read(ann.root.journal) if isinstance(one, PersonTold)]
+    assert [one.text for one in told] == ["may spend no more: $5.00 of $5.00"]
+    monkeypatch.setattr(meters, "read_allowance", lambda _: None)
+    for _ in range(2):
+        limit.tend(ann)
+    assert not brake.is_set(ann.dir)
+    [word] = queue.list_messages(ann.dir, Place.WAITING)
+    assert word.text == limit.GO_ON
