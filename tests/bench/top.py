@@ -26,11 +26,13 @@ from tests.shell import BIN
 SHOWN_MS, KEY_MS, REST_PERCENT = 600, 50, 1
 TICKS = os.sysconf("SC_CLK_TCK")
 GIVE_UP_S = 60.0
+FEWEST = 3
+"""Sessions between which a key can move."""
 
 
 def figures(bench: Bench) -> Iterator[Figure]:
     """Each beside what else is there: `sm status`, which shows the same once."""
-    [count] = bench.sizes((200,), (50,))
+    count = max(FEWEST, *bench.sizes((200,), (50,)))
     crowd = make_crowd(bench.folder / "crowd", count, awaiting=False)
     try:
         crowd.stage.poll()
