@@ -25,6 +25,7 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.paths import Root, SessionDir
 from sm.views.family import AdHocRow
+from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import read_or
 from sm.views.needs import sort_needs
 from sm.views.open_need import OpenNeed
@@ -72,7 +73,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     needed for, None for nothing; `person` says what somebody is at who is in its terminal.
     `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
     `words`: what the agent said last at the end of a turn. `link` leads to the pull request, which
-    was seen at the commit `head`.
+    was seen at the commit `head`. `figures` are what plugins know, such as its cost.
     """
 
     id: str
@@ -102,6 +103,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     event_at: float = 0.0
     words: str = ""
     begun_at: float = 0.0
+    figures: OfSession = NO_FIGURES
 
 
 class Board(Struct, frozen=True, kw_only=True):
@@ -138,7 +140,7 @@ def read_all(
 ) -> list[Overview]:
     """An overview of each project, and one of the sessions without a project if there are any."""
     seen = [read_overview(project, now, make, with_kept=False) for project in projects]
-    others = read_sessions_without_project(machine.root, machine.tmux)
+    others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
     return [*seen, others] if others else seen
 
 
@@ -219,6 +221,7 @@ def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> B
         event_at=_moment(now, row.last_event_age_s) if row.last_event else 0.0,
         words=read_words(directory),
         begun_at=_moment(now, row.age_s),
+        figures=row.figures,
     )
 
 
@@ -237,6 +240,7 @@ def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
         waits_for=kin.rotation,
         words=read_words(directory),
         begun_at=_moment(now, kin.age_s),
+        figures=kin.figures,
     )
 
 

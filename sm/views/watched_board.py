@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Collection, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
@@ -131,10 +131,12 @@ class WatchedBoard:
 
     def _make_row(self, shown: Shown, now: float, link: Link) -> BoardRow:
         kept = self._kept.get(shown.session) if isinstance(shown, StatusRow) else None
-        if kept is None or kept.status is not shown:
+        if kept is None:
             return make_row(self._machine.root, shown, now, link)
         if kept.row is None:
             kept.row = make_row(self._machine.root, shown, now, link)
+        elif kept.row.figures != shown.figures:  # plugins are asked at each look
+            kept.row = structs.replace(kept.row, figures=shown.figures)
         return kept.row
 
     def _stamp_files(self, session: IssueSession) -> tuple[object, ...]:
