@@ -102,8 +102,11 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     from show import Board, Lines, summary
     from stage import DemoError, Stage
 
+    from sm.base import plugin
     from sm.base.errors import SmError
+    from sm.plugins import find_plugins
 
+    plugin.use(find_plugins)  # whose words some events have
     console, stage = Console(highlight=False), Stage.new(agent)
     view = Lines() if plain or not console.is_terminal else Board(console, stage)
     try:
