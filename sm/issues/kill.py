@@ -50,7 +50,7 @@ def _end(session: IssueSession, said: str) -> list[str]:
         return [f"{session.name} could not be ended yet: see sm status"]
     ended = [f"ended {session.name}; {said}"]
     if session.worktree.exists():
-        ended.append(f"its worktree has work that is nowhere else: {session.worktree}")
+        ended.append(f"its worktree is kept: {session.worktree} ('sm worktree list' says why)")
     return ended
 
 
