@@ -48,6 +48,8 @@ class WatchedBoard:
         self._settings: dict[str, ProjectSettings] = {}
         self._events: dict[str, Event] = {}
         self._position: int | None = None
+        self.heard: frozenset[str] = frozenset()
+        """The sessions that had an event between the last two readings."""
 
     @property
     def position(self) -> int:
@@ -84,6 +86,7 @@ class WatchedBoard:
         for event in told:
             self._events[event.session] = event
             self._kept.pop(event.session, None)
+        self.heard = frozenset(event.session for event in told)
 
     def _drop(self, project: str) -> None:
         self._kept = {

@@ -12,6 +12,7 @@ import pytest
 
 from tests.helpers import HANG_S, wait_for
 from tests.shell import BIN, lines, stand_in
+from tests.viewer import Viewer
 
 ECHO = 'printf "[%s]" "$@"; echo'
 
@@ -215,6 +216,24 @@ def test_loop_ticks_when_due_until_it_is_stopped(
     loop.wait_for_ticks(2)
     status, out, err = loop.stop(how)
     assert (status, set(out.split()), err) == (0, {"news"}, STOPPED)
+
+
+def test_loop_names_what_shows_it_live_once_and_to_a_person_alone(
+    start_loop: StartLoop, tmp_path: Path
+) -> None:
+    body = f"echo 'journal 0 {tmp_path}/journal'; echo 1"
+    loop = start_loop(body)
+    loop.wait_for_ticks(1)
+    assert loop.stop() == (0, "", STOPPED)
+    loop.ticks.unlink()
+    core = stand_in(tmp_path / "core", f'echo tick >>"{loop.ticks}"\n{body}')
+    viewer = Viewer(["env", f"SM_PYTHON={core}", str(BIN / "dev-poll"), "--loop"])
+    try:
+        loop.wait_for_ticks(3)
+        told = "dev-poll: to watch: sm top, or sm serve --open for a browser\r\n"
+        assert viewer.shown == told
+    finally:
+        viewer.close()
 
 
 def test_loop_goes_on_after_a_failure(start_loop: StartLoop, tmp_path: Path) -> None:

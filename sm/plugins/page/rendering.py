@@ -21,6 +21,7 @@ from sm.base.text import printable
 from sm.cli.times import format_age, format_moment
 from sm.sessions.activity import Evidence, Proof
 from sm.views.board import BoardRow, Mark
+from sm.views.figures import list_headers
 
 TEMPLATES = Path(__file__).parent / "templates"
 LINKS = ("https://", "http://")
@@ -45,7 +46,7 @@ def _environment() -> Environment:
         "count": _count,
         "prove": _prove,
     }
-    found.globals["marks"] = MARKS
+    found.globals |= {"marks": MARKS, "list_headers": list_headers}
     return found
 
 

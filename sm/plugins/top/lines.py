@@ -6,14 +6,15 @@ A piece has nothing that a terminal acts upon, and is never read as markup.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from sm.base.text import one_line, printable
 from sm.cli.columns import Demand, allot, fit
-from sm.cli.table import STYLES
+from sm.cli.table import LONGEST_FIGURE, STYLES
 from sm.cli.times import format_age
 from sm.plugins.top.listing import Entry
 from sm.views.board import BoardRow, Mark
@@ -152,6 +153,11 @@ def _words(entry: Entry, _look: Look) -> Line:
     return ((waits, ""), (both, DIM), (said, DIM))
 
 
+def _figure(name: str, entry: Entry, _look: Look) -> Line:
+    figure = entry.row.figures.get(name) if entry.row else None
+    return ((plain(figure.shown), DIM if entry.over else ""),) if figure else ()
+
+
 COLUMNS = (
     Column("", _mark, least=1, most=1),
     Column("Session", _name, least=7, most=24),
@@ -163,11 +169,16 @@ COLUMNS = (
     Column("Ctx", _context, narrowest=92, least=4, most=4, right=True),
     Column("Last words", _words, narrowest=48, share=5),
 )
+WITH_FIGURES = 110
+"""Cells from which on there is room for figures of plugins."""
 GAP = 1
 LEAST_NAME = 10
 """Cells that a name may have on the narrowest terminal; on others a quarter of the width."""
 TITLE = 48
 """Cells that a title gets at the most: it is there to be recognised."""
+
+
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class Layout(NamedTuple):
@@ -178,12 +189,34 @@ class Layout(NamedTuple):
     width: int = 0
 
 
-def lay_out(entries: Sequence[Entry], width: int, look: Look) -> Layout:
-    """How wide each column is for these entries; what grows by itself moves no other column."""
-    shown = tuple(one for one in COLUMNS if one.narrowest <= width)
+def lay_out(
+    entries: Sequence[Entry], width: int, look: Look, headers: Mapping[str, str] = NO_HEADERS
+) -> Layout:
+    """How wide each column is for these entries; what grows by itself moves no other column.
+
+    `headers` has the names of the figures that are shown, and what stands above each.
+    """
+    shown = tuple(one for one in _list_columns(headers) if one.narrowest <= width)
     demands = [_demand(column, entries, look, width) for column in shown]
     widths = allot(demands, width - GAP * (len(shown) - 1))
     return Layout(shown, tuple(max(0, wide) for wide in widths), width)
+
+
+def _list_columns(headers: Mapping[str, str]) -> Iterator[Column]:
+    """All columns, those of figures before the last words."""
+    yield from COLUMNS[:-1]
+    for name, header in headers.items():
+        cell = partial(_figure, name)
+        # As wide as it may become, so that what grows moves nothing.
+        yield Column(
+            plain(header)[:LONGEST_FIGURE],
+            cell,
+            narrowest=WITH_FIGURES,
+            least=LONGEST_FIGURE,
+            most=LONGEST_FIGURE,
+            right=True,
+        )
+    yield COLUMNS[-1]
 
 
 def _demand(column: Column, entries: Sequence[Entry], look: Look, width: int) -> Demand:

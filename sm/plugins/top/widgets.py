@@ -15,6 +15,7 @@ from textual.widgets import Input
 from sm.base.text import normalise, printable
 from sm.plugins.top.lines import Glyphs, Layout, Line, Look, draw_entry, draw_header, lay_out
 from sm.plugins.top.listing import Entry, Listing
+from sm.views.figures import list_headers
 
 BREAK = "⏎"
 """Stands for a line break where only one line can be typed."""
@@ -114,7 +115,9 @@ class BoardList(Lined):
     def fit(self) -> None:
         """Lay the columns out for these entries and this width."""
         self._laid_out = self.listing.entries
-        self._layout = lay_out(self._laid_out, self.size.width, self._look)
+        has_figures = any(one.row and one.row.figures for one in self._laid_out)
+        headers = list_headers() if has_figures else {}
+        self._layout = lay_out(self._laid_out, self.size.width, self._look, headers)
 
     @property
     def _look(self) -> Look:

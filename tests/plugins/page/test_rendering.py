@@ -19,6 +19,7 @@ from sm.sessions.activity import Evidence
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.views.board import Board, BoardRow, Mark
+from sm.views.figures import Figure, list_headers
 from sm.views.open_need import OpenNeed
 from sm.views.watched_board import WatchedBoard
 from tests.helpers import put_session
@@ -129,7 +130,9 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
         command="sm reply harb 3 TEXT",
         link="javascript:alert(1)",
     )
-    hostile = structs.replace(row, **texts | {"need": need, "fixes": 2, "percent": 41.0})
+    figures = {name: Figure(HOSTILE) for name in list_headers()}
+    more = {"need": need, "fixes": 2, "percent": 41.0, "figures": figures}
+    hostile = structs.replace(row, **texts | more)
     board = Board(
         at=time.time(),
         needs=(need, structs.replace(need, key="2", command=HOSTILE)),
@@ -143,6 +146,25 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
         page = browser.get(path).text
         assert "alert(1)" in page
         _check_harmless(page)
+
+
+def test_figures_of_plugins_stand_beside_the_title(
+    project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for issue in (3, 4):
+        put_session(project, issue)
+    first, second = Looks(project.machine).read()[0].rows
+    figures = {"cost": Figure("$1.20"), "of a plugin that is gone": Figure("?")}
+    board = Board(at=time.time(), rows=(structs.replace(first, figures=figures), second))
+    monkeypatch.setattr(WatchedBoard, "read", lambda *_: board)
+    shown = '<dl class="figures">\n<div><dt>Cost</dt><dd>$1.20</dd></div></dl>'
+    for path, count in (
+        ("/", 1),
+        (f"/page/session/{first.id}", 1),
+        (f"/page/session/{second.id}", 0),
+    ):
+        page = browser.get(path).text
+        assert (page.count(shown), page.count('class="figures"')) == (count, count)
 
 
 def test_no_message_or_event_becomes_html(project: Project, browser: Browser) -> None:

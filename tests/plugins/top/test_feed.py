@@ -1,16 +1,23 @@
-"""What is read: all at first, then the sessions in which something has happened."""
+"""When it is read again, and what is known of it then."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from sm.adapters.forge.model import CheckState
+from sm.base.errors import StateError
 from sm.plugins.top import feed as feeding
 from sm.plugins.top.feed import Feed, Seen
 from sm.sessions import registry
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import events, journal
+from sm.views import watched_board
+from sm.views.session import StatusRow, make_rows
+from sm.views.watched_board import WatchedBoard
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.views.test_session import project  # noqa: F401 - the fixture
 
@@ -28,10 +35,15 @@ def feed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Feed:  # noqa: F8
     made = Feed(project.machine, [project])
     assert made.is_due()
     seen = made.read()
-    assert seen.whole
     assert [row.issue for row in seen.rows] == [7, 8]
-    assert not made.is_due()
+    assert not is_due_after_a_pause(made)
     return made
+
+
+def is_due_after_a_pause(feed: Feed) -> bool:
+    """Whether it is once the pause is over that follows each reading."""
+    feed._soonest = 0.0
+    return feed.is_due()
 
 
 def state_of(seen: Seen, issue: int) -> str:
@@ -47,17 +59,28 @@ def test_an_event_has_its_session_read_and_no_other(
     project: Project,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for issue in (7, 8):
-        ask(project, issue)
+    made: list[str] = []
+
+    def note(
+        project: Project,
+        now: float,
+        sessions: list[IssueSession],
+        *more: Any,
+    ) -> list[StatusRow]:
+        made.extend(one.name for one in sessions)
+        return make_rows(project, now, sessions, *more)
+
+    monkeypatch.setattr(watched_board, "make_rows", note)
+    ask(project, 8)
     project.record(events.Monitor(session="dev-harb-8", state="started"))
-    assert feed.is_due()
+    assert is_due_after_a_pause(feed)
     seen = feed.read()
-    assert not seen.whole
     assert seen.changed == {"dev-harb-8"}
     assert state_of(seen, 8) == "escalated"
-    assert state_of(seen, 7) != "escalated"
     assert next(row for row in seen.rows if row.issue == 8).event == "monitor started"
-    assert not feed.is_due()
+    assert made == ["dev-harb-8"]
+    assert not is_due_after_a_pause(feed)
+    assert not feed.read().changed
 
 
 def test_a_file_that_a_hook_writes_is_seen_without_an_event(
@@ -66,29 +89,45 @@ def test_a_file_that_a_hook_writes_is_seen_without_an_event(
 ) -> None:
     session = registry.load_for(project, 7)
     session.dir.usage.write_text("1.0 - 41.5 200000 - - - - 83000\n")
-    assert feed.is_due()
+    assert is_due_after_a_pause(feed)
     assert feed.read().changed == {"dev-harb-7"}
-    assert not feed.is_due()
+    assert not is_due_after_a_pause(feed)
 
 
-def test_a_new_session_has_all_read(feed: Feed, project: Project) -> None:  # noqa: F811
-    feed._soonest = 0.0  # else it waits for a moment, as looks that come thick and fast cost
+def test_a_new_session_comes_with_its_event(feed: Feed, project: Project) -> None:  # noqa: F811
     put_session(project, 9)
     project.record(events.Claimed(session="dev-harb-9", how="won"))
-    seen = feed.read()
-    assert seen.whole
-    assert [row.issue for row in seen.rows] == [7, 8, 9]
+    assert is_due_after_a_pause(feed)
+    assert [row.issue for row in feed.read().rows] == [7, 8, 9]
 
 
-def test_looks_at_all_come_no_faster_than_they_can_be_afforded(
+def test_it_is_read_no_more_often_than_can_be_afforded(
     feed: Feed,
     project: Project,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    feed._soonest = feed._whole_at = 1e9
-    project.record(events.Paused(what="harb"))
-    assert not feed.read().whole
-    assert feed._whole_at == 1e9
+    monkeypatch.setattr(feeding, "BUSY_PART", 1e6)
+    feed.read()
+    project.record(events.Monitor(session="dev-harb-8", state="started"))
+    registry.load_for(project, 7).dir.usage.write_text("1.0 - 41.5 200000 - - - - 83000\n")
     assert not feed.is_due()
+    assert is_due_after_a_pause(feed)
+    assert feed.read().changed == {"dev-harb-7", "dev-harb-8"}
+
+
+def test_what_cannot_be_read_is_not_tried_again_at_once(
+    feed: Feed,
+    project: Project,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise StateError("no")
+
+    monkeypatch.setattr(WatchedBoard, "read", fail)
+    project.record(events.Monitor(session="dev-harb-8", state="started"))
+    with pytest.raises(StateError):
+        feed.read()
+    assert not is_due_after_a_pause(feed)
 
 
 def test_a_session_that_ends_is_gone_and_it_is_known_how(
@@ -107,13 +146,13 @@ def test_a_session_that_ends_is_gone_and_it_is_known_how(
     assert feed.find_outcome("dev-harb-7") == "merged"
 
 
-def test_a_new_look_at_the_forge_has_all_read(feed: Feed, project: Project) -> None:  # noqa: F811
+def test_a_new_look_at_the_forge_is_read(feed: Feed, project: Project) -> None:  # noqa: F811
     feed._after_news = 0.0  # else it waits, as such looks may come each second
     pull = a_pull(11, registry.load_for(project, 8).record.branch, CheckState.FAILURE)
     put_snapshot(project, an_issue(8), pull)
-    assert feed.is_due()
+    assert is_due_after_a_pause(feed)
     assert next(row.ci for row in feed.read().rows if row.issue == 8) == "failed"
-    assert not feed.is_due()
+    assert not is_due_after_a_pause(feed)
 
 
 def test_half_a_line_in_the_journal_is_looked_at_once(
@@ -122,9 +161,9 @@ def test_half_a_line_in_the_journal_is_looked_at_once(
 ) -> None:
     with project.root.journal.open("ab") as file:
         file.write(b'{"kind": "mon')
-    assert feed.is_due()
+    assert is_due_after_a_pause(feed)
     feed.read()
-    assert not feed.is_due()
+    assert not is_due_after_a_pause(feed)
 
 
 def test_a_journal_that_is_begun_anew_loses_no_event(
@@ -137,7 +176,7 @@ def test_a_journal_that_is_begun_anew_loses_no_event(
     path = project.root.journal
     path.rename(journal.name_previous(path))
     project.record(events.Monitor(session="dev-harb-8", state="ended"))
-    assert feed.is_due()
+    assert is_due_after_a_pause(feed)
     assert "dev-harb-8" in feed.read().changed
 
 
@@ -148,7 +187,10 @@ def test_a_damaged_session_stays_and_the_others_go_on(
     session = registry.load_for(project, 7)
     session.dir.identity.write_text("no JSON\n")
     project.record(events.Monitor(session=session.name, state="started"))
-    assert [row.issue for row in feed.read().rows] == [7, 8]
+    for _ in range(2):
+        seen = feed.read()
+        assert {row.issue for row in seen.rows} == {7, 8}
+        assert any("dev-harb-7" in problem for problem in seen.problems)
 
 
 def test_what_a_session_needs_is_among_all_needs_at_once(

@@ -12,6 +12,7 @@ from sm.plugins.top.listing import Entry
 from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
 from sm.plugins.top.widgets import make_strip
 from sm.views.board import Mark, Stop
+from sm.views.figures import Figure
 from sm.views.states import ShownState
 from tests.plugins.top.rows import a_need, a_row
 
@@ -37,7 +38,9 @@ HARD = a_row(
     pull=12,
     ci=HOSTILE,
     review=HOSTILE,
+    figures={HOSTILE: Figure(HOSTILE)},
 )
+HEADERS = {HOSTILE: HOSTILE, "none": "None"}
 ENTRIES = (
     Entry("1", HARD),
     Entry("2", structs.replace(HARD, problem=HOSTILE), over=HOSTILE),
@@ -60,7 +63,7 @@ def is_harmless(line: Line) -> bool:
 @pytest.mark.parametrize("width", [1, 5, 20, 35, 44, 60, 80, 92, 100, 132, 200, 360])
 def test_a_line_fills_its_width_and_nothing_in_it_is_obeyed(width: int, glyphs: Glyphs) -> None:
     look = Look(NOW, glyphs)
-    layout = lay_out(ENTRIES, width, look)
+    layout = lay_out(ENTRIES, width, look, HEADERS)
     drawn = [lines.draw_entry(one, layout, look) for one in ENTRIES]
     for line in (lines.draw_header(layout), *drawn):
         assert is_harmless(line)
@@ -97,6 +100,26 @@ def test_a_row_says_what_counts() -> None:
     for part in ("shop#7", "Mend 7", "✓✗▸.", "awaiting review", " 3m ", "2f 1x", "41%"):
         assert part in text
     assert "a review of pull request #12 · Pushed." in text
+
+
+def test_figures_of_plugins_have_columns_if_there_is_room() -> None:
+    look = Look(NOW, UNICODE)
+    entries = [
+        Entry(str(issue), a_row(issue, words="Pushed.", figures={"cost": Figure(shown)}))
+        for issue, shown in ((1, "$1.20"), (2, "$1234.50"), (3, "$123456789.00"))
+    ]
+    told: dict[int, list[str]] = {}
+    for width in (109, 110):
+        layout = lay_out([*entries, Entry("4", a_row(4))], width, look, {"cost": "Cost"})
+        drawn = [lines.draw_header(layout), *(lines.draw_entry(o, layout, look) for o in entries)]
+        told[width] = [text_of(line) for line in drawn]
+    assert not any("Cost" in line or "$" in line for line in told[109])
+    head, *rows = told[110]
+    ends = {head.index("Cost") + 4, *(row.index(" Pushed.") for row in rows)}
+    assert len(ends) == 1
+    assert "$1.20 Pushed." in rows[0]
+    assert "$1234.50 Pushed." in rows[1]
+    assert "$123" not in rows[2], "a part of a number is another number"
 
 
 def test_a_clock_that_was_set_back_shows_no_age_below_nought() -> None:
