@@ -21,7 +21,7 @@ KEYS = ("enter", "escape", "ctrl+s", "ctrl+u")
 """What a profile of ours presses."""
 OFF = ("", "0", "false")
 KEPT_DAYS = 30
-"""So long transcripts are kept if nobody says otherwise (the same page)."""
+"""So long transcripts are kept if nobody says otherwise (same page as in `read_settings`)."""
 WORDS = {
     "--bare": "no hook runs, so no message is confirmed",
     "--safe-mode": "no hook runs, so no message is confirmed",
@@ -88,19 +88,27 @@ def find_folder(env: Mapping[str, str]) -> Path:
     return Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME", "/")) / ".claude")
 
 
-def find_kept_days(folder: Path, env: Mapping[str, str]) -> tuple[float, Path | None]:
-    """For how many days transcripts are kept, and which file says so; None if none does.
+def read_settings(folder: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield each file of settings that an agent in `folder` has, and what it says.
 
-    The first of these files that has the key counts (https://code.claude.com/docs/en/settings).
+    What comes first wins (https://code.claude.com/docs/en/settings).
     """
-    places = (
+    for path in (
         MANAGED,
         folder / ".claude" / "settings.local.json",
         folder / ".claude" / "settings.json",
         find_folder(env) / "settings.json",
-    )
-    for path in places:
-        days = (read_object(path) or {}).get("cleanupPeriodDays")
+    ):
+        yield path, read_object(path) or {}
+
+
+def find_kept_days(folder: Path, env: Mapping[str, str]) -> tuple[float, Path | None]:
+    """For how many days transcripts are kept, and which file says so; None if none does.
+
+    The first file that has the key counts.
+    """
+    for path, settings in read_settings(folder, env):
+        days = settings.get("cleanupPeriodDays")
         if isinstance(days, int | float) and not isinstance(days, bool):
             return days, path
     return KEPT_DAYS, None
@@ -113,13 +121,7 @@ def may_refuse(profile: Profile, folder: Path, env: Mapping[str, str]) -> bool:
 
 def find_prompt_hooks(folder: Path, env: Mapping[str, str]) -> list[Path]:
     """Return the settings by which others than us may refuse a prompt; plugins may, too."""
-    places = (
-        find_folder(env) / "settings.json",
-        folder / ".claude" / "settings.json",
-        folder / ".claude" / "settings.local.json",
-        MANAGED,
-    )
-    return [path for path in places if _may_refuse(read_object(path) or {})]
+    return [path for path, settings in read_settings(folder, env) if _may_refuse(settings)]
 
 
 def _may_refuse(settings: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sm.adapters.agent.spending import Tokens
-from sm.plugins.cost.budget.amount import shorten_count
+from sm.plugins.cost.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.sums import By, Sum, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
@@ -53,9 +53,7 @@ def format_price(one: Sum) -> str:
     if one.requests == one.unpriced and (one.requests or one.unknown):
         return UNKNOWN
     sign = ("≈" if one.is_on_plan else "") + ("" if one.is_priced else "≥")
-    if 0 < one.price < 0.01:
-        return f"{sign}${one.price:.4f}"
-    return f"{sign}${one.price:,.2f}"
+    return f"{sign}{show_dollars(one.price)}"
 
 
 def format_cost(one: Sum) -> str:
@@ -81,7 +79,7 @@ def tell_cost(by_agent: Sequence[Sum]) -> str:
     """
     total = add_up(by_agent)
     price = f"{format_price(total)} for " if total.requests > total.unpriced else ""
-    asked = _count(total.requests + total.unknown)
+    asked = show_requests(total.requests + total.unknown)
     told = f"{price}{_format_tokens(total)} tokens in {asked}"
     if len(by_agent) > 1:
         parts = (f"{AGENTS.get(one.name, one.name)} {format_cost(one)}" for one in by_agent)
@@ -92,17 +90,13 @@ def tell_cost(by_agent: Sequence[Sum]) -> str:
 def list_notes(total: Sum) -> Iterator[str]:
     """What the figures leave out, and what they mean."""
     if total.unknown:
-        yield f"≥: what {_count(total.unknown)} used is in no record (docs/COST.md)"
+        yield f"≥: what {show_requests(total.unknown)} used is in no record (docs/COST.md)"
     if total.at_least:
-        yield f"≥: the answer to {_count(total.at_least)} was cut off"
+        yield f"≥: the answer to {show_requests(total.at_least)} was cut off"
     if total.unpriced:
-        yield f"≥: {_count(total.unpriced)} without a known price cost more"
+        yield f"≥: {show_requests(total.unpriced)} without a known price cost more"
     if total.is_on_plan:
         yield "≈: list price of what a subscription has paid for"
-
-
-def _count(number: int) -> str:
-    return f"{number:,} request{'' if number == 1 else 's'}"
 
 
 CSV_HEADER = (

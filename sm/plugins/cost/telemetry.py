@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from sm.adapters.agent.first_start import read_dict, read_object
-from sm.adapters.agent.own_settings import MANAGED, find_folder
+from sm.adapters.agent.first_start import read_dict
+from sm.adapters.agent.own_settings import read_settings
 from sm.adapters.agent.profile import Profile
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
@@ -69,14 +69,7 @@ def make_variables(
 def _list_theirs(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """What a person, or whoever manages the machine, has said about telemetry."""
     yield from (name for name in environment if name.startswith(THEIRS))
-    own = find_folder(environment)
-    for path in (
-        own / "settings.json",
-        folder / ".claude" / "settings.json",
-        folder / ".claude" / "settings.local.json",
-        MANAGED,
-    ):
-        settings = read_object(path) or {}
+    for _, settings in read_settings(folder, environment):
         yield from (name for name in read_dict(settings, "env") if name.startswith(THEIRS))
         yield from (name for name in settings if name == "otelHeadersHelper")
 

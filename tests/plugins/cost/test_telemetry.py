@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.spending import Agent, Tokens
@@ -245,6 +246,6 @@ def test_nothing_is_put_in_the_place_of_what_a_person_has_set_up(
         assert make() is None
         path.unlink()
     managed = tmp_path / "managed.json"
-    monkeypatch.setattr(telemetry, "MANAGED", managed)
+    monkeypatch.setattr(own_settings, "MANAGED", managed)
     managed.write_text(json.dumps({"otelHeadersHelper": "/bin/headers"}))
     assert make() is None

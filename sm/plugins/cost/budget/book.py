@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.base.errors import TemporaryError
-from sm.plugins.cost.budget.amount import Unit
+from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.decide import Limit, Row
 from sm.plugins.cost.database import LAYOUT
 from sm.store import sqlite_file

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.cost.budget.amount import Amount, Unit, show
+from sm.plugins.cost.amount import Amount, Unit, show, show_requests
 from sm.plugins.cost.budget.tables import Scope
 
 NEAR = 80
@@ -157,8 +157,8 @@ def weigh(limit: Limit, used: Used) -> Allowance:
         return Allowance(
             Stage.OVER,
             f"{limit.key}:unpriced",
-            f"{_count(used.unpriced)} without a known price {limit.words}, whose limit is in "
-            "money: set it in tokens, or budget.unknown to allow",
+            f"{show_requests(used.unpriced)} without a known price {limit.words}, whose limit "
+            "is in money: set it in tokens, or budget.unknown to allow",
             until=limit.ends_at,
         )
     return Allowance(
@@ -195,10 +195,6 @@ def describe(limit: Limit, used: Used) -> str:
     unit = limit.amount.unit
     guess = f" (up to {show(unit, used.bound)} of it is not known)" if used.bound else ""
     return f"{show(unit, used.at_most)} of {show(unit, limit.height)} {limit.words}{guess}"
-
-
-def _count(number: int) -> str:
-    return f"{number:,} request{'' if number == 1 else 's'}"
 
 
 def needs_prices(stage: Stage, used: Used, since_s: float) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sm.adapters.agent.spending import find_reader
 from sm.config.shapes import read_section
-from sm.plugins.cost.budget.amount import Unit
+from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.lag import list_lags
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.prices import name_source

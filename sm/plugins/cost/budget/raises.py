@@ -7,7 +7,7 @@ import time
 from msgspec import Struct, structs
 
 from sm.base.errors import UsageError
-from sm.plugins.cost.budget.amount import Unit, parse, show
+from sm.plugins.cost.amount import Unit, parse, show
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.decide import Limit, add_up, describe
 from sm.plugins.cost.budget.tables import Scope

@@ -11,8 +11,8 @@ from sm.base.errors import SmError
 from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.issues.rules.allowance import Stage
+from sm.plugins.cost.amount import SCALE, Unit, show
 from sm.plugins.cost.budget import lag
-from sm.plugins.cost.budget.amount import SCALE, Unit, show
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.decide import Limit, Used, weigh
 from sm.plugins.cost.budget.judge import measure

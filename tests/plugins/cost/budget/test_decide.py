@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from sm.issues.rules.allowance import Stage
-from sm.plugins.cost.budget.amount import Amount, Unit
+from sm.plugins.cost.amount import Amount, Unit
 from sm.plugins.cost.budget.decide import (
     Expected,
     Limit,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.plugins.cost.budget.amount import Amount, Unit, parse, show
+from sm.plugins.cost.amount import Amount, Unit, parse, show
 
 USD, TOKENS = Unit.USD, Unit.TOKENS
 

@@ -1,4 +1,4 @@
-"""Amounts of money or tokens: as people write them, and as they read them. Pure."""
+"""Amounts of money, tokens and requests: as people write them, and as they read them. Pure."""
 
 from __future__ import annotations
 
@@ -67,8 +67,17 @@ def show(unit: Unit, count: int) -> str:
     sign, count = ("-", -count) if count < 0 else ("", count)
     if unit is Unit.TOKENS:
         return f"{sign}{shorten_count(count)} token{'' if count == 1 else 's'}"
-    dollars = count / SCALE[Unit.USD]
-    return f"{sign}${dollars:.4f}" if 0 < dollars < 0.01 else f"{sign}${dollars:,.2f}"
+    return f"{sign}{show_dollars(count / SCALE[Unit.USD])}"
+
+
+def show_dollars(dollars: float) -> str:
+    """`$1,234.50`; below a cent `$0.0042`."""
+    return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"
+
+
+def show_requests(number: int) -> str:
+    """`1 request`, `1,200 requests`."""
+    return f"{number:,} request{'' if number == 1 else 's'}"
 
 
 def shorten_count(count: int) -> str:
