@@ -1,13 +1,15 @@
 """The receiver of what agents tell of their requests: a small HTTP server on loopback.
 
 Any process of the machine can connect: without the secret nothing is read but the request's head,
-and only so many are heard at once. It ends when no agent is left that was told of it.
+and that for a few seconds only, as few are heard at once. It ends when no agent is left that was
+told of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hmac
+import re
 import socket
 import sys
 import threading
@@ -17,6 +19,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 
 from sm.adapters import procfs
+from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.plugins.cost import otlp
 from sm.plugins.cost.entering import make_owner
@@ -31,6 +34,8 @@ LOOK_S, GRACE = 20.0, 3
 LARGEST = 4 * 1024 * 1024
 """Bytes of an export; one of 57 kB told of the requests of ten seconds."""
 AT_ONCE, PATIENCE_S = 8, 10.0
+"""How many are heard at once, and how long one that has not shown the secret."""
+LENGTH = re.compile(r"[0-9]{1,10}", re.ASCII)
 OK = b"{}"
 
 
@@ -47,20 +52,41 @@ class Receiver(ThreadingMixIn, TCPServer):
         self.socket = listener
         self.root, self.ledger, self.address = root, ledger, address
         self.room = threading.BoundedSemaphore(AT_ONCE)
+        self._strangers: dict[Any, Deadline] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Hear it in a thread of its own, if there is room."""
         if not self.room.acquire(blocking=False):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        self._strangers[request] = Deadline(PATIENCE_S)
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no thread can be started
+            self._forget(request)
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Hear it."""
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.room.release()
+            self._forget(request)
+
+    def _forget(self, request: Any) -> None:
+        self._strangers.pop(request, None)
+        self.room.release()
+
+    def trust(self, request: Any) -> None:
+        """Go on hearing one that has shown the secret."""
+        self._strangers.pop(request, None)
+
+    def service_actions(self) -> None:
+        """Break off the others in time: a byte now and then would keep their place for ever."""
+        for request in [one for one, deadline in [*self._strangers.items()] if deadline.is_over]:
+            self._strangers.pop(request, None)
+            with contextlib.suppress(OSError):  # it has just ended
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who breaks off, or sends what is no HTTP, is not heard."""
@@ -95,8 +121,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not hmac.compare_digest(self.path.encode(), right.encode()):
             self._answer(404)
             return
+        self.server.trust(self.connection)
         size = self.headers.get("content-length", "")
-        if not (size.isascii() and size.isdigit()):
+        if not LENGTH.fullmatch(size):
             self._answer(411)
         elif int(size) > LARGEST:
             self._answer(413)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,40 @@ def test_it_hears_only_who_knows_the_secret_and_stays_whatever_it_hears(
     for path in (root.plugins / "cost").iterdir():
         assert path.stat().st_mode & 0o077 == 0
     assert not (root.plugins / "cost" / "telemetry.log").read_text()
+
+
+def test_who_does_not_show_the_secret_in_time_loses_the_place(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many single bytes it sends; one that has shown it may take its time."""
+    monkeypatch.setattr(receiver, "PATIENCE_S", 0.3)
+    listener = socket.create_server((telemetry.LOOPBACK, 0))
+    place = listener.getsockname()
+    address = Address(place[1], "secret")
+    with receiver.Receiver(root, tmp_path / "ledger.db", address, listener) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        with (
+            contextlib.closing(socket.create_connection(place, 20)) as known,
+            contextlib.closing(socket.create_connection(place, 20)) as stranger,
+        ):
+            known.sendall(b"POST /secret/v1/logs HTTP/1.1\r\ncontent-length: 9000\r\n\r\n")
+            sent = 0
+
+            def is_cut() -> bool:
+                nonlocal sent
+                sent += known.send(b"x")
+                try:
+                    stranger.send(b"x")
+                except OSError:
+                    return True
+                return False
+
+            try:
+                wait_for(is_cut, "the stranger to be cut off", 10)
+                known.sendall(b"x" * (9000 - sent))
+                assert known.recv(12) == b"HTTP/1.1 400"
+            finally:
+                server.shutdown()
 
 
 def _is_heard(address: Address, body: bytes) -> bool:
