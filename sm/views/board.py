@@ -5,7 +5,6 @@ A row is made once, of what `sm status` and `sm needs` show too; it has values, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 
@@ -35,7 +34,7 @@ from sm.views.project import (
     read_overview,
     read_sessions_without_project,
 )
-from sm.views.session import CHECKS, VERDICTS, StatusRow, make_rows
+from sm.views.session import CHECKS, VERDICTS, StatusRow
 from sm.views.states import ShownState
 
 WORDS = 200
@@ -124,19 +123,8 @@ class Board(Struct, frozen=True, kw_only=True):
         return next((row for row in self.rows if row.id == ident), None)
 
 
-def read_board(machine: Machine, projects: Iterable[Project], now: float | None = None) -> Board:
-    """All of these projects, and the sessions without one. No forge is asked."""
-    now = time.time() if now is None else now
-    opened = {project.name: project for project in projects}
-
-    def link(project: str, pull: int) -> str:
-        return opened[project].settings.forge.link_pull(pull)
-
-    return make_board(machine.root, read_all(machine, opened.values(), now), now, link)
-
-
 def read_all(
-    machine: Machine, projects: Iterable[Project], now: float, make: RowMaker = make_rows
+    machine: Machine, projects: Iterable[Project], now: float, make: RowMaker
 ) -> list[Overview]:
     """An overview of each project, and one of the sessions without a project if there are any."""
     seen = [read_overview(project, now, make, with_kept=False) for project in projects]
@@ -146,16 +134,10 @@ def read_all(
 
 Link = Callable[[str, int], str]
 """Says where a project's pull request is; '' for nowhere."""
-NO_LINK: Link = lambda _project, _pull: ""  # noqa: E731
 
 
 Shown = StatusRow | AdHocRow
 """What the board makes a row of."""
-
-
-def make_board(root: Root, seen: Iterable[Overview], now: float, link: Link = NO_LINK) -> Board:
-    """The same of what was `seen` already."""
-    return assemble(list(seen), now, lambda row: make_row(root, row, now, link))
 
 
 def assemble(
@@ -177,7 +159,7 @@ def _list_shown(one: Overview) -> Iterator[Shown]:
     yield from one.ad_hoc
 
 
-def make_row(root: Root, shown: Shown, now: float, link: Link = NO_LINK) -> BoardRow:
+def make_row(root: Root, shown: Shown, now: float, link: Link) -> BoardRow:
     """Make the row of a session."""
     if isinstance(shown, AdHocRow):
         return _of_person(root.session(shown.id), shown, now)

@@ -16,7 +16,6 @@ from sm.plugins.http.guard import Rules
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.files import append_line
-from sm.views.board import read_board
 from sm.views.watched_board import WatchedBoard
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
@@ -48,7 +47,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
         name=f"board read again, {crowd_name}",
         unit="ms",
         samples=again,
-        beside="read as sm status does",
+        beside="read for the first time",
         others=once,
     )
 
@@ -100,7 +99,7 @@ def _look_again(project: Project) -> Take:
 
 
 def _look_once(project: Project) -> Take:
-    return call_ms(lambda: read_board(project.machine, [project]))
+    return call_ms(lambda: WatchedBoard(project.machine).read([project]))
 
 
 def _tell_one(project: Project) -> None:

@@ -12,9 +12,10 @@ from sm.adapters.forge.model import CheckState
 from sm.base.need import NeedKind
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.views.board import Board, Stop, draw_track, read_board
+from sm.views.board import Board, Stop, draw_track
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
+from sm.views.watched_board import WatchedBoard
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.views.test_session import done, project, write_of  # noqa: F401 - the fixture
 
@@ -22,7 +23,7 @@ WORK, CI, REVIEW, MERGE = Stop
 
 
 def read(project: Project) -> Board:  # noqa: F811
-    return read_board(project.machine, [project])
+    return WatchedBoard(project.machine).read([project])
 
 
 def a_row(phase: ShownState, **more: object) -> StatusRow:

@@ -16,7 +16,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.views import watched_board
-from sm.views.board import BoardRow, read_board
+from sm.views.board import BoardRow
 from sm.views.session import make_rows
 from sm.views.watched_board import WatchedBoard
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot, remove_tree
@@ -79,7 +79,7 @@ def test_it_shows_each_change_as_a_new_board_does(project: Project, change: Chan
     change(project, session)
     now = time.time()
     after = read(watched, project, now)
-    assert after == read_board(project.machine, [project], now).rows
+    assert after == WatchedBoard(project.machine).read([project], now).rows
     assert after != before
 
 

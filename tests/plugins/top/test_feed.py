@@ -124,6 +124,7 @@ def test_what_cannot_be_read_is_not_tried_again_at_once(
         raise StateError("no")
 
     monkeypatch.setattr(WatchedBoard, "read", fail)
+    feed._again_at = 0.0
     project.record(events.Monitor(session="dev-harb-8", state="started"))
     with pytest.raises(StateError):
         feed.read()
