@@ -78,9 +78,19 @@ def is_protected(session: Session) -> bool:
 
 
 def interrupt(
-    session: Session, pane: Pane, screen: Screen, by: Message, within_s: float = INTERRUPT_S
+    session: Session,
+    pane: Pane,
+    screen: Screen,
+    by: Message,
+    within_s: float = INTERRUPT_S,
+    *,
+    another_may_follow: bool = False,
 ) -> Screen | None:
-    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not."""
+    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not.
+
+    Nor is it at its prompt when another turn has followed at once. Only the transcript tells then
+    that the turn is over, and there is nothing more to wait for.
+    """
     directory, before = session.dir, screen.draft
     typed = read_last_typed(directory)
     earlier = _read_interrupted(directory)
@@ -97,7 +107,14 @@ def interrupt(
     def at_prompt(shown: Screen) -> bool:
         return shown.prompt is Prompt.IDLE or bool(typed and begins_like(shown, typed))
 
-    if not _await(session, pane, at_prompt, within_s):
+    def is_over(shown: Screen) -> bool:
+        if at_prompt(shown):
+            return True
+        told = _read_as_the_turn_ends(session)
+        return another_may_follow and is_interrupted(session, told, pressed_at)
+
+    shown = _await(session, pane, is_over, within_s)
+    if shown is None or not at_prompt(shown):
         return None
     screen = _await_return(session, pane, before, pressed_at)
     if typed and begins_like(screen, typed):

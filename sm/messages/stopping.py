@@ -20,10 +20,11 @@ from sm.store import lock
 
 DELIVERY_S = 10.0
 """So long a message that is just being typed may take."""
-ROUNDS, ROUND_S = 4, 1.5
+ROUNDS, ROUND_S = 5, 1.5
 """So often, and so long, a turn is interrupted where others follow it at once."""
-SETTLED_S = 0.5
-"""A turn that another one follows is over for less."""
+SETTLED_S, DRAWN_S = 0.5, 0.2
+"""A turn that another one follows is over for less than the first. If its prompt was not seen, the
+other one has begun, and is to end before it begins an agent: only the screen may be behind."""
 
 
 class Stop(StrEnum):
@@ -79,12 +80,14 @@ def stop_all(
                 return refusal
             sight = look(session, sight.pane.id)
             if sight.screen.prompt is not Prompt.BUSY:
-                return found
+                break
             note()
-            found = _interrupt(session, sight, by, ROUND_S)
-            time.sleep(SETTLED_S)
+            found = _interrupt(session, sight, by, ROUND_S, another_may_follow=True)
+            time.sleep(DRAWN_S if found is Stop.NO_END else SETTLED_S)
             sight = look(session, sight.pane.id)
-        return found if sight.screen.prompt is not Prompt.BUSY else Stop.NO_END
+        if sight.screen.prompt is Prompt.BUSY:
+            return Stop.NO_END
+        return Stop.STOPPED if found is Stop.NO_END else found
 
     return _at_its_terminal(session, stop)
 
@@ -113,11 +116,18 @@ def _stop_background(session: Session, sight: Sight) -> Refusal | None:
     return press(session.tmux, sight.pane, keys, row=sight.screen.row)
 
 
-def _interrupt(session: Session, sight: Sight, by: Message, within_s: float) -> Stop:
+def _interrupt(
+    session: Session,
+    sight: Sight,
+    by: Message,
+    within_s: float,
+    *,
+    another_may_follow: bool = False,
+) -> Stop:
     if not session.profile.interrupt_key:
         return Stop.NO_KEY
     pane, screen, _ = sight
-    stopped = interrupt(session, pane, screen, by, within_s)
+    stopped = interrupt(session, pane, screen, by, within_s, another_may_follow=another_may_follow)
     if stopped is not None or look(session, pane.id).screen.prompt is not Prompt.BUSY:
         return Stop.STOPPED
     return Stop.NO_END

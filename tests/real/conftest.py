@@ -9,12 +9,14 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, typing
+from sm.plugins.cost.ledger import Ledger, open_ledger
 from sm.sessions.session import Session
 from sm.store.paths import Root
 from tests.helpers import HANG_S
 from tests.real.api import Api
 from tests.real.client import Clients, clients
 from tests.real.codex import Codex, session_of_sm
+from tests.real.counting import Counting
 from tests.real.managed import Managed
 from tests.real.terminal import Terminal
 
@@ -91,3 +93,18 @@ def managed(unstarted: Managed) -> Managed:
     """The same, idle."""
     unstarted.start()
     return unstarted
+
+
+@pytest.fixture
+def counting(api: Api) -> Counting:
+    """The model: no two of its answers count the same."""
+    model = Counting()
+    api.model = model
+    return model
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """An empty one."""
+    with open_ledger(tmp_path / "ledger" / "ledger.db") as ledger:
+        yield ledger

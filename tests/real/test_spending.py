@@ -33,6 +33,9 @@ LIMIT, EACH = 100_000, 10_000
 """Tokens of the issue's budget, and of an answer where that is what breaks it."""
 PROMISED_S = 10.0
 """From the request that breaks a limit to the interruption."""
+THINKS_S = 1.0
+"""A model takes so long at least to begin a subagent. One that has begun its next before a key can
+be pressed would never come to rest: each subagent that ends begins a turn."""
 BUSY = 3
 """With the ledger, two passes and a reader are in between: 3.5 s, and 17 s on a machine that had
 fifteen times as much to do as it could."""
@@ -71,6 +74,7 @@ class Spender:
                 (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
         is_subagent = "x-claude-code-agent-id" in request.headers
         if self.subagents and not is_subagent:
+            time.sleep(THINKS_S)
             what = {
                 "description": "x",
                 "prompt": "Go on and on.",

@@ -19,8 +19,8 @@ from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.cost.receivers import end_receivers
 from tests.real.api import Api, Kind
+from tests.real.counting import Counting, list_counted, tokens_of, wait_equal
 from tests.real.managed import Managed
-from tests.real.test_cost import Counting, list_counted, tokens_of, wait_equal
 
 
 @pytest.fixture(autouse=True)
