@@ -180,7 +180,8 @@ def plain_screen(line: str, width: int) -> str:
 
 def _draw_messages(near: Nearby, width: int) -> Iterator[Line]:
     for one in reversed(near.messages):
-        head = f"{one.place}, {one.mode}, {format_age(one.age_s)} ago, from {one.sender or 'you or sm'}: "
+        sender = one.sender or "you or sm"
+        head = f"{one.place}, {one.mode}, {format_age(one.age_s)} ago, from {sender}: "
         yield ((f"{plain(head)} ", DIM), (plain(one.first_line), ""))
         if one.why:
             yield from _fold(one.why, width, "yellow")
