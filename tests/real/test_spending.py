@@ -36,9 +36,6 @@ PROMISED_S = 10.0
 THINKS_S = 1.0
 """A model takes so long at least to begin a subagent. One that has begun its next before a key can
 be pressed would never come to rest: each subagent that ends begins a turn."""
-BUSY = 3
-"""With the ledger, two passes and a reader are in between: 3.5 s, and 17 s on a machine that had
-fifteen times as much to do as it could."""
 ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
 ENTRY = "[sm.plugins]\nnoticeboard = sm_noticeboard.plugin:PLUGIN\n"
 START = (
@@ -301,7 +298,7 @@ def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
     work.wait(lambda: "limit-asked" in work.rows(), "the question", 120.0)
     print(f"{len(spender.beyond)} beyond, the last after {max(spender.beyond, default=0.0):.1f} s")
     print(f"interrupted after {stopped_s:.1f} s; {work.rows()}; {spender.document}")
-    assert stopped_s < BUSY * PROMISED_S
+    assert stopped_s < PROMISED_S
     [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
     assert need["kind"] == "budget"
     assert need["command"].startswith("sm budget raise")
