@@ -101,10 +101,16 @@ CHOSEN = {
     "tests/plugins/cost/test_ledger.py::test_two_readers_at_once_of_which_some_are_killed": (
         "a ledger that several processes write"
     ),
+    "tests/plugins/cost/budget/test_tables.py::test_kills_between_an_entry_and_its_sum": (
+        "budgets that count each request"
+    ),
     "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
+    "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
+        "the stream that keeps the page fresh"
+    ),
     "tests/plugins/page/browser/test_journeys.py::test_a_question_is_answered_in_two_clicks": (
         "the page, in a browser"
     ),

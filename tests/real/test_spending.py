@@ -37,6 +37,7 @@ THINKS_S = 1.0
 """A model takes so long at least to begin a subagent. One that has begun its next before a key can
 be pressed would never come to rest: each subagent that ends begins a turn."""
 ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
+NEAR = "[sm] Most of what you may spend is used"
 ENTRY = "[sm.plugins]\nnoticeboard = sm_noticeboard.plugin:PLUGIN\n"
 START = (
     "import runpy, sys; sys.path.insert(0, {site!r}); "
@@ -46,11 +47,15 @@ START = (
 
 @dataclass
 class Spender:
-    """A model that never ends its turn by itself, and breaks the limit by one of its requests."""
+    """A model that breaks a limit by one of its requests, and ends its turn only where it is held.
+
+    `stage` is how far the limit is used up then.
+    """
 
     board: Path
     breaks_at: int
     subagents: bool = False
+    stage: Stage = Stage.OVER
     seen: list[float] = field(default_factory=list)
     broken_at: float = 0.0
     usage: Usage | None = None
@@ -68,7 +73,9 @@ class Spender:
             self.broken_at = time.time()
             if self.usage is None:
                 self.board.mkdir(exist_ok=True)
-                (self.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+                (self.board / self.stage).write_text("$10.00 of $10.00 for this issue\n")
+        if self.broken_at and self.stage is Stage.HELD:
+            return Reply("I wait.", usage=self.usage)
         is_subagent = "x-claude-code-agent-id" in request.headers
         if self.subagents and not is_subagent:
             time.sleep(THINKS_S)
@@ -137,8 +144,8 @@ class Work:
             print(self.session.dir.monitor_log.read_text())
             raise
 
-    def raise_limit(self) -> None:
-        (self.board / Stage.OVER).unlink()
+    def raise_limit(self, stage: Stage = Stage.OVER) -> None:
+        (self.board / stage).unlink()
         registry.poke(self.session.dir)
 
 
@@ -264,6 +271,32 @@ def test_nothing_is_forgotten_or_done_twice_although_a_pass_dies_at(
     assert len([one for one in comments if "A budget is used up" in one.body]) == 1
     work.raise_limit()
     work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+
+
+def test_what_is_said_near_a_limit_comes_once_although_passes_die_at_it(
+    work: Work, api: Api
+) -> None:
+    points = around(Verb.MENTION)
+    spender = api.model = Spender(work.board, breaks_at=3, stage=Stage.NEAR)
+    work.begin(crash_at(work.stage, points))
+    work.wait(lambda: spender.broken_at and "limit-near" in work.rows(), "the word")
+    assert_died_at(work.stage, points)
+    work.wait(lambda: api.main[-1].appearances(NEAR), "the agent to hear it")
+    heard = len(api.main)
+    work.wait(lambda: len(api.main) > heard + 3, "more requests")
+    assert api.main[-1].appearances(NEAR) == 1
+
+
+def test_a_held_session_goes_on_once_although_passes_die_at_it(work: Work, api: Api) -> None:
+    points = around(Verb.LET_GO_ON)
+    api.model = Spender(work.board, breaks_at=3, stage=Stage.HELD)
+    work.begin(crash_at(work.stage, points))
+    work.wait(lambda: "limit-held" in work.rows(), "the hold")
+    work.raise_limit(Stage.HELD)
+    work.wait(lambda: "limit-gone" in work.rows(), "it to go on")
+    assert_died_at(work.stage, points)
+    assert work.rows().count("limit-gone") == 1
+    assert "limit-stop" not in work.rows()
 
 
 def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
