@@ -145,7 +145,7 @@ def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
     first = stage.session(1)
     wait_for(second.dir.braked.exists, "the hold of who has told")
     wait_for(first.dir.braked.exists, "the hold of the other session of the account")
-    assert agent_state.read(second.dir).state is State.BUSY
+    wait_for(lambda: agent_state.read(second.dir).state is State.BUSY, "its turn, which goes on")
     for session in (first, second):
         stage.sm("send", session.address, f"Then do more in {session.issue}.")
     model.ends.set()
