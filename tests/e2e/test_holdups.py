@@ -71,7 +71,8 @@ def test_who_was_to_tell_it_and_was_killed_tells_it_in_its_next_pass(
     put_tick(stage.project, ago_s=600)
     assert create_exclusive(stage.project.directory.poll_missed, second.name)
     stage.sm("react", first.name)
-    assert lines(heard) == []
+    # The second one may have had a pass by now, of which its monitor knows.
+    assert not [line for line in lines(heard) if line.startswith("harb#1")]
     stage.sm("react", second.name)
     wait_for(lambda: lines(heard), "the word to a person")
     assert lines(heard)[0].startswith("harb#2 goes on without dev-poll")
