@@ -55,7 +55,12 @@ def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
 
 def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, EntryKind, str]]:
     """Yield each name of the wrong kind, and what is wrong with it."""
+    # Most names of a session's directory are of nothing yet: one listing costs less than to ask
+    # for each. Beside a single one there may be thousands.
+    there = kinds if len(kinds) == 1 else frozenset(os.listdir(folder))  # noqa: PTH208
     for name, kind in kinds.items():
+        if name not in there:
+            continue
         path = f"{folder}/{name}"
         try:
             found = os.lstat(path)
