@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.spending import Agent, Before, Entry, Tokens, find_reader
-from sm.plugins.cost import following, growth
+from sm.plugins.cost import growth
 from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.sessions.followers import have_followed
@@ -120,9 +120,9 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         ensure_private_dir(session.root.plugins / "cost")
         reader = find_reader("claude")
         assert reader
-        assert following.wants(session)
+        assert growth.has_grown(session)
         growth.note_size(session, growth.measure(reader, transcript, "s1"))
-        assert not following.wants(session)
+        assert not growth.has_grown(session)
 
         def look() -> None:
             for _ in range(CALLS):

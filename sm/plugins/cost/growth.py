@@ -1,11 +1,15 @@
-"""How much an agent has written in its records, and how much of that was read."""
+"""How much an agent has written in its records, and how much of that was read.
+
+It is loaded with the passes, so it knows nothing of databases and prices.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.adapters.agent.spending import Reader
+from sm.adapters.agent.spending import Reader, find_reader
+from sm.sessions import window
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
 from sm.store.paths import Root
@@ -46,6 +50,20 @@ def read_size(session: Session) -> str:
 def find_note(session: Session) -> Path:
     """Where that is noted, also once the session is gone."""
     return session.root.plugins / "cost" / f"{session.name}.read"
+
+
+def has_grown(session: Session) -> bool:
+    """Whether the records of the present conversation have grown since they were read last.
+
+    A session that has just ended is also to be seen to.
+    """
+    reader = find_reader(session.profile.spending)
+    present = window.read(session.dir)
+    if reader is None:
+        return False
+    if present.conversation is None:
+        return is_left(session)
+    return read_size(session) != measure(reader, present.conversation, present.id)
 
 
 def is_left(session: Session) -> bool:

@@ -61,8 +61,8 @@ def check_reads(visitor: Visitor) -> None:
         raise RefusedError(401, "log in: open the link of sm serve --open, or give the token")
 
 
-def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
-    """Refuse who may not act, and what does not come from a form of ours.
+def check_may_act(visitor: Visitor) -> None:
+    """Refuse who may not act at all, before anything of theirs is read.
 
     Raises:
         RefusedError: it may not.
@@ -70,6 +70,16 @@ def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
     """
     if not visitor.may_act:
         raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
+
+
+def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
+    """Refuse who may not act, and what does not come from a form of ours.
+
+    Raises:
+        RefusedError: it may not.
+
+    """
+    check_may_act(visitor)
     if not visitor.browser:
         return  # no page can send a token
     check_origin(request)

@@ -28,6 +28,7 @@ from sm.plugins.page.access import (
     RefusedError,
     Visitor,
     check_acts,
+    check_may_act,
     check_origin,
     check_reads,
     identify,
@@ -374,6 +375,7 @@ async def _read_form(request: Request) -> dict[str, str]:
 
 async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     """Do what a form asks for, and say what came of it."""
+    check_may_act(visitor)
     fields = await _read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     wish = _read_wish(fields)
@@ -430,6 +432,7 @@ async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
 
 async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
     """Forget the browser."""
+    check_may_act(visitor)
     fields = await _read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     page.logins.log_out(visitor.browser)
@@ -438,6 +441,7 @@ async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
 
 async def invite(page: Page, request: Request, visitor: Visitor) -> Response:
     """Make a link for one more browser."""
+    check_may_act(visitor)
     fields = await _read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     link = f"{request.url.scheme}://{request.headers['host']}{LOGIN}?key={page.logins.make_key()}"

@@ -18,7 +18,7 @@ from sm.base.errors import SmError, TemporaryError
 from sm.config.load import load
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.ticks import Tick
-from sm.plugins.cost import entering, following, growth
+from sm.plugins.cost import entering, growth
 from sm.plugins.cost.closing import PATIENCE_S, close_gone
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.settings import find_ledger
@@ -151,9 +151,9 @@ def test_a_tick_and_the_last_pass_see_to_it(
     add_lines(transcript, [write_answer("r9", at="2099-01-01T00:00:00Z")])
     entering.follow(session)
     shutil.rmtree(session.dir.path)
-    assert following.wants(session), "its last pass ends behind its files"
+    assert growth.has_grown(session), "its last pass ends behind its files"
     entering.follow(session)
-    assert not following.wants(session)
+    assert not growth.has_grown(session)
     found = [one for one in journal.read(over.root.journal) if isinstance(one, FromPlugin)]
     assert [one.session for one in found] == [over.name, session.name]
 

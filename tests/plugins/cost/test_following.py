@@ -12,7 +12,7 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.config.schema import Config
 from sm.issues.ticks import Tick
-from sm.plugins.cost import entering, following, waiting
+from sm.plugins.cost import entering, growth, waiting
 from sm.plugins.cost.ledger import MANY, open_ledger
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
@@ -71,15 +71,15 @@ def test_it_is_read_on_only_when_it_has_grown(
 ) -> None:
     transcript = tmp_path / "s-one-a.jsonl"
     entering.follow(session)
-    assert not following.wants(session)
+    assert not growth.has_grown(session)
     add_lines(transcript, [write_answer("r1")])
-    assert following.wants(session)
+    assert growth.has_grown(session)
     entering.follow(session)
-    assert not following.wants(session)
+    assert not growth.has_grown(session)
     subagents = transcript.with_suffix("") / "subagents" / "deeper"
     subagents.mkdir(parents=True)
     add_lines(subagents / "agent-x.jsonl", [write_answer("r2")])
-    assert following.wants(session)
+    assert growth.has_grown(session)
     entering.follow(session)
     assert count(sealed) == {"s-one": 2}
 
@@ -172,4 +172,4 @@ def test_an_issue_keeps_its_requests_over_launches(
 def test_a_client_of_which_nothing_is_known_is_left_alone(session: AdHocSession) -> None:
     from sm.adapters.agent.generic import GENERIC
 
-    assert not following.wants(session.provide(profile=GENERIC))
+    assert not growth.has_grown(session.provide(profile=GENERIC))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.spending import find_reader
-from sm.plugins.cost import following, growth
+from sm.plugins.cost import growth
 from sm.sessions.session import Session
 from sm.store.files import discard, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
@@ -38,7 +38,7 @@ def find_blindness(session: Session, *, allows_unknown: bool) -> str:
 def note_lag(session: Session, now: float) -> float:
     """For how long the session's records have had more than was read, in seconds."""
     mark = find_mark(session)
-    if not following.wants(session):
+    if not growth.has_grown(session):
         if os.path.lexists(mark):
             discard(mark)
         return 0.0

@@ -15,7 +15,7 @@ from sm.adapters.agent.generic import GENERIC
 from sm.base.errors import SmError
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.cost import entering, following, prices
+from sm.plugins.cost import entering, growth, prices
 from sm.plugins.cost.budget import account, decide, lag, limits
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.database import VERSION
@@ -198,9 +198,9 @@ def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> N
     note_looked_up(session.root)  # so that it is put off
     write(session, "r1", dollars=11)
     session.provide(project=open_project(shop, "{issue: $10}"))
-    assert not following.wants(session)
+    assert not growth.has_grown(session)
     assert look(session).stage is Stage.FREE
-    assert following.wants(session)
+    assert growth.has_grown(session)
     entering.follow(session)
     assert look(session).stage is Stage.OVER
 
