@@ -10,6 +10,7 @@ from sm.base.foreign import read_number
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
+from sm.plugins.page.limits import find_needed
 from sm.plugins.page.looks import list_changed
 from sm.plugins.page.site import BELOW, ROOT
 from sm.plugins.page.stream import ALIVE_S
@@ -35,7 +36,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
             "overview.html",
             visitor,
             board=board,
-            needs=answer_needs(board),
+            needs=answer_needs(board, find_needed(page.looks, board)),
             rows=choose_rows(board, choice),
             counts=count_groups(board.rows),
             groups=GROUPS,
@@ -58,13 +59,14 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
         changed = {""} if since is None else list_changed(page.looks.machine, since)[0]
         changed |= named
         board, position = page.looks.read()
+        limits = find_needed(page.looks, board)
         chosen = [row for row in choose_rows(board, choice) if only in ("", row.id)]
         whole = "" in changed
         return show(
             "changes.html",
             visitor,
             board=board,
-            needs=[one for one in answer_needs(board) if only in ("", one.need.session)],
+            needs=[one for one in answer_needs(board, limits) if only in ("", one.need.session)],
             rows=[row for row in chosen if whole or row.id in changed],
             order=[row.id for row in chosen],
             counts=count_groups(board.rows),

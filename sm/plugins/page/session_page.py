@@ -14,8 +14,14 @@ from sm.plugins.page import session_parts
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
+from sm.plugins.page.limits import list_limits
 from sm.plugins.page.looks import GoneError
-from sm.plugins.page.offers import list_steering, offer_merge, offer_message
+from sm.plugins.page.offers import (
+    list_limit_offers,
+    list_steering,
+    offer_merge,
+    offer_message,
+)
 from sm.plugins.page.site import BELOW
 from sm.sessions.session import IssueSession
 
@@ -30,7 +36,9 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         if row is None:
             return _show_ended(page, ident, visitor)
         session = page.looks.find_session(ident)
-        needs = [one for one in answer_needs(board) if one.need.session == ident]
+        limits = list_limits(page.looks, ident)
+        named = {limit.command: limit for limit in limits}
+        needs = [one for one in answer_needs(board, named) if one.need.session == ident]
         return show(
             "session.html",
             visitor,
@@ -40,6 +48,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             messages=session_parts.list_messages(session),
             document=session_parts.read_document(session),
             letter=offer_message(row.id, row.name),
+            limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
             steering=list_steering(row, paused=session_parts.is_paused(session)),
             has_branch=isinstance(session, IssueSession),
             position=position,

@@ -51,6 +51,7 @@ def _read_wish(fields: dict[str, str]) -> Wish:
         project=fields.get("project", ""),
         number=read_number(fields.get("number", "")) or 0,
         head=fields.get("head", ""),
+        limit=fields.get("limit", "")[:200],
         text=fields.get("text", "").replace("\r\n", "\n"),
     )
 
