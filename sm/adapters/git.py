@@ -8,8 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters.git_call import call, read_first_line
+from sm.adapters.git_call import call, call_for_beginning, read_first_line
 from sm.adapters.git_push import RefMovedError, Update, push
+from sm.adapters.process import Beginning
 from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
@@ -25,6 +26,8 @@ FETCH = (
     "--no-recurse-submodules",
 )
 
+PLAIN = ("--no-ext-diff", "--no-textconv")
+"""A diff runs no program that a branch or a user's settings may name."""
 
 WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTRY: dict[tuple[Path, str, str], bool] = {}
@@ -176,16 +179,18 @@ class Git(Struct, frozen=True):
 
         With two dots, what others have merged into `base` meanwhile would read as taken back.
         """
-        args = ("diff", "--no-ext-diff", "--no-textconv", "--stat", f"{base}...{rev}", "--")
+        args = ("diff", *PLAIN, "--stat", f"{base}...{rev}", "--")
         return self._out(*args)
 
-    def diff(self, base: str, rev: str = "HEAD") -> str:
-        """Return what `rev` has changed since it left `base`, as a patch.
+    def read_diff(self, base: str, *, limit: int, timeout_s: float) -> Beginning:
+        """Return the first `limit` bytes of what HEAD has changed since it left `base`."""
+        args = ("diff", *PLAIN, "--no-color", f"{base}...HEAD", "--")
+        return call_for_beginning(self.repo, *args, limit=limit, timeout_s=timeout_s)
 
-        What is no UTF-8 in it is replaced.
-        """
-        args = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", f"{base}...{rev}", "--")
-        return self._out(*args)
+    def read_diff_stat(self, base: str, *, files: int, limit: int, timeout_s: float) -> Beginning:
+        """Return a line for each of the first `files` that HEAD has changed, and their sum."""
+        args = ("diff", *PLAIN, f"--stat=100,70,{files}", f"{base}...HEAD", "--")
+        return call_for_beginning(self.repo, *args, limit=limit, timeout_s=timeout_s)
 
     def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:
         """Return short SHA and subject of the commits that `base` lacks, newest first."""

@@ -7,7 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sm.adapters.process import ANY_CODE, CommandError, CommandTimeoutError, Result, ask
+from sm.adapters.process import (
+    ANY_CODE,
+    Beginning,
+    CommandError,
+    CommandTimeoutError,
+    Result,
+    ask,
+    read_beginning,
+)
 from sm.adapters.retrying import try_again
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
@@ -137,6 +145,22 @@ def call(
 
     passing = (GitLockedError, RemoteUnreachableError)
     return try_again(once, passing, tries=RETRIES, pauses_s=(0.1, 2), within_s=RETRY_FOR_S)
+
+
+def call_for_beginning(folder: Path, *args: str, limit: int, timeout_s: float) -> Beginning:
+    """Run git in `folder` for the first `limit` bytes of what it says.
+
+    Raises:
+        NotARepositoryError: what the name says.
+        CommandError: git failed for another reason.
+
+    """
+    argv = ("git", "-C", str(folder), *OPTIONS, *args)
+    env = make_environment(folder, os.environ)
+    try:
+        return read_beginning(*argv, limit=limit, timeout_s=timeout_s, env=env)
+    except CommandError as error:
+        raise _classify(error, folder, None) from error
 
 
 def _once(

@@ -168,6 +168,71 @@ def ask(
     return result
 
 
+class Beginning(Struct, frozen=True):
+    """The first bytes that a program has said; `is_late`: it was stopped at its deadline."""
+
+    data: bytes
+    is_whole: bool
+    is_late: bool = False
+
+
+def read_beginning(
+    *argv: str, limit: int, timeout_s: float, env: Mapping[str, str] | None = None
+) -> Beginning:
+    """Read up to `limit` bytes of what a program says; then, or at its deadline, it is stopped.
+
+    Raises:
+        CommandError, MissingProgramError: as `run`.
+        SmError: the program cannot be started.
+
+    """
+    import tempfile
+
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - argv, never a shell
+                argv,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,  # its own group, which can be killed as a whole
+            )
+        except FileNotFoundError as error:
+            raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
+        except OSError as error:
+            raise explain_unstarted(argv, error) from error
+        with process:
+            try:
+                assert process.stdout
+                data, is_whole = _read_up_to(process.stdout.fileno(), limit, Deadline(timeout_s))
+                if is_whole:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(HELD_S)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        if is_whole and process.returncode:
+            errors.seek(0)
+            said = _text(errors.read(limit))
+            raise CommandError(argv, Result(process.returncode, _text(data), said, data))
+    return Beginning(data[:limit], is_whole, is_late=not is_whole and len(data) <= limit)
+
+
+def _read_up_to(fd: int, limit: int, deadline: Deadline) -> tuple[bytes, bool]:
+    """What comes, and whether that is all; of more than `limit` some more is read."""
+    import select
+
+    data, poll = bytearray(), select.poll()
+    poll.register(fd, select.POLLIN)
+    while len(data) <= limit and poll.poll(deadline.left_s * 1000):
+        chunk = os.read(fd, 1 << 16)
+        if not chunk:
+            return bytes(data), True
+        data += chunk
+    return bytes(data), False
+
+
 def _communicate(
     process: subprocess.Popen[bytes], stdin: bytes, timeout_s: float
 ) -> tuple[bytes, bytes]:

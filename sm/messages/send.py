@@ -154,11 +154,11 @@ class ShownEntry(QueuedMessage, frozen=True, kw_only=True):
 PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "delivered"}
 
 
-def list_entries(session: AnySession) -> list[QueuedMessage]:
-    """What is under way, what waits, in order, and what was delivered last, the newest last."""
+def list_entries(session: AnySession, done: int = SHOWN_DONE) -> list[QueuedMessage]:
+    """What is under way, what waits, in order, and the last `done` that were delivered."""
     found = {place: queue.list_messages(session.dir, place) for place in PLACES}
-    done = sorted(found[Place.DONE], key=lambda message: message.name)
-    found[Place.DONE] = done[-SHOWN_DONE:]
+    delivered = sorted(found[Place.DONE], key=lambda message: message.name)
+    found[Place.DONE] = delivered[-done:]
     order = (Place.DONE, Place.HANDED, Place.WAITING)
     return [_entry(session, place, message) for place in order for message in found[place]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -42,18 +42,30 @@ def find_group(row: BoardRow) -> str:
 
 
 class AnsweredNeed(Struct, frozen=True):
-    """A need, its answers, and the row of its session if there is one."""
+    """A need, its answers, the row of its session if there is one, and what a link names."""
 
     need: OpenNeed
     answers: tuple[Offer, ...]
     row: BoardRow | None
+    anchor: str = ""
 
 
 def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed, ...]:
     """Each need with what answers it."""
     rows = {row.id: row for row in board.rows}
-    found = ((need, rows.get(need.session)) for need in board.needs)
-    return tuple(AnsweredNeed(need, list_answers(need, row, limits), row) for need, row in found)
+    return tuple(
+        AnsweredNeed(need, list_answers(need, row, limits), row, anchor)
+        for need, anchor in zip(board.needs, _name_anchors(board.needs), strict=True)
+        for row in (rows.get(need.session),)
+    )
+
+
+def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
+    """A name for the first of each session: a link to it, as a notification has, knows no more."""
+    named = {""}
+    for need in needs:
+        yield "" if need.session in named else f"need-{need.session}"
+        named.add(need.session)
 
 
 def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:

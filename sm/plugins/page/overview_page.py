@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.foreign import read_number
-from sm.plugins.page.access import Visitor
+from sm.plugins.page.access import RefusedError, Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
 from sm.plugins.page.limits import find_needed
@@ -81,6 +81,8 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
 
 async def open_stream(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with what changes, as it changes."""
+    if page.stream.is_full:
+        raise RefusedError(503, "too many browsers look at this page: close some of them")
     told = request.headers.get("last-event-id") or request.query_params.get("since", "")
     return EventSourceResponse(page.stream.listen(read_number(told)), ping=ALIVE_S)
 

@@ -14,16 +14,19 @@ from sm.plugins.page import session_parts
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
+from sm.plugins.page.documents import list_documents
+from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.limits import list_limits
-from sm.plugins.page.looks import GoneError
 from sm.plugins.page.offers import (
     list_limit_offers,
     list_steering,
     offer_merge,
     offer_message,
 )
+from sm.plugins.page.patch import read_patch
 from sm.plugins.page.site import BELOW
 from sm.sessions.session import IssueSession
+from sm.store.paths import check_name
 
 
 async def show_session(page: Page, request: Request, visitor: Visitor) -> Response:
@@ -46,7 +49,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             needs=needs,
             told=session_parts.read_told(page.looks.machine.root, ident),
             messages=session_parts.list_messages(session),
-            document=session_parts.read_document(session),
+            has_documents=session_parts.has_documents(session),
             letter=offer_message(row.id, row.name),
             limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
             steering=list_steering(row, paused=session_parts.is_paused(session)),
@@ -59,11 +62,8 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
 
 
 def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
-    """The story of a session that is over, which the journal keeps."""
-    told = session_parts.read_told(page.looks.machine.root, ident)
-    if told is None:
-        raise GoneError("there is no such session any more")
-    return show("ended.html", visitor, ident=ident, told=told)
+    """What is left of a session that is over."""
+    return show("ended.html", visitor, ident=ident, ended=read_ended(page.looks, ident))
 
 
 async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
@@ -89,8 +89,20 @@ def _show_messages(page: Page, ident: str, visitor: Visitor) -> Response:
 
 
 def _show_patch(page: Page, ident: str, visitor: Visitor) -> Response:
-    patch = session_parts.read_patch(_of_issue(page, ident))
-    return show("patch.html", visitor, patch=patch)
+    return show("patch.html", visitor, patch=read_patch(_of_issue(page, ident)))
+
+
+def _show_documents(page: Page, ident: str, visitor: Visitor) -> Response:
+    try:
+        session = page.looks.find_session(ident)
+    except SmError:  # it is over, or its record is damaged
+        session = None
+    found = list_documents(page.looks.machine.root, check_name(ident, "session"), session)
+    return show("documents.html", visitor, documents=found)
+
+
+def _show_screen(page: Page, ident: str, visitor: Visitor) -> Response:
+    return show("screen.html", visitor, text=read_screen(page.looks.machine.root, ident))
 
 
 def _show_judged(page: Page, ident: str, visitor: Visitor) -> Response:
@@ -113,6 +125,8 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
     "story": _show_story,
     "messages": _show_messages,
     "diff": _show_patch,
+    "documents": _show_documents,
+    "screen": _show_screen,
     "pull": _show_judged,
 }
 

@@ -1,11 +1,12 @@
-"""What the page of one session has beside its row: its story, its changes, CI, reviews, messages.
+"""What the page of one session has beside its row: its story, CI, reviews, messages.
 
-What asks git or a forge is read when a person opens that part, not before.
+What asks a forge is read when a person opens that part, not before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -15,20 +16,17 @@ from sm.base.redact import redact
 from sm.base.text import printable
 from sm.context import rotation_files
 from sm.issues.look.snapshot import full_check
-from sm.messages.send import QueuedMessage, list_entries
+from sm.messages.queue import Place
+from sm.messages.send import PLACES, QueuedMessage, list_entries
 from sm.sessions import pause
 from sm.sessions.session import AnySession, IssueSession
-from sm.store.files import read_harmless
 from sm.store.paths import Root, check_name
 from sm.views.trace import Story, StoryEvent, read_story_of
 
 STORY = 200
 """Events of a story that are shown; the earlier ones are counted."""
-LINES = 3000
-"""Lines of a patch that are shown."""
-WIDEST = 500
-"""Characters of a line of it."""
-HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ")
+DELIVERED = 20
+"""Messages that are shown of those the agent has."""
 LOG_LINES = 200
 """Lines of the log of CI that are shown: those before its end, where it failed."""
 
@@ -47,59 +45,14 @@ def read_told(root: Root, ident: str) -> Told | None:
         story = read_story_of(root, check_name(ident, "session"), ident)
     except SmError:
         return None
-    return _shorten(story)
+    return shorten(story)
 
 
-def _shorten(story: Story) -> Told:
+def shorten(story: Story) -> Told:
+    """The end of a story."""
     shown = story.entries[-STORY:]
     earlier = len(story.entries) - len(shown)
     return Told(tuple(reversed(shown)), earlier, story.summary.outcome)
-
-
-class Line(Struct, frozen=True):
-    """A line of a patch. `kind` is `add`, `del`, `head`, `hunk` or `same`."""
-
-    kind: str
-    text: str
-
-
-class Patch(Struct, frozen=True):
-    """What the branch changes since it left the primary branch; `left` lines are not shown.
-
-    `shown` is how git gives an overview of it.
-    """
-
-    stat: str
-    lines: tuple[Line, ...]
-    left: int = 0
-
-
-def read_patch(session: IssueSession) -> Patch:
-    """What its branch changes, also what is not pushed yet.
-
-    Raises:
-        SmError: git cannot tell.
-
-    """
-    base, git = _find_base(session), session.project.git.at(session.worktree)
-    lines = git.diff(base).splitlines()
-    shown = tuple(_sort_lines(lines[:LINES]))
-    return Patch(printable(git.diff_stat(base)), shown, max(0, len(lines) - LINES))
-
-
-def _find_base(session: IssueSession) -> str:
-    return f"refs/remotes/{session.record.remote}/{session.record.base}"
-
-
-def _sort_lines(lines: list[str]) -> Iterator[Line]:
-    for line in lines:
-        yield Line(_find_kind(line), printable(line[:WIDEST]))
-
-
-def _find_kind(line: str) -> str:
-    if line.startswith(HEADS):
-        return "head"
-    return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")
 
 
 class Judged(Struct, frozen=True):
@@ -127,16 +80,48 @@ def read_judged(session: IssueSession, number: int) -> Judged:
     return Judged(pull, check, "\n".join(lines[-LOG_LINES:]), max(0, len(lines) - LOG_LINES))
 
 
-def list_messages(session: AnySession) -> list[QueuedMessage]:
+class Stage(StrEnum):
+    """How far a message has come, as a person follows it."""
+
+    WAITING = "waiting"
+    TYPED = "typed"
+    SEEN = "seen"
+
+
+class ShownMessage(Struct, frozen=True):
+    """A message, how far it has come, and since when or why no further."""
+
+    message: QueuedMessage
+    stage: Stage
+    sent_at: float
+    tells: str = ""
+
+
+def list_messages(session: AnySession) -> list[ShownMessage]:
     """Its messages with what became of them, the newest first."""
-    return list(reversed(list_entries(session)))
+    now, confirms = time.time(), bool(session.profile.hooks)
+    found = list_entries(session, done=DELIVERED)
+    return [_follow(one, now, confirms=confirms) for one in reversed(found)]
 
 
-def read_document(session: AnySession) -> str:
-    """The handoff document with which its context began; '' for none."""
-    if rotation_files.read_last_document(session.dir) is None:
-        return ""
-    return printable(read_harmless(session.dir.document).decode("utf-8", "replace"))
+def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessage:
+    """Say how far it is: `seen` is what the agent's own hook or transcript has confirmed."""
+    if message.place == PLACES[Place.WAITING]:
+        stage, tells = Stage.WAITING, message.why or "the agent gets it as soon as it can"
+    elif message.place == PLACES[Place.HANDED]:
+        stage, tells = Stage.TYPED, "the agent has not confirmed it yet"
+    elif confirms:
+        stage, tells = Stage.SEEN, ""
+    else:
+        stage, tells = Stage.TYPED, "its client cannot confirm it"
+    return ShownMessage(message, stage, round(now - message.age_s, 1), tells)
+
+
+def has_documents(session: AnySession) -> bool:
+    """Whether it has written a handoff document, or is about to."""
+    return rotation_files.read_last_document(session.dir) is not None or rotation_files.is_wanted(
+        session.dir
+    )
 
 
 def is_paused(session: AnySession) -> bool:

@@ -29,6 +29,8 @@ ALIVE_S = 15
 """So often a line keeps the connection alive, also through a proxy."""
 AGAIN_MS = 1000
 """So long a browser waits before it connects again."""
+MOST = 64
+"""Streams at the same time. A browser has one for all its tabs."""
 
 
 class Changed(Struct, frozen=True):
@@ -69,8 +71,15 @@ class Stream:
         self._listeners: set[_Listener] = set()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody more can listen."""
+        return len(self._listeners) >= MOST
+
     async def listen(self, since: int | None) -> AsyncIterator[ServerSentEvent]:
         """What changes from now on, and first what has changed behind the position `since`."""
+        if self.is_full:  # others were faster
+            return
         listener = _Listener()
         self._listeners.add(listener)
         if self._task is None or self._task.done():
@@ -121,7 +130,9 @@ Stamps = dict[str, tuple[int, ...]]
 
 
 _ANY = SessionDir(Path())
-WATCHED = tuple(map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new")))
+WATCHED = tuple(
+    map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new", _ANY.queue / "done"))
+)
 """What changes in a session's directory without an event: most of it is renamed into the folder."""
 
 

@@ -44,7 +44,7 @@ def find_shown(session: IssueSession) -> str:
 
 
 def find_key(page: str, scope: str = "issue") -> str:
-    return next(key for key in KEY.findall(page) if key.startswith(f"{scope}:"))
+    return str(next(key for key in KEY.findall(page) if key.startswith(f"{scope}:")))
 
 
 def test_a_used_up_budget_is_raised_where_it_is_told(

@@ -5,7 +5,7 @@
 (() => {
   const body = document.body;
   if (!("position" in body.dataset)) return;
-  const SOON_MS = 60, HIDDEN_MS = 3000, AGAIN_MS = 2000, AGES_MS = 10000, SAID_MS = 12000;
+  const SOON_MS = 60, HIDDEN_MS = 3000, AGAIN_MS = 2000, AGES_MS = 10000;
   let position = Number(body.dataset.position);
   let named = new Set(), timer = 0, asking = false, again = false;
 
@@ -28,6 +28,7 @@
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
+      if (answer.status === 401) setLive(false, "logged out");
       if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
@@ -40,8 +41,11 @@
   };
 
   const show = (found) => {
-    const isOver = body.dataset.session && !found.dataset.order;
-    if (isOver && !isTyped(body)) { location.reload(); return; } // its story stays, on another page
+    if (body.dataset.session && !found.dataset.order) {
+      if (!isTyped(body)) { location.reload(); return; } // its story stays, on another page
+      warn("It is over. What you have typed is still here.", "/page/session/" + encodeURIComponent(body.dataset.session), "What is left of it");
+    }
+    renew(found.dataset.pledge);
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
     reconcile(document.getElementById("needs"), needs, needs.map((item) => item.dataset.key));
@@ -52,6 +56,27 @@
     tell(needs.filter((item) => !before.has(item.dataset.key)));
     position = Number(found.dataset.position);
     body.dispatchEvent(new CustomEvent("sm-changed"));
+  };
+
+  // What forms carry belongs to a login: after another one, words that are typed here can still be sent.
+  let pledge = body.dataset.pledge;
+  const renew = (now) => {
+    if (now === pledge) return;
+    if (!now) warn("Your login is over. What you have typed stays here.", "/page/login", "Log in, in another tab");
+    else warn("");
+    pledge = now;
+    for (const box of document.querySelectorAll("input[name=pledge]")) box.value = now;
+  };
+
+  const warning = document.getElementById("warning");
+  const warn = (text, link, label) => {
+    if (warning.dataset.text === text) return;
+    warning.dataset.text = text;
+    warning.hidden = !text;
+    warning.textContent = text ? `${text} ` : "";
+    if (!text) return;
+    const way = Object.assign(document.createElement("a"), { href: link, textContent: label, target: "_blank", rel: "noopener" });
+    warning.append(way);
   };
 
   const reconcile = (list, items, order) => {
@@ -114,44 +139,75 @@
     if (names.length) document.getElementById("news").textContent = `Needs you: ${names.join("; ")}`;
   };
 
-  // The stream, which one tab holds for all
+  // The stream, which one tab holds for all. Whoever holds the lock leads. A leading tab that is frozen
+  // keeps its lock and says nothing: then a tab that is looked at takes it away.
 
   const live = document.getElementById("live");
-  const setLive = (on) => {
+  const setLive = (on, why) => {
     live.className = on ? "live on" : "live off";
-    live.textContent = on ? "live" : "not connected";
+    live.textContent = on ? "live" : why || "not connected";
     body.dataset.live = on ? "on" : "off";
   };
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("sm-page") : null;
-  let source = null;
+  const LOCK = "sm-page-stream", BEAT_MS = 5000, SILENT_MS = 12000, LONGEST_MS = 30000;
+  let source = null, pause = AGAIN_MS, waiting = null, heard = performance.now();
 
   const hear = (word) => {
+    heard = performance.now();
     if (word.what === "changed") { setLive(true); ask(word.sessions, false); }
     else if (word.what === "live") { setLive(word.on); if (word.on) ask([], false); }
+    else if (word.what === "look") ask([], true);
     else if (word.what === "hello" && source) say({ what: "live", on: source.readyState === EventSource.OPEN });
   };
   const say = (word) => channel?.postMessage(word);
   const both = (word) => { say(word); hear(word); };
 
   const open = () => {
-    source = new EventSource(`/page/stream?since=${position}`);
+    leave();
     body.dataset.leads = "yes";
-    source.addEventListener("open", () => both({ what: "live", on: true }));
-    source.addEventListener("changed", (event) => both({ what: "changed", sessions: JSON.parse(event.data).sessions }));
-    source.addEventListener("error", () => {
+    const mine = source = new EventSource(`/page/stream?since=${position}`);
+    mine.addEventListener("open", () => { pause = AGAIN_MS; both({ what: "live", on: true }); });
+    mine.addEventListener("changed", (event) => both({ what: "changed", sessions: JSON.parse(event.data).sessions }));
+    mine.addEventListener("error", () => {
       both({ what: "live", on: false });
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS);
+      if (mine !== source || mine.readyState !== EventSource.CLOSED) return; // it connects again by itself
+      both({ what: "look" }); // the server is there, and has no stream for us: the page is looked up instead
+      setTimeout(() => { if (mine === source) open(); }, pause);
+      pause = Math.min(2 * pause, LONGEST_MS);
     });
+  };
+  const leave = () => { source?.close(); source = null; delete body.dataset.leads; };
+
+  const hold = () => { open(); return new Promise(() => {}); };
+  const queue = () => {
+    waiting = new AbortController();
+    navigator.locks.request(LOCK, { signal: waiting.signal }, hold).catch(lose);
+  };
+  const steal = () => {
+    waiting?.abort("taken");
+    navigator.locks.request(LOCK, { steal: true }, hold).catch(lose);
+  };
+  const lose = (why) => { if (why !== "taken") { leave(); queue(); say({ what: "hello" }); } };
+
+  const watch = () => {
+    if (source) say({ what: "beat" });
+    else if (!document.hidden && performance.now() - heard > SILENT_MS) { heard = performance.now(); steal(); }
   };
 
   if (channel) channel.onmessage = (event) => hear(event.data);
   // Browsers offer locks to safe places alone: elsewhere each tab has a stream of its own.
   if (channel && navigator.locks) {
-    navigator.locks.request("sm-page-stream", () => { open(); return new Promise(() => {}); });
+    queue();
     say({ what: "hello" });
+    setInterval(watch, BEAT_MS);
   } else open();
+
+  const wake = () => { ask([], true); if (channel && navigator.locks) watch(); };
   addEventListener("pagehide", () => source?.close());
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) ask([], true); });
+  addEventListener("pageshow", (event) => { if (event.persisted) { if (source) open(); wake(); } });
+  document.addEventListener("resume", wake);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) wake(); });
+  body.addEventListener("sm-look", (event) => ask(event.detail, true));
 
   // Ages, as the program gives them
 
@@ -171,53 +227,4 @@
   };
   showAges();
   setInterval(showAges, AGES_MS);
-
-  // What a form has led to
-
-  const said = document.getElementById("said");
-  let fading = 0;
-  body.addEventListener("htmx:afterRequest", (event) => {
-    const form = event.detail.elt;
-    if (!form.matches?.(".offer")) return;
-    if (!event.detail.successful) said.textContent = "That could not be sent: the server does not answer.";
-    clearTimeout(fading);
-    if (said.querySelector("[data-done]")) {
-      form.reset();
-      form.closest("details")?.removeAttribute("open");
-      if (form.contains(document.activeElement)) document.activeElement.blur();
-      fading = setTimeout(() => { said.textContent = ""; }, SAID_MS);
-      ask([form.elements.session.value].filter(Boolean), true);
-    }
-  });
-
-  // The end of a log is where it failed
-
-  body.addEventListener("htmx:afterSwap", (event) => {
-    for (const log of event.target.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight;
-  });
-
-  // A link such as #changes leads to a part that is closed at first
-
-  const openMeant = () => {
-    const meant = /^#\w+$/.test(location.hash) && document.querySelector(location.hash);
-    if (meant && meant.matches("details")) { meant.open = true; meant.scrollIntoView(); }
-  };
-  addEventListener("hashchange", openMeant);
-  addEventListener("load", openMeant);
-
-  // Keys
-
-  document.addEventListener("keydown", (event) => {
-    const writes = event.target.matches?.("input:not([type=radio]), textarea, select");
-    if (event.key === "Escape" && writes) { event.target.blur(); return; }
-    if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "/") focus(event, document.getElementById("q"));
-    if (event.key === "!") focus(event, document.querySelector("#needs textarea, #needs button, #needs a"));
-  });
-  const focus = (event, at) => {
-    if (!at) return;
-    event.preventDefault();
-    at.focus();
-    at.scrollIntoView({ block: "center" });
-  };
 })();

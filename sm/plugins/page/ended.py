@@ -1,0 +1,109 @@
+"""What is left of a session that is over: its story, figures, and what leads on from there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.base.redact import redact
+from sm.base.text import printable
+from sm.cli.trace import sum_up
+from sm.plugins.page.looks import GoneError, Looks
+from sm.plugins.page.session_parts import Told, shorten
+from sm.sessions import terminal_log
+from sm.sessions.history import Verb
+from sm.sessions.project import Project
+from sm.store import events, journal
+from sm.store.paths import Root, check_name, name_session
+from sm.views import logs
+from sm.views.figures import Subject, tell_figures
+from sm.views.trace import read_story_of
+
+SCREEN_LINES = 60
+"""Lines of its terminal that are shown."""
+
+
+class Ended(Struct, frozen=True):
+    """What is known of it. `outcome` is a sentence; a link is '' where there is none."""
+
+    name: str
+    title: str
+    outcome: str
+    told: Told
+    figures: tuple[str, ...] = ()
+    issue_link: str = ""
+    pull: int = 0
+    pull_link: str = ""
+    has_log: bool = False
+
+
+def read_ended(looks: Looks, ident: str) -> Ended:
+    """Read what is left of the session of that id.
+
+    Raises:
+        GoneError: nothing is known of it.
+
+    """
+    root = looks.machine.root
+    try:
+        story = read_story_of(root, check_name(ident, "session"), ident)
+    except SmError as error:
+        raise GoneError("there is no such session any more") from error
+    title, pull = _find_facts(root, ident)
+    project, issue = _find_issue(looks, ident)
+    forge = project.settings.forge if project else None
+    return Ended(
+        name=f"{project.name}#{issue}" if project else ident,
+        title=title,
+        outcome=sum_up(story.summary),
+        told=shorten(story),
+        figures=tuple(tell_figures(looks.machine.settings, Subject(ident))),
+        issue_link=forge.link_issue(issue) if forge else "",
+        pull=pull,
+        pull_link=forge.link_pull(pull) if forge and pull else "",
+        has_log=bool(terminal_log.list_kept(root, ident)),
+    )
+
+
+def _find_facts(root: Root, ident: str) -> tuple[str, int]:
+    """What it was called, and the number of its pull request, 0 for none."""
+    title, pull = "", 0
+    for event in journal.read(root.journal, ident):
+        match event:
+            case events.Started():
+                title = event.title or title
+            case events.StepDone(verb=Verb.OPEN_PULL) if event.result[1:].isdecimal():
+                pull = int(event.result[1:])  # the forge's name for it, such as #24
+    return title, pull
+
+
+def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, int]:
+    """The project and the issue that it worked on; None and 0 for neither."""
+    for project in _list_projects(looks):
+        number = ident.removeprefix(name_session(project.name, 0).removesuffix("0"))
+        if number != ident and number.isdecimal():
+            return project, int(number)
+    return None, 0
+
+
+def _list_projects(looks: Looks) -> Iterator[Project]:
+    with contextlib.suppress(SmError):  # the configuration cannot be used any more
+        yield from looks.list_projects()
+
+
+def read_screen(root: Root, ident: str) -> str:
+    """The last lines that its terminal has shown.
+
+    Raises:
+        SmError: its log is not kept any more.
+
+    """
+    path = logs.find_kept_file(root, check_name(ident, "session"))
+    try:
+        shown = logs.read_shown_lines(path, SCREEN_LINES, end=path.stat().st_size)
+    except FileNotFoundError as error:  # removed between the two looks
+        raise GoneError("its terminal log is not kept any more") from error
+    return printable(redact(shown))
