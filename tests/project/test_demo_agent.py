@@ -215,7 +215,10 @@ def test_it_goes_to_the_line_of_a_remark(repository: Repository, start: Start) -
 
 @pytest.mark.parametrize(
     ("words", "third"),
-    [("An empty list fails.", '        return ""'), ("Be nice\nto all", "# A person: Be nice to all")],
+    [
+        ("An empty list fails.", '        return ""'),
+        ("Be nice\nto all", "# A person: Be nice to all"),
+    ],
 )
 def test_it_does_what_it_knows_about_a_remark_on_no_line_and_writes_the_rest_down(
     repository: Repository, start: Start, words: str, third: str
