@@ -6,7 +6,8 @@ cannot tell holds everything: what cannot be counted is not spent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from sm.base import plugin
@@ -19,6 +20,28 @@ from sm.sessions.turn import format_time
 Asked = TypeVar("Asked", Session, Project)
 
 
+class SetLimit(NamedTuple):
+    """A limit that a person may raise, and then lower by as much at most.
+
+    `key` is its own, at any height, and `command` raises it in a shell. `shown` says what is used
+    of it. `proposal` is an amount to raise it by, as people write amounts; `raised` says what it
+    was raised by so far, '' for nothing. `raise_by` and `lower_by` take such an amount, and say
+    what holds then; they raise UsageError if it is none, or too much.
+    """
+
+    key: str
+    command: str
+    shown: str
+    proposal: str
+    raised: str
+    raise_by: Callable[[str], str]
+    lower_by: Callable[[str], str]
+
+
+def _list_none(_: Session | Project) -> Iterable[SetLimit]:
+    return ()
+
+
 class Meter(NamedTuple):
     """What a plugin knows of limits.
 
@@ -26,10 +49,14 @@ class Meter(NamedTuple):
     `admit` is asked before `dev-poll` begins one more issue of a project, and says what is against
     that; None for nothing. Both answer within 10 microseconds where nothing is limited, and within
     2 milliseconds elsewhere.
+
+    `list_set` is asked when a person looks: all limits that a session is under, or that the
+    sessions of a project share.
     """
 
     read: Callable[[Session], Allowance | None]
     admit: Callable[[Project], Allowance | None]
+    list_set: Callable[[Session | Project], Iterable[SetLimit]] = _list_none
 
 
 def read_allowance(session: Session) -> Allowance | None:
@@ -40,6 +67,15 @@ def read_allowance(session: Session) -> Allowance | None:
 def find_objection(project: Project) -> Allowance | None:
     """Return what is against one more issue of the project now; None for nothing."""
     return find_strictest(_ask(project, lambda meter: meter.admit))
+
+
+def list_limits(asked: Session | Project) -> list[SetLimit]:
+    """Return the limits that a person may change; a meter that cannot tell has none."""
+    found = list[SetLimit]()
+    for _, meter in plugin.load_parts("meters"):
+        with contextlib.suppress(Exception):  # what is wrong with it, `read` says
+            found += meter.list_set(asked)
+    return found
 
 
 def describe(limit: Allowance, now: float) -> str:

@@ -70,6 +70,21 @@ def show(unit: Unit, count: int) -> str:
     return f"{sign}{show_dollars(count / SCALE[Unit.USD])}"
 
 
+def spell(unit: Unit, count: int) -> str:
+    """Write `5`, `2.5M`: as a person types it, without its unit."""
+    scales = SIZES if unit is Unit.TOKENS else {"": SCALE[unit]}
+    fitting = [one for one in scales if scales[one] <= count]
+    letter = max(fitting, key=scales.__getitem__, default="")
+    return f"{(Decimal(count) / scales[letter]).normalize():f}{letter}"
+
+
+def find_round(count: int) -> int:
+    """Return the next number above that is easily read: 1, 2, 2.5 or 5, and zeros."""
+    size = int(f"1{'0' * (len(str(max(1, count))) - 1)}")
+    steps = (size, 2 * size, size * 5 // 2, 5 * size, 10 * size)
+    return next(step for step in steps if step >= count)
+
+
 def show_dollars(dollars: float) -> str:
     """`$1,234.50`; below a cent `$0.0042`."""
     return f"${dollars:.4f}" if 0 < dollars < 0.01 else f"${dollars:,.2f}"

@@ -12,10 +12,12 @@ from sm.cli.forges import find_author_name
 from sm.context import cycle
 from sm.issues import ci, kill, recover, reply
 from sm.issues.act.unblock import unblock
+from sm.issues.meters import SetLimit
 from sm.messages import pausing
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
 from sm.personal import lifecycle
+from sm.plugins.page.limits import find_limit, list_limits
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.offers import Act
 from sm.sessions.caller import Caller
@@ -31,6 +33,7 @@ class Wish(Struct, frozen=True):
     project: str = ""
     number: int = 0
     head: str = ""
+    limit: str = ""
     text: str = ""
 
 
@@ -124,6 +127,18 @@ def _kill(looks: Looks, wish: Wish) -> str:
     return " ".join(kill.kill(session.project, session.issue))
 
 
+def _raise(looks: Looks, wish: Wish) -> str:
+    return f"The limit was {_limit(looks, wish).raise_by(wish.text.strip())}."
+
+
+def _lower(looks: Looks, wish: Wish) -> str:
+    return f"The limit was {_limit(looks, wish).lower_by(wish.text.strip())}."
+
+
+def _limit(looks: Looks, wish: Wish) -> SetLimit:
+    return find_limit(list_limits(looks, wish.session, wish.project), wish.limit)
+
+
 def _project(looks: Looks, wish: Wish) -> Project:
     return looks.find_project(wish.project)
 
@@ -141,4 +156,6 @@ ACTS: dict[Act, Callable[[Looks, Wish], str]] = {
     Act.ROTATE: _rotate,
     Act.RECOVER: _recover,
     Act.KILL: _kill,
+    Act.RAISE: _raise,
+    Act.LOWER: _lower,
 }

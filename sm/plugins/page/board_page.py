@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from sm.plugins.page.offers import Offer, list_answers
+from sm.plugins.page.offers import NO_LIMITS, Limits, Offer, list_answers
 from sm.views.board import Board, BoardRow
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
@@ -49,11 +49,11 @@ class AnsweredNeed(Struct, frozen=True):
     row: BoardRow | None
 
 
-def answer_needs(board: Board) -> tuple[AnsweredNeed, ...]:
+def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed, ...]:
     """Each need with what answers it."""
     rows = {row.id: row for row in board.rows}
     found = ((need, rows.get(need.session)) for need in board.needs)
-    return tuple(AnsweredNeed(need, list_answers(need, row), row) for need, row in found)
+    return tuple(AnsweredNeed(need, list_answers(need, row, limits), row) for need, row in found)
 
 
 def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:

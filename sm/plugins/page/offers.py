@@ -6,10 +6,13 @@ Each is a verb of `sm`, and says what it will do before it is done. Nothing is r
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from msgspec import Struct, structs
 
+from sm.issues.meters import SetLimit
 from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
@@ -30,13 +33,16 @@ class Act(StrEnum):
     ROTATE = "cycle"
     RECOVER = "recover"
     KILL = "kill"
+    RAISE = "budget-raise"
+    LOWER = "budget-lower"
 
 
 class Offer(Struct, frozen=True, kw_only=True):
     """One thing to do: `label` is on its button, `tells` says what it will do.
 
-    `asks` is the label of a box for words, '' for none; they may be left out if `optional`. A
-    `grave` one is asked for a second time. The others say what it is about.
+    `asks` is the label of a box for words, '' for none; they may be left out if `optional`. The box
+    is for a single word if it has a `proposal`. A `grave` one is asked for a second time. The
+    others say what it is about; `limit` is the key of a limit.
     """
 
     act: Act
@@ -44,15 +50,26 @@ class Offer(Struct, frozen=True, kw_only=True):
     tells: str
     asks: str = ""
     optional: bool = False
+    proposal: str = ""
     grave: bool = False
     session: str = ""
     project: str = ""
     number: int = 0
     head: str = ""
+    limit: str = ""
 
 
-def list_answers(need: OpenNeed, row: BoardRow | None) -> tuple[Offer, ...]:
+Limits = Mapping[str, SetLimit]
+"""Limits that a person may change, by the command that raises each."""
+NO_LIMITS: Limits = MappingProxyType({})
+
+
+def list_answers(
+    need: OpenNeed, row: BoardRow | None, limits: Limits = NO_LIMITS
+) -> tuple[Offer, ...]:
     """What answers the need, by its command; () for what is answered elsewhere."""
+    if limit := limits.get(need.command):
+        return (offer_to_raise(limit, need.session, need.project),)
     words = _split(need.command)
     head = row.head if row else ""
     match words:
@@ -164,6 +181,36 @@ def _offer_to_allow(need: OpenNeed) -> Offer:
         tells=f"Takes the blocked label off issue #{need.issue}: an agent works on it again.",
         project=need.project,
         number=need.issue,
+    )
+
+
+def list_limit_offers(limit: SetLimit, session: str) -> tuple[Offer, ...]:
+    """What can be done with a limit: it is raised, or lowered if it was raised before."""
+    rise = offer_to_raise(limit, session, "")
+    if not limit.raised:
+        return (rise,)
+    back = structs.replace(
+        rise,
+        act=Act.LOWER,
+        label="Lower",
+        tells=f"Takes that back of the {limit.raised} by which it was raised.",
+        proposal=limit.raised,
+        grave=True,
+    )
+    return rise, back
+
+
+def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
+    """To raise a limit."""
+    return Offer(
+        act=Act.RAISE,
+        label="Raise",
+        tells=f"Now {limit.shown}. What has waited goes on; who has raised it stays on record.",
+        asks="Raise the limit by",
+        proposal=limit.proposal,
+        session=session,
+        project=project,
+        limit=limit.key,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.plugins.cost.amount import Amount, Unit, parse, show
+from sm.plugins.cost.amount import Amount, Unit, find_round, parse, show, spell
 
 USD, TOKENS = Unit.USD, Unit.TOKENS
 
@@ -83,3 +83,26 @@ def test_it_is_shown_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureFix
     assert "issue: $10\n" in shown
     assert "day: 20 USD\n" in shown
     assert "project: 2M tokens\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("unit", "count", "spelled"),
+    [
+        (USD, 5 * 10**9, "5"),
+        (USD, 3 * 10**9, "5"),
+        (USD, 24 * 10**8, "2.5"),
+        (USD, 10**7, "0.01"),
+        (USD, 1_100 * 10**9, "2000"),
+        (TOKENS, 400_000, "500k"),
+        (TOKENS, 2_400_000, "2.5M"),
+        (TOKENS, 25_000_000, "25M"),
+        (TOKENS, 0, "1"),
+        (TOKENS, 3, "5"),
+    ],
+)
+def test_an_amount_to_propose_is_round_and_can_be_typed(
+    unit: Unit, count: int, spelled: str
+) -> None:
+    rounded = find_round(count)
+    assert spell(unit, rounded) == spelled
+    assert parse(spelled, unit) == Amount(unit, rounded)

@@ -5,9 +5,11 @@ It is asked in each look at a session, so without a budget it costs next to noth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
-from sm.issues.meters import Meter
+from sm.issues.meters import Meter, SetLimit
 from sm.issues.rules.allowance import Allowance
 from sm.plugins.cost.budget.settings import Budget
 from sm.sessions.project import Project
@@ -56,4 +58,16 @@ def _is_set(holder: MachineSettings | ProjectSettings) -> bool:
     return read_section(holder, Budget) != NONE
 
 
-METER = Meter(read, find_objection)
+def list_set(asked: Session | Project) -> Iterable[SetLimit]:
+    """Return the limits that a session is under, or that those of a project share.
+
+    Raises:
+        StateError, TemporaryError: it is not known what was used.
+
+    """
+    from sm.plugins.cost.budget import changing
+
+    return changing.list_set(asked)
+
+
+METER = Meter(read, find_objection, list_set)

@@ -90,7 +90,9 @@
 
   // Words that are not sent yet, or a form that somebody has opened.
   const isTyped = (item) =>
-    [...item.querySelectorAll("textarea")].some((box) => box.value.trim() || box === document.activeElement) ||
+    [...item.querySelectorAll("textarea, .offer input:not([type=hidden])")].some(
+      (box) => box.value.trim() !== box.defaultValue || box === document.activeElement,
+    ) ||
     item.querySelector("details.later[open]") !== null;
 
   const count = (found, needs) => {

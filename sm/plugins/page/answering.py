@@ -1,0 +1,139 @@
+"""What every page's answer is made of: who asks, what is read, and how it is shown.
+
+A module that answers paths lists them as its `ROUTES`; `app` joins the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from anyio import CapacityLimiter, to_thread
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from sm.base.errors import SmError
+from sm.plugins.http.lanes import Lanes
+from sm.plugins.http.sites import Entrance
+from sm.plugins.page.access import RefusedError, Visitor, check_reads, identify
+from sm.plugins.page.board_page import find_group
+from sm.plugins.page.logins import Logins
+from sm.plugins.page.looks import GoneError, Looks
+from sm.plugins.page.rendering import RowDrawer, render
+from sm.plugins.page.stream import Stream
+from sm.views.board import BoardRow
+
+FORM_LIMIT = 2 * 1024 * 1024
+"""Bytes of a form: a message of the longest kind, escaped."""
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With 'no-referrer' a browser would call the origin of our own forms 'null'.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+T = TypeVar("T")
+
+
+class Page(Struct, frozen=True):
+    """What the answers are made of."""
+
+    looks: Looks
+    logins: Logins
+    entrance: Entrance
+    stream: Stream
+    lanes: Lanes
+    drawer: RowDrawer
+    readers: CapacityLimiter
+
+    def draw(self, row: BoardRow) -> str:
+        """Return the HTML of a row."""
+        return self.drawer.draw(row, find_group(row))
+
+    async def read(self, act: Callable[[], T]) -> T:
+        """Read in a thread."""
+        return await to_thread.run_sync(act, limiter=self.readers)
+
+
+Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
+
+
+class Way(Struct, frozen=True):
+    """A path, and what answers it, whoever asks if it is not for `readers` alone."""
+
+    path: str
+    answer: Answer
+    methods: tuple[str, ...] = ("GET",)
+    readers: bool = True
+
+    def open(self, page: Page) -> BaseRoute:
+        """The route for Starlette."""
+        return Route(self.path, partial(_guard, page, self), methods=self.methods)
+
+
+async def _guard(page: Page, way: Way, request: Request) -> Response:
+    """Have it answered for whoever may read, and say what is wrong otherwise."""
+    visitor = identify(request, page.entrance, page.logins)
+    try:
+        if way.readers:
+            check_reads(visitor)
+        response = await way.answer(page, request, visitor)
+    except RefusedError as refused:
+        response = show_problem(request, visitor, refused.status, refused.why)
+    except SmError as error:
+        status = 404 if isinstance(error, GoneError) else 409
+        response = show_problem(request, visitor, status, error.message)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def is_fragment(request: Request) -> bool:
+    """Whether htmx asks, which puts the answer into the page."""
+    return request.headers.get("hx-request") == "true"
+
+
+def show(template: str, visitor: Visitor, status: int = 200, **values: Any) -> HTMLResponse:
+    """Answer with a template."""
+    return HTMLResponse(render(template, visitor=visitor, **values), status)
+
+
+def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> Response:
+    """Answer with what is wrong."""
+    template = "outcome.html" if is_fragment(request) else "problem.html"
+    # htmx shows an answer of status 200 alone; the words say what went wrong.
+    shown = 200 if is_fragment(request) and request.method == "POST" else status
+    return show(template, visitor, shown, why=why, done=False)
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a form, each once.
+
+    Raises:
+        RefusedError: it is no form, or too large.
+
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise RefusedError(415, "send a form")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > FORM_LIMIT:
+            raise RefusedError(413, "that is too long")
+    try:
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)
+    except ValueError as error:
+        raise RefusedError(400, "that is no form") from error
+    return {name: values[0] for name, values in fields.items()}

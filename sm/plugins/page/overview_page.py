@@ -1,0 +1,92 @@
+"""The overview: what needs a person, the sessions, and what has changed of both."""
+
+from __future__ import annotations
+
+from sse_starlette import EventSourceResponse
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.base.foreign import read_number
+from sm.plugins.page.access import Visitor
+from sm.plugins.page.answering import Page, Way, show
+from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
+from sm.plugins.page.limits import find_needed
+from sm.plugins.page.looks import list_changed
+from sm.plugins.page.site import BELOW, ROOT
+from sm.plugins.page.stream import ALIVE_S
+
+
+def _read_choice(request: Request) -> Choice:
+    asked = request.query_params
+    return Choice(
+        words=asked.get("q", "")[:200],
+        project=asked.get("project", ""),
+        group=asked.get("group", "") if asked.get("group", "") in GROUPS else "",
+    )
+
+
+async def show_overview(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Answer with all of it: needs, filters, rows."""
+    choice = _read_choice(request)
+
+    def make() -> Response:
+        board, position = page.looks.read()
+        page.drawer.forget_others(board.rows)
+        return show(
+            "overview.html",
+            visitor,
+            board=board,
+            needs=answer_needs(board, find_needed(page.looks, board)),
+            rows=choose_rows(board, choice),
+            counts=count_groups(board.rows),
+            groups=GROUPS,
+            choice=choice,
+            position=position,
+            draw=page.draw,
+        )
+
+    return await page.read(make)
+
+
+async def show_changes(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Answer with what has changed since a position: all needs, and those rows."""
+    choice = _read_choice(request)
+    since = read_number(request.query_params.get("since", ""))
+    named = set(request.query_params.getlist("session"))
+    only = request.query_params.get("only", "")
+
+    def make() -> Response:
+        changed = {""} if since is None else list_changed(page.looks.machine, since)[0]
+        changed |= named
+        board, position = page.looks.read()
+        limits = find_needed(page.looks, board)
+        chosen = [row for row in choose_rows(board, choice) if only in ("", row.id)]
+        whole = "" in changed
+        return show(
+            "changes.html",
+            visitor,
+            board=board,
+            needs=[one for one in answer_needs(board, limits) if only in ("", one.need.session)],
+            rows=[row for row in chosen if whole or row.id in changed],
+            order=[row.id for row in chosen],
+            counts=count_groups(board.rows),
+            groups=GROUPS,
+            choice=choice,
+            position=position,
+            draw=page.draw,
+        )
+
+    return await page.read(make)
+
+
+async def open_stream(page: Page, request: Request, _visitor: Visitor) -> Response:
+    """Answer with what changes, as it changes."""
+    told = request.headers.get("last-event-id") or request.query_params.get("since", "")
+    return EventSourceResponse(page.stream.listen(read_number(told)), ping=ALIVE_S)
+
+
+ROUTES = (
+    Way(ROOT, show_overview),
+    Way(f"{BELOW}changes", show_changes),
+    Way(f"{BELOW}stream", open_stream),
+)

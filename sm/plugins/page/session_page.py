@@ -1,0 +1,123 @@
+"""The page of one session, and its parts, which are asked for one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sm.base.errors import SmError, UsageError
+from sm.plugins.page import session_parts
+from sm.plugins.page.access import Visitor
+from sm.plugins.page.answering import Page, Way, show
+from sm.plugins.page.board_page import answer_needs
+from sm.plugins.page.limits import list_limits
+from sm.plugins.page.looks import GoneError
+from sm.plugins.page.offers import (
+    list_limit_offers,
+    list_steering,
+    offer_merge,
+    offer_message,
+)
+from sm.plugins.page.site import BELOW
+from sm.sessions.session import IssueSession
+
+
+async def show_session(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Answer with the page of one session."""
+    ident = request.path_params["ident"]
+
+    def make() -> Response:
+        board, position = page.looks.read()
+        row = board.find(ident)
+        if row is None:
+            return _show_ended(page, ident, visitor)
+        session = page.looks.find_session(ident)
+        limits = list_limits(page.looks, ident)
+        named = {limit.command: limit for limit in limits}
+        needs = [one for one in answer_needs(board, named) if one.need.session == ident]
+        return show(
+            "session.html",
+            visitor,
+            row=row,
+            needs=needs,
+            told=session_parts.read_told(page.looks.machine.root, ident),
+            messages=session_parts.list_messages(session),
+            document=session_parts.read_document(session),
+            letter=offer_message(row.id, row.name),
+            limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
+            steering=list_steering(row, paused=session_parts.is_paused(session)),
+            has_branch=isinstance(session, IssueSession),
+            position=position,
+            draw=page.draw,
+        )
+
+    return await page.read(make)
+
+
+def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
+    """The story of a session that is over, which the journal keeps."""
+    told = session_parts.read_told(page.looks.machine.root, ident)
+    if told is None:
+        raise GoneError("there is no such session any more")
+    return show("ended.html", visitor, ident=ident, told=told)
+
+
+async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Answer with a part of that page: one that is opened, or that has changed."""
+    ident, part = request.path_params["ident"], request.path_params["part"]
+    make = PARTS.get(part)
+    if make is None:
+        raise HTTPException(404)
+    try:
+        return await page.read(partial(make, page, ident, visitor))
+    except SmError as error:  # a part of a page that is there all the same
+        return show("outcome.html", visitor, why=error.message, done=False)
+
+
+def _show_story(page: Page, ident: str, visitor: Visitor) -> Response:
+    told = session_parts.read_told(page.looks.machine.root, ident)
+    return show("story.html", visitor, told=told)
+
+
+def _show_messages(page: Page, ident: str, visitor: Visitor) -> Response:
+    found = session_parts.list_messages(page.looks.find_session(ident))
+    return show("messages.html", visitor, messages=found)
+
+
+def _show_patch(page: Page, ident: str, visitor: Visitor) -> Response:
+    patch = session_parts.read_patch(_of_issue(page, ident))
+    return show("patch.html", visitor, patch=patch)
+
+
+def _show_judged(page: Page, ident: str, visitor: Visitor) -> Response:
+    row = page.looks.find_row(ident)
+    if not row.pull:
+        raise UsageError("there is no pull request yet")
+    judged = session_parts.read_judged(_of_issue(page, ident), row.pull)
+    merge = offer_merge(row.project, row.pull, judged.pull.head)
+    return show("judged.html", visitor, judged=judged, merge=merge, link=row.link)
+
+
+def _of_issue(page: Page, ident: str) -> IssueSession:
+    session = page.looks.find_session(ident)
+    if not isinstance(session, IssueSession):
+        raise UsageError("it works on no issue, so it has no branch of its own")
+    return session
+
+
+PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
+    "story": _show_story,
+    "messages": _show_messages,
+    "diff": _show_patch,
+    "pull": _show_judged,
+}
+
+
+ROUTES = (
+    Way(f"{BELOW}session/{{ident}}", show_session),
+    Way(f"{BELOW}session/{{ident}}/{{part}}", show_part),
+)
