@@ -7,20 +7,27 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agents import Agent
-    from progress import Played
+    from person import People
+    from progress import Played, Progress
     from show import View
     from stage import Stage
+    from web import Web
 
 LOOK_S = 0.4
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 IMPATIENCE_S = 1.0
 """Signals that follow one so closely mean the same."""
+WAIT_S = 60.0
+"""With `--web` the script waits so long for a person."""
+LONGEST_WAIT_S = 3600.0
 
 
 class Interrupted(BaseException):
@@ -53,18 +60,29 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--agent", choices=["script", "claude"], default="script")
     parser.add_argument("--yes", action="store_true")
+    parser.add_argument("--web", action="store_true")
+    parser.add_argument("--wait", type=read_seconds, default=WAIT_S)
     options = parser.parse_args()
     try:
         agent = chosen(options.agent, yes=options.yes)
         if isinstance(agent, int):
             return agent
-        return run(agent, plain=options.plain, keep=options.keep)
+        wait_s = options.wait if options.web else None
+        return run(agent, plain=options.plain, keep=options.keep, wait_s=wait_s)
     except Interrupted:
         print("demo: interrupted, all is stopped", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read what we print has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+
+
+def read_seconds(text: str) -> float:
+    """A number of seconds from the command line."""
+    seconds = float(text)
+    if not 0 <= seconds <= LONGEST_WAIT_S:
+        raise ValueError(text)
+    return seconds
 
 
 def chosen(name: str, *, yes: bool) -> Agent | int:
@@ -96,8 +114,11 @@ def chosen(name: str, *, yes: bool) -> Agent | int:
     return agent
 
 
-def run(agent: Agent, *, plain: bool, keep: bool) -> int:
-    """Set the stage up, play, check, and clear everything away again."""
+def run(agent: Agent, *, plain: bool, keep: bool, wait_s: float | None = None) -> int:
+    """Set the stage up, play, check, and clear everything away again.
+
+    With `wait_s` the page is open, and what needs a person is left to them for so many seconds.
+    """
     from rich.console import Console
     from show import Board, Lines, summary
     from stage import DemoError, Stage
@@ -112,7 +133,7 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     try:
         # Two of them, because an interrupt may come in the midst of any line, of this one too.
         try:
-            played = play(stage, view)
+            played = play(stage, view, wait_s)
             summary(console, played)
             code = FAILED if played.problems else 0
             if played.problems:
@@ -132,7 +153,7 @@ def run(agent: Agent, *, plain: bool, keep: bool) -> int:
     return code
 
 
-def play(stage: Stage, view: View) -> Played:
+def play(stage: Stage, view: View, wait_s: float | None = None) -> Played:
     """Run dev-poll and be the people around it until all is over; returns how it ended.
 
     Raises:
@@ -141,27 +162,74 @@ def play(stage: Stage, view: View) -> Played:
     """
     from check import problems
     from costs import read_costs
+    from patience import Patience
     from person import People
     from progress import Played, Progress
-    from stage import DemoError
 
-    with view:
+    environ, web = dict(os.environ), None
+    with view, ExitStack() as open_:
         stage.enter()
         stage.build(view.say)
-        progress, people = Progress(stage), People(stage, view.deed)
+        if wait_s is not None:
+            web = open_.enter_context(serve(stage, view, environ))
+        progress = Progress(stage)
+        people = People(stage, view.deed, Patience(wait_s or 0.0, web.has_visitor if web else None))
         stage.start()
         while not progress.is_over:
-            stage.check_poll()
-            progress.look()
-            view.update(progress)
-            people.look(progress.active, {need.issue for need in progress.needs})
-            if progress.elapsed_s > stage.agent.deadline_s:
-                raise DemoError(f"not all issues were over within {stage.agent.deadline_s:g} s")
+            take_a_look(stage, progress, people, view)
+            if web:
+                web.tell_waits(find_waits(progress, people))
             time.sleep(LOOK_S)
         took_s = progress.elapsed_s
+        if web and web.has_visitor():
+            linger(view)
+        open_.close()
         stage.end()
     costs = read_costs(stage)
     return Played(progress, people, took_s, costs, tuple(problems(stage, progress, people)))
+
+
+def take_a_look(stage: Stage, progress: Progress, people: People, view: View) -> None:
+    """Find out what has happened, show it, and do what people do about it.
+
+    Raises:
+        DemoError: it has taken too long, or does not go on.
+
+    """
+    from stage import DemoError
+
+    stage.check_poll()
+    progress.look()
+    people.look(progress.active, progress.needs)
+    view.update(progress, people)
+    deadline_s = stage.agent.deadline_s + (LONGEST_WAIT_S if stage.is_shared else 0.0)
+    if progress.elapsed_s > deadline_s:
+        raise DemoError(f"not all issues were over within {deadline_s:g} s")
+
+
+@contextmanager
+def serve(stage: Stage, view: View, environ: Mapping[str, str]) -> Iterator[Web]:
+    """Serve the page, and say where it is; `environ` is the person's."""
+    from web import Web
+
+    stage.is_shared = True
+    with Web(stage, environ) as web:
+        has_browser = web.open_browser()
+        view.keep(f"the page{', which your browser opens' if has_browser else ''}: {web.link}")
+        yield web
+
+
+def linger(view: View) -> None:
+    """Keep the page for a person who is there, until they have seen enough."""
+    if sys.stdin.isatty():
+        view.keep("all is over: the page stays until you press Enter")
+        sys.stdin.readline()
+
+
+def find_waits(progress: Progress, people: People) -> dict[str, float]:
+    """Until when each session is left to the person."""
+    left = people.left
+    return {need.session: left[need.key] for need in progress.needs if need.key in left}
 
 
 def explain(stage: Stage, error: Exception) -> None:

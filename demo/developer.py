@@ -78,7 +78,11 @@ class Developer:
 
     def _obey(self, message: str) -> str:
         """A person has answered, and that decides."""
-        self._write(_pick(self._known.get("answers", {}), _quoted(message).partition("\n")[2]))
+        words = _read_words(message)
+        if "question" in self._known:
+            self._write(_pick(self._known["answers"], words))
+        else:
+            self._note(words)
         self._push(f"Add {self._function}()")
         return "awaiting_ci"
 
@@ -92,11 +96,12 @@ class Developer:
         return "awaiting_ci"
 
     def _address(self, message: str) -> str:
-        """Changes were requested; each remark names a line."""
+        """Changes were requested; a remark may name a line."""
         for path, line, remark in re.findall(r"^(\S+):(\d+): (.+)$", _quoted(message), re.M):
-            lines = self._hands.read(path).splitlines(keepends=True)
-            lines.insert(int(line) - 1, _pick(self._known.get("remarks", {}), remark))
-            self._hands.edit(path, "".join(lines))
+            self._insert(path, int(line), _pick(self._known.get("remarks", {}), remark))
+        words = re.split(r"^\S+:\d+: ", _read_words(message), flags=re.M)[0].strip()
+        if words and words != "(no text)":
+            self._heed(words)
         if not self._push(f"Address the review of {self._function}()"):
             raise StuckError("cannot tell from the review what is to be changed")
         return "awaiting_review"
@@ -122,6 +127,37 @@ class Developer:
                 text = text.replace(word, meaning)
             self._hands.edit(path, text)
 
+    def _heed(self, words: str) -> None:
+        """Do what a remark on no line wants; what the script does not know, it writes down."""
+        path, text = self._find_module()
+        for known, code in self._known.get("remarks", {}).items():
+            if re.search(rf"\b{known}\b", words, re.I) and code not in text:
+                lines = enumerate(text.splitlines(), 1)
+                described = next(n for n, line in lines if line.startswith('    """'))
+                self._insert(path, described + 1, code)
+                return
+        self._note(words)
+
+    def _note(self, words: str) -> None:
+        """Keep a person's words beside the code: all that a script can do about them."""
+        path, text = self._find_module()
+        noted = f"\n# A person: {' '.join(words.split())[:80]}\n"
+        if noted not in text:
+            self._hands.edit(path, text + noted)
+
+    def _find_module(self) -> tuple[str, str]:
+        """The module of the issue, and its text."""
+        if not self._known:
+            raise StuckError("this script knows nothing about such an issue")
+        path = next(iter(self._known["files"]))
+        return path, self._hands.read(path)
+
+    def _insert(self, path: str, line: int, code: str) -> None:
+        """Put the code before that line."""
+        lines = self._hands.read(path).splitlines(keepends=True)
+        lines.insert(line - 1, code)
+        self._hands.edit(path, "".join(lines))
+
     def _push(self, subject: str) -> bool:
         """Commit and push whatever is not yet; returns whether there was anything."""
         run = self._hands.run
@@ -137,6 +173,11 @@ def _pick(table: dict[str, Any], text: str) -> Any:
         if re.search(rf"\b{words}\b", text, re.I):
             return entry
     raise StuckError(f"what is to be done about '{text}'?")
+
+
+def _read_words(message: str) -> str:
+    """What a person wrote, without the line that says who it was."""
+    return _quoted(message).partition("\n")[2]
 
 
 def _quoted(message: str) -> str:

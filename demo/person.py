@@ -1,4 +1,7 @@
-"""What people do in the demo: review, answer, and pull the plug. All by commands."""
+"""What people do in the demo: review, answer, and pull the plug. All by commands.
+
+What a person is patiently waited for, who does it on the page, the script leaves alone.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ import re
 import shlex
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cast import NAME, PARTS, Journey, Part, Remark
+from patience import Patience
 from stage import DemoError, Stage
 
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
+from sm.views.open_need import OpenNeed
+from sm.views.project import read_overview
 from sm.views.session import StatusRow, read_last_look
 from sm.views.states import ShownState
 
@@ -28,7 +34,8 @@ NO_ANSWER = "Decide it yourself, in the way that fits the issue best."
 class Deed:
     """Something that a person did at `at`, seconds since the epoch: the command and why.
 
-    `issue` is the one whose need it answers, 0 for none.
+    `issue` is the one whose need it answers, 0 for none. There is no command for what whoever runs
+    the demo has done on the page.
     """
 
     at: float
@@ -36,32 +43,75 @@ class Deed:
     why: str
     issue: int = 0
 
+    @property
+    def told(self) -> str:
+        """The command, if there is one."""
+        return f"$ {self.command}" if self.command else "on the page"
+
 
 @dataclass
 class People:
-    """The people around the project. `report` is called with every deed, before it is done."""
+    """The people around the project. `report` is called with every deed, before it is done.
+
+    `left` is until when each need is left to whoever runs the demo, by its key; `by_hand` are the
+    issues of which they have answered one.
+    """
 
     stage: Stage
     report: Callable[[Deed], None]
+    patience: Patience = field(default_factory=Patience)
+    left: dict[str, float] = field(default_factory=dict)
+    by_hand: set[int] = field(default_factory=set)
+    _open: dict[str, OpenNeed] = field(default_factory=dict)
+    _met: set[str] = field(default_factory=set)
     _done: set[tuple[object, ...]] = field(default_factory=set)
 
-    def look(self, rows: list[StatusRow], needed: Collection[int]) -> None:
-        """Do what is to be done now, once each; `needed`: the issues that need a person.
+    def look(self, rows: list[StatusRow], needs: Sequence[OpenNeed]) -> None:
+        """Do what is to be done now, once each.
 
         Raises:
             DemoError: an agent asks for something that is not in the scenario.
 
         """
+        self._take(needs)
+        needed = {need.issue: need for need in needs if need.key not in self.left}
         for row in rows:
             part = PARTS[row.issue - 1]
             if part.journey is Journey.KILLED:
                 self._kill(row)
-            if row.issue not in needed:
+            need = needed.get(row.issue)
+            if need is None:
                 continue
-            if row.phase is ShownState.ESCALATED:
-                self._answer(row, part)
-            elif row.phase is ShownState.AWAITING_REVIEW:
-                self._review(row, part)
+            self._met.add(need.key)
+            try:
+                self._meet(row, part)
+            except DemoError:
+                if self._is_open(need):
+                    raise
+                self.by_hand.add(need.issue)  # the person was quicker
+
+    def _meet(self, row: StatusRow, part: Part) -> None:
+        if row.phase is ShownState.ESCALATED:
+            self._answer(row, part)
+        elif row.phase is ShownState.AWAITING_REVIEW:
+            self._review(row, part)
+
+    def _is_open(self, need: OpenNeed) -> bool:
+        seen = read_overview(self.stage.project, time.time())
+        return not self.patience.wait_s or any(one.key == need.key for one in seen.needs)
+
+    def _take(self, needs: Iterable[OpenNeed]) -> None:
+        """Find out what is left to the person now, and what they have done."""
+        now, before = time.time(), self._open
+        self._open = {need.key: need for need in needs}
+        for key, need in before.items():
+            if key not in self._open and key in self.left:
+                self.by_hand.add(need.issue)
+                self.report(Deed(now, "", "answered", need.issue))
+        self.patience.forget_others(self._open)
+        ends = {key: self.patience.find_end(key) for key in self._open if key not in self._met}
+        self.left = {key: end for key, end in ends.items() if end > now}
+        self._met &= self._open.keys()
 
     def _review(self, row: StatusRow, part: Part) -> None:
         pull = next(
@@ -103,12 +153,14 @@ class People:
     def _answer(self, row: StatusRow, part: Part) -> None:
         """Answer the question, once it can be read on the issue."""
         answered = sum(deed[:2] == ("answer", row.issue) for deed in self._done)
-        if not (part.answer or self.stage.agent.own) or answered > ANSWERS:
+        unforeseen = not part.answer and row.issue not in self.by_hand
+        if (unforeseen and not self.stage.agent.own) or answered > ANSWERS:
             what = row.reason or row.last_event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
         comments = self.stage.project.forge.issues.read(row.issue).comments
         asked = sum(comment.author == BOT for comment in comments)
-        if asked and self._first("answer", row.issue, asked if self.stage.agent.own else 1):
+        repeats = self.stage.agent.own or row.issue in self.by_hand
+        if asked and self._first("answer", row.issue, asked if repeats else 1):
             answer = part.answer or NO_ANSWER
             self._sm("an answer", "reply", NAME, str(row.issue), answer, issue=row.issue)
 
@@ -134,7 +186,7 @@ class People:
 
     def has_answered(self, issue: int) -> bool:
         """Whether the agent of this issue was told what it had asked."""
-        return any(deed[:2] == ("answer", issue) for deed in self._done)
+        return issue in self.by_hand or any(deed[:2] == ("answer", issue) for deed in self._done)
 
     def _sm(self, why: str, *args: str, issue: int) -> None:
         self.report(Deed(time.time(), _spell(["sm", *args]), why, issue))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from person import People
 from progress import Progress
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console, RenderableType
@@ -43,9 +44,9 @@ class Picture(Board):
         self._best: tuple[int, Sequence[RenderableType]] = (0, ())
         self._top = ""
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: Progress, people: People) -> None:
         """Draw the table anew; the later of two moments that show as much is the better one."""
-        super().update(progress)
+        super().update(progress, people)
         asks = any(need.kind is NeedKind.QUESTION for need in progress.needs)
         moment = (_worth(progress) + len(self._entries) + 20 * asks, list(self._parts(progress)))
         if moment[0] >= self._best[0]:

@@ -45,7 +45,7 @@ class Progress:
         """Look at everything again.
 
         Raises:
-            DemoError: a session of the script has ended without a merge.
+            DemoError: a session has ended without a merge, which only a person may have it do.
 
         """
         found = read_overview(self.stage.project, time.time())
@@ -62,7 +62,7 @@ class Progress:
         self._ended_at[row.issue] = time.time()
         told = self.summary(row.issue)
         if pull is None or pull.state is not PullState.MERGED:
-            if self.stage.agent.own:
+            if self.stage.agent.own or self.stage.is_shared:
                 return structs.replace(
                     row, phase=ShownState.FAILED, waits_for="", age_s=told.took_s
                 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Self
 
 from cast import PARTS, Part
 from check import went
-from person import Deed
+from person import Deed, People
 from progress import Played, Progress
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -55,6 +55,7 @@ class Lines:
         self._shown = 0
         self._from = time.time()
         self._known: set[str] = set()
+        self._has_waited = False
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +67,13 @@ class Lines:
         """Tell what is being prepared."""
         print(text, flush=True)
 
+    keep = say
+
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
-        self._line(deed.at, "you", f"$ {deed.command}  # {deed.why}")
+        self._line(deed.at, "you", f"{deed.told}  # {deed.why}")
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: Progress, people: People) -> None:
         """Print what has happened since the last call."""
         events = list(journal.read(progress.stage.project.root.journal))
         if not self._shown:
@@ -84,6 +87,9 @@ class Lines:
                 self._known.add(need.key)
                 self._line(time.time(), f"#{need.issue}", f"needs you: {need.text}")
                 self._line(time.time(), "", need.command)
+                if (end := people.left.get(need.key)) and not self._has_waited:
+                    self._has_waited = True
+                    self._line(time.time(), "", say_left(end))
 
     def _line(self, at: float, who: str, what: str) -> None:
         print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {' '.join(what.split())}", flush=True)
@@ -98,6 +104,7 @@ class Board:
         self._live = Live(console=console, auto_refresh=False, transient=False)
         self._entries: list[Entry] = []
         self._known: set[str] = set()
+        self._left: Mapping[str, float] = {}
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -110,6 +117,10 @@ class Board:
         """Tell what is being prepared."""
         self._live.update(Text(f"{text} …", "dim"), refresh=True)
 
+    def keep(self, text: str) -> None:
+        """Tell something that stays to be seen, above the table."""
+        self._console.print(Text(text), soft_wrap=True)
+
     def deed(self, deed: Deed) -> None:
         """Tell what a person does."""
         if entry := self._find_open(deed.issue):
@@ -117,8 +128,9 @@ class Board:
         else:
             self._entries.append(Entry(deed.at, deed=deed))
 
-    def update(self, progress: Progress) -> None:
+    def update(self, progress: Progress, people: People) -> None:
         """Draw the table anew."""
+        self._left = people.left
         for need in progress.needs:
             self._note(need)
         self._live.update(Group(*self._parts(progress)), refresh=True)
@@ -165,10 +177,15 @@ class Board:
         if deed:
             at = (f"{deed.at - progress.started_at:5.0f}s ", "dim")
             now = "" if entry is self._entries[-1] else "dim"
-            said = (f"$ {deed.command}", now), (f"  # {deed.why}", "dim")
+            said = (deed.told, now), (f"  # {deed.why}", "dim")
             yield self._cut(Text.assemble(at, *said))
         elif need:
-            yield Text(f"{'':9}{need.command}", "cyan")
+            end = self._left.get(need.key)
+            yield self._cut(
+                Text.assemble(
+                    (f"{'':9}{need.command}", "cyan"), (f"  {say_left(end)}" if end else "", "dim")
+                )
+            )
 
     def _cut(self, text: Text) -> Text:
         text.truncate(self._console.width, overflow="ellipsis")
@@ -176,6 +193,11 @@ class Board:
 
 
 View = Lines | Board
+
+
+def say_left(end: float) -> str:
+    """How long something is left to the person who watches."""
+    return f"or on the page: in {format_span(max(0.0, end - time.time()))} the script does it"
 
 
 def _asks(event: Event) -> bool:

@@ -52,7 +52,12 @@ class DemoError(Exception):
 
 
 class Stage:
-    """The directory `path`; nothing of it exists before `enter`."""
+    """The directory `path`; nothing of it exists before `enter`.
+
+    `is_shared`: the person who runs the demo may act in it, too.
+    """
+
+    is_shared = False
 
     def __init__(self, path: Path, agent: Agent = SCRIPTED) -> None:
         self.path = path

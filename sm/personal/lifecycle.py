@@ -1,17 +1,16 @@
-"""Sessions without an issue: `sm new` begins them, `sm kill` ends them, monitors watch them."""
+"""Sessions without an issue: `sm new` begins them, and `sm kill` ends them."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct, structs
 
 from sm.adapters.agent.profiles import check_terminal
-from sm.base.errors import SmError, StateError, UsageError
+from sm.base.errors import SmError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.config.load import load_any
@@ -24,17 +23,13 @@ from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent_process, monitors, registry
 from sm.sessions.machine import Machine
 from sm.sessions.record import AdHocRecord
-from sm.sessions.session import AdHocSession, Session
-from sm.sessions.undone import Unable
+from sm.sessions.session import AdHocSession
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import ensure_private_dir, follow_links
 from sm.store.paths import Root, check_name
 
 LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
-
-KEPT_S = 7 * 86400.0
-"""How long the record of an ended session stays."""
 
 
 class Order(Struct, frozen=True):
@@ -188,38 +183,3 @@ def end(session: AdHocSession) -> str:
 def _remove(session: AdHocSession) -> None:
     agent_process.stop(session.tmux, session)
     registry.forget(session.root, session, session.machine.settings.logs)
-
-
-def keep_watched(root: Root) -> Iterator[str]:
-    """Start missing monitors, and forget long ended sessions; yield a line for each."""
-    try:
-        known = registry.list_all(root, report=lambda _: None)
-    except StateError:
-        return  # the projects tell of it, which cannot be looked after either
-    for session in known:
-        if not session.has_matrix:
-            try:
-                yield from _look_after(session)
-            except SmError as error:
-                yield Unable(f"cannot look after {session.address}: {error.message}")
-
-
-def _look_after(session: Session) -> Iterator[str]:
-    if session.is_over:
-        yield from _prune(session)
-    elif session.is_being_begun:
-        return
-    elif monitors.ensure(session):
-        yield f"restart the monitor of {session.address}"
-    elif not agent_process.is_reachable(session.machine.tmux, session):
-        registry.poke(session.dir)
-
-
-def _prune(session: Session) -> Iterator[str]:
-    try:
-        ended_at = session.dir.over.stat().st_mtime
-    except FileNotFoundError:
-        return
-    if time.time() > ended_at + KEPT_S:
-        registry.forget(session.root, session, session.machine.settings.logs)
-        yield f"forget {session.address}, which ended a week ago"

@@ -48,12 +48,14 @@ def _place(said: str) -> Path:
 
 
 @pytest.mark.timeout(END_S + 30)
-def test_all_five_are_merged_and_nothing_is_left() -> None:
-    demo = _start()
+@pytest.mark.parametrize("options", [(), ("--web", "--wait", "1")])
+def test_all_five_are_merged_and_nothing_is_left(options: tuple[str, ...]) -> None:
+    demo = _start(*options)
     said, complained = demo.communicate(timeout=END_S)
 
     assert demo.returncode == 0, said + complained
     assert "5 of 5 merged" in said
+    assert ("or on the page: in 1.0s the script does it" in said) is bool(options)
     for journey in ("mended the fault", "at a line", "recovered from", "went on with the answer"):
         assert journey in said
     costs = re.findall(r"^  #[1-5] \w+ +([0-9.]+)k tok", said, re.MULTILINE)
@@ -63,15 +65,18 @@ def test_all_five_are_merged_and_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("moment", "number"),
+    ("moment", "number", "options"),
     [
-        ("sm init", signal.SIGINT),
-        ("#2   started the agent", signal.SIGINT),
-        ("kill -9", signal.SIGTERM),
+        ("sm init", signal.SIGINT, ()),
+        ("#2   started the agent", signal.SIGINT, ()),
+        ("kill -9", signal.SIGTERM, ()),
+        ("or on the page", signal.SIGINT, ("--web",)),
     ],
 )
-def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) -> None:
-    demo = _start()
+def test_an_interrupted_one_leaves_nothing(
+    moment: str, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    demo = _start(*options)
     assert demo.stdout is not None
     said = ""
     for line in demo.stdout:
@@ -89,8 +94,9 @@ def test_an_interrupted_one_leaves_nothing(moment: str, number: signal.Signals) 
     assert not _processes_of(_place(said))
 
 
-def test_an_unknown_option_is_named() -> None:
-    demo = _start("--fast")
+@pytest.mark.parametrize("options", [("--fast",), ("--web", "--wait", "-1")])
+def test_what_cannot_be_used_is_named(options: tuple[str, ...]) -> None:
+    demo = _start(*options)
 
-    assert "--fast" in demo.communicate(timeout=HANG_S)[1]
+    assert options[-1] in demo.communicate(timeout=HANG_S)[1]
     assert demo.returncode == 2

@@ -213,6 +213,26 @@ def test_it_goes_to_the_line_of_a_remark(repository: Repository, start: Start) -
     assert agent.phase() == "PHASE:awaiting_review\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "third"),
+    [
+        ("An empty list fails.", '        return ""'),
+        ("Be nice\nto all", "# A person: Be nice to all"),
+    ],
+)
+def test_it_does_what_it_knows_about_a_remark_on_no_line_and_writes_the_rest_down(
+    repository: Repository, start: Start, words: str, third: str
+) -> None:
+    agent = start(write_prompt("start", _material("join_names")))
+    review = Review("1", "eve", 0.0, ReviewState.CHANGES_REQUESTED, "c0ffee", words)
+
+    agent.paste(write_prompt("review-changes", structs.replace(_material(), review=review)))
+
+    module = git(repository.bare, "show", f"{BRANCH}:textkit/names.py").splitlines()
+    assert third in module
+    assert agent.phase() == "PHASE:awaiting_review\n"
+
+
 @pytest.mark.parametrize(("answer", "function"), [("Down, please", "floor"), ("Up.", "ceil")])
 def test_the_answer_decides(
     repository: Repository, start: Start, answer: str, function: str

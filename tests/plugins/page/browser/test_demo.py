@@ -1,0 +1,86 @@
+"""`bin/demo --web`: its journeys are watched and answered from the page alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.helpers import HANG_S
+
+pytestmark = pytest.mark.long_lived
+
+DEMO = Path(__file__).resolve().parents[4] / "bin" / "demo"
+LINK = re.compile(r"^the page: (\S+)$", re.MULTILINE)
+WISH = "an empty list ends in an error: return an empty text"
+
+
+@pytest.fixture
+def demo() -> Iterator[subprocess.Popen[str]]:
+    """The demo, which leaves everything to the person for longer than they need."""
+    process = subprocess.Popen(
+        [DEMO, "--plain", "--web", "--wait", "120"],
+        env=os.environ | {"SM_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.terminate()
+    process.communicate(timeout=HANG_S)
+
+
+def read_link(demo: subprocess.Popen[str]) -> str:
+    assert demo.stdout
+    for line in demo.stdout:
+        if found := LINK.search(line):
+            return found[1]
+    pytest.fail("the demo named no page")
+
+
+def answer(need: Locator, wishes: list[str]) -> None:
+    """Do what a person would: answer the question, have one thing changed, approve the rest."""
+    if need.get_by_role("button", name="Reply").count():
+        need.get_by_role("textbox").fill("Up, please")
+        need.get_by_role("button", name="Reply").click()
+    elif wishes and need.get_by_text("join_names").count():
+        need.get_by_text("Request changes …").click()
+        need.get_by_label("What is to change").fill(wishes.pop())
+        need.get_by_role("button", name="Request changes").click()
+    else:
+        need.get_by_role("button", name="Approve").click()
+
+
+def test_a_person_is_the_reviewer_and_is_asked(
+    demo: subprocess.Popen[str], chromium: Browser
+) -> None:
+    page = chromium.new_page()
+    page.set_default_timeout(HANG_S * 1000)
+    page.goto(read_link(demo))
+    page.get_by_role("button", name="Log in").click()
+    needs, wishes = page.locator("#needs > li"), [WISH]
+    expect(needs.first).to_be_visible()
+    expect(page.get_by_text("the script answers at").first).to_be_visible()
+
+    met = set[str]()
+    while demo.poll() is None:
+        shown = needs.evaluate_all("items => items.map(item => item.dataset.key)")
+        met &= set(shown)
+        for key in set(shown) - met:
+            met.add(key)
+            answer(page.locator(f'#needs > li[data-key="{key}"]'), wishes)
+        page.wait_for_timeout(100)
+
+    said, complained = demo.communicate(timeout=HANG_S)
+    assert demo.returncode == 0, said + complained
+    assert "5 of 5 merged" in said
+    assert "$ sm r" not in said, "the script has done nothing of it"
+    assert said.count("on the page") >= 7
+    for journey in ("mended the fault", "at a line", "recovered from", "went on with the answer"):
+        assert journey in said

@@ -1,0 +1,30 @@
+"""How long the demo leaves what needs a person to the person."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from tests.helpers import REPOSITORY
+
+sys.path.append(str(REPOSITORY / "demo"))
+Patience = import_module("patience").Patience
+
+
+def test_without_a_page_nothing_waits() -> None:
+    assert Patience(clock=lambda: 50.0).find_end("a") == 50.0
+
+
+def test_nobody_is_waited_for_once_and_who_has_come_at_each_need() -> None:
+    now, people = 100.0, list[str]()
+    patience = Patience(60.0, lambda: bool(people), lambda: now)
+    assert patience.find_end("a") == 160.0
+    now = 150.0
+    assert patience.find_end("b") == 160.0, "of nobody is not known that they come"
+    people.append("ada")
+    assert patience.find_end("b") == 210.0
+    now = 200.0
+    assert patience.find_end("c") == 260.0
+    assert patience.find_end("b") == 210.0
+    patience.forget_others(["c"])
+    assert patience.find_end("b") == 260.0, "it is another one"
