@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.spending import find_reader
 from sm.plugins.cost import growth
 from sm.sessions.session import Session
@@ -29,10 +30,16 @@ def find_blindness(session: Session, *, allows_unknown: bool) -> str:
         StateError: it cannot be noted since when.
 
     """
-    if find_reader(session.profile.spending) is None:
-        client = session.profile.name
-        return "" if allows_unknown else f"what '{client}' uses is in no record that can be read"
+    if unread := tell_unread(session.profile):
+        return "" if allows_unknown else unread
     return _tell(session.address, note_lag(session, time.time()))
+
+
+def tell_unread(profile: Profile) -> str:
+    """Why nobody ever knows what an agent CLI uses, '' if its records can be read."""
+    if find_reader(profile.spending):
+        return ""
+    return f"what '{profile.name}' uses is in no record that can be read"
 
 
 def note_lag(session: Session, now: float) -> float:
