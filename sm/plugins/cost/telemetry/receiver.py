@@ -21,10 +21,10 @@ from typing import Any
 from sm.adapters import procfs
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.plugins.cost import otlp
 from sm.plugins.cost.entering import make_owner
 from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
-from sm.plugins.cost.telemetry import ENDPOINT, Address, find_folder_of, read_address
+from sm.plugins.cost.telemetry import otlp
+from sm.plugins.cost.telemetry.starting import ENDPOINT, Address, find_folder_of, read_address
 from sm.sessions import registry
 from sm.store import lock
 from sm.store.paths import Root

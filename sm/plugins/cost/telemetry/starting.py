@@ -96,7 +96,7 @@ def ensure_receiver(root: Root, ledger: Path) -> Address:
         with listener:
             write_atomic(folder / "telemetry.json", msgspec.json.encode(address))
             spawn(
-                *(sys.executable, "-Im", "sm.plugins.cost.receiver"),
+                *(sys.executable, "-Im", "sm.plugins.cost.telemetry.receiver"),
                 *(str(root.path), str(ledger), str(listener.fileno())),
                 log=folder / "telemetry.log",
                 env=select_lasting_environment(),
