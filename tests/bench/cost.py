@@ -9,9 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.agent import spending
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.spending import Agent, Before, Entry, Tokens, find_reader
+from sm.adapters.agent.spending import Account, Agent, Before, Entry, Tokens, find_reader
 from sm.plugins.cost import growth
+from sm.plugins.cost.comparing import refresh
+from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
 from sm.sessions.followers import have_followed
@@ -82,8 +85,28 @@ def _fill(ledger: Ledger, count: int) -> None:
                 for one in range(min(REQUESTS_OF_AN_ISSUE, count - first))
             ]
             ledger.enter(Followed(file.path, "claude", owner, Mark()), Mark(), entries)
+            _end(ledger, owner, entries)
         # The prices themselves are of no interest here, and 0.2 ms each.
         ledger.connection.execute("UPDATE requests SET price = 1000, currency = 'USD'")
+    refresh(ledger)  # as each `sm cost` does it for the contexts that have changed since
+
+
+def _end(ledger: Ledger, owner: Owner, entries: list[Entry]) -> None:
+    """The client accounts for the context of these requests."""
+    counted: dict[str, Tokens] = {}
+    for one in entries:
+        counted[one.model] = _add(counted.get(one.model, Tokens()), one.tokens)
+    said = Account(
+        context=entries[0].context,
+        at=entries[-1].at,
+        begun=entries[0].at,
+        models={model: spending.Figure(tokens, 0.1) for model, tokens in counted.items()},
+    )
+    ledger.enter(Followed(Path("/nowhere"), "claude", owner, Mark()), Mark(), [said])
+
+
+def _add(one: Tokens, other: Tokens) -> Tokens:
+    return Tokens(*(getattr(one, count) + getattr(other, count) for count in COUNTS))
 
 
 def _reading(bench: Bench) -> Iterator[Figure]:

@@ -17,6 +17,7 @@ from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
 from sm.plugins.cost import event
 from sm.plugins.cost.display import list_notes, tell_cost
+from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.growth import list_notes_of_gone
 from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
 from sm.plugins.cost.prices import price_pending
@@ -41,7 +42,7 @@ def close_gone(root: Root, settings: MachineSettings, projects: Mapping[str, Pro
         SmError: a forge could not be asked; it is tried again.
 
     """
-    with lock.hold(root.plugins / "cost" / "closing.lock"):
+    with lock.hold(find_folder(root) / "closing.lock"):
         notes = list(list_notes_of_gone(root))
         if notes:
             with open_ledger(find_ledger(settings)) as ledger:

@@ -195,7 +195,45 @@ SESSIONS = (
 )
 """A sum of each session, and a quick way to those of one issue or session."""
 
-MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS)
+ASK_TO_COMPARE = "INSERT INTO to_compare VALUES ({}.context) ON CONFLICT DO NOTHING;"
+
+COMPARED = (
+    """
+    CREATE TABLE compared (
+        context TEXT NOT NULL,
+        model TEXT NOT NULL,
+        at REAL NOT NULL,
+        first_day TEXT NOT NULL,
+        last_day TEXT NOT NULL,
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        price INTEGER NOT NULL,
+        ours INTEGER,
+        PRIMARY KEY (context, model)
+    ) WITHOUT ROWID
+    """,
+    "CREATE TABLE to_compare (context TEXT PRIMARY KEY) WITHOUT ROWID",
+    "INSERT INTO to_compare SELECT DISTINCT context FROM own",
+    *(
+        f"CREATE TRIGGER own_{done} AFTER {event} ON own BEGIN {ASK_TO_COMPARE.format('new')} END"
+        for done, event in (("added", "INSERT"), ("changed", "UPDATE"))
+    ),
+    *(
+        f"CREATE TRIGGER request_{done}_of_own AFTER {event} ON requests "  # noqa: S608 - names of ours
+        f"WHEN EXISTS (SELECT 1 FROM own WHERE context = {row}.context) "
+        f"BEGIN {ASK_TO_COMPARE.format(row)} END"
+        for done, event, row in (
+            ("added", "INSERT", "new"),
+            ("changed", "UPDATE", "new"),
+            ("removed", "DELETE", "old"),
+        )
+    ),
+)
+"""What the clients say beside our prices, as `comparing.py` writes it; and where that is due."""
+
+MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS, COMPARED)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

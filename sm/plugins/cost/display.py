@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.amount import shorten_count, show_dollars, show_requests
+from sm.plugins.cost.comparing import ByClient
 from sm.plugins.cost.sums import By, Sum, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
+BY_CLIENT = "Client"
+"""The column of what agent CLIs say themselves, if any does."""
 GAP = "  "
 UNKNOWN = "unknown"
 WITHOUT = "no issue"
@@ -18,16 +21,22 @@ def list_lines(by: By, sums: Sequence[Sum], total: Sum, width: int | None) -> It
     """The table; names are cut so that it is not wider than `width`, if that is given."""
     from sm.cli.columns import fit
 
-    rows: list[tuple[str, ...]] = [(by.capitalize(), *HEADERS)]
+    rows: list[tuple[str, ...]] = [(by.capitalize(), *HEADERS, BY_CLIENT)]
     rows += [(name_sum(by, one), *_list_cells(one)) for one in sums]
     if len(sums) > 1:
         rows.append(("Total", *_list_cells(total)))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    if not total.by_client or (width and _measure(widths) > width):
+        rows, widths = [row[:-1] for row in rows], widths[:-1]
     if width:
-        widths[0] = min(widths[0], max(6, width - sum(widths[1:]) - len(GAP) * (len(widths) - 1)))
+        widths[0] = min(widths[0], max(6, width - _measure(widths) + widths[0]))
     for name, *cells in rows:
         padded = (cell.rjust(wide) for cell, wide in zip(cells, widths[1:], strict=True))
         yield GAP.join((fit(name, widths[0]).ljust(widths[0]), *padded)).rstrip()
+
+
+def _measure(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
 def name_sum(by: By, one: Sum) -> str:
@@ -45,6 +54,7 @@ def _list_cells(one: Sum) -> tuple[str, ...]:
         f"{one.requests + one.unknown:,}",
         *(f"{bound}{shorten_count(count)}" for count in counts),
         format_price(one),
+        _format_by_client(one),
     )
 
 
@@ -54,6 +64,15 @@ def format_price(one: Sum) -> str:
         return UNKNOWN
     sign = ("≈" if one.is_on_plan else "") + ("" if one.is_priced else "≥")
     return f"{sign}{show_dollars(one.price)}"
+
+
+def _format_by_client(one: Sum) -> str:
+    """What clients say themselves; ≥ if that is not about all of the requests."""
+    if not one.by_client:
+        return ""
+    is_whole = one.by_client.requests == one.requests + one.unknown
+    sign = ("≈" if one.is_on_plan else "") + ("" if is_whole else "≥")
+    return f"{sign}{show_dollars(one.by_client.price)}"
 
 
 def format_cost(one: Sum) -> str:
@@ -97,12 +116,17 @@ def list_notes(total: Sum) -> Iterator[str]:
         yield f"≥: {show_requests(total.unpriced)} without a known price cost more"
     if total.is_on_plan:
         yield "≈: list price of what a subscription has paid for"
+    if said := total.by_client:
+        asked = f"{said.requests:,} of {show_requests(total.requests + total.unknown)}"
+        ours = f": {show_dollars(said.compared)} where list prices make {show_dollars(said.ours)}"
+        yield f"{BY_CLIENT}: its own figure, for {asked}{ours if said.compared else ''}"
 
 
 CSV_HEADER = (
     *("project", "issue", "requests"),
     *Tokens.__struct_fields__,
     *("price", "currency", "unpriced", "at_least", "unknown", "is_on_plan"),
+    *("client_requests", "client_price", "client_compared", "client_ours"),
 )
 
 
@@ -114,4 +138,10 @@ def list_csv_rows(by: By, sums: Sequence[Sum]) -> Iterator[tuple[object, ...]]:
         group = (one.name, one.issue) if by is By.ISSUE else (one.name,)
         counts = tuple(getattr(one.tokens, name) for name in Tokens.__struct_fields__)
         price = (f"{one.price:.9f}", one.currency, one.unpriced, one.at_least, one.unknown)
-        yield (*group, one.requests, *counts, *price, int(one.is_on_plan))
+        said = _list_csv_cells(one.by_client) if one.by_client else ("",) * 4
+        yield (*group, one.requests, *counts, *price, int(one.is_on_plan), *said)
+
+
+def _list_csv_cells(said: ByClient) -> tuple[object, ...]:
+    dollars = (said.price, said.compared, said.ours)
+    return (said.requests, *(f"{one:.9f}" for one in dollars))

@@ -23,7 +23,7 @@ from sm.plugins.cost.growth import (
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.telemetry import ensure_receiver, is_told
+from sm.plugins.cost.telemetry.starting import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.spending import Reader, find_reader
+from sm.plugins.cost.folder import find_folder
 from sm.sessions import window
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
@@ -49,7 +50,7 @@ def read_size(session: Session) -> str:
 
 def find_note(session: Session) -> Path:
     """Where that is noted, also once the session is gone."""
-    return session.root.plugins / "cost" / f"{session.name}.read"
+    return find_folder(session.root) / f"{session.name}.read"
 
 
 def has_grown(session: Session) -> bool:
@@ -73,6 +74,6 @@ def is_left(session: Session) -> bool:
 
 def list_notes_of_gone(root: Root) -> Iterator[Path]:
     """The notes of sessions that are gone."""
-    for note in (root.plugins / "cost").glob("*.read"):
+    for note in find_folder(root).glob("*.read"):
         if not root.session(note.stem).path.exists():
             yield note

@@ -128,7 +128,7 @@ KEEP_OWN = f"""
 """  # noqa: S608 - names of ours
 LIST_OWN = f"""
     SELECT owner, context, begun, at, model, {", ".join(COUNTS)}, price FROM own AS one
-    WHERE at >= ? AND at = (SELECT max(at) FROM own WHERE context = one.context)
+    WHERE {{}} AND at = (SELECT max(at) FROM own WHERE context = one.context)
     ORDER BY context, model
 """  # noqa: S608 - names of ours
 HAS_OWN = "SELECT owner FROM own WHERE context = ? ORDER BY at DESC LIMIT 1"
@@ -186,9 +186,16 @@ class Ledger:
 
     def list_own(self, since: float = 0.0) -> list[Own]:
         """What the clients have counted themselves, for each context since then."""
+        return self._list_own("at >= ?", since)
+
+    def find_own(self, context: str) -> Own | None:
+        """What the client has counted itself in a context."""
+        return next(iter(self._list_own("context = ?", context)), None)
+
+    def _list_own(self, where: str, value: object) -> list[Own]:
         found: dict[str, Own] = {}
         for owner, context, begun, at, model, *counts, price in self.connection.execute(
-            LIST_OWN, (since,)
+            LIST_OWN.format(where), (value,)
         ):
             if context not in found:
                 known = msgspec.json.decode(owner, type=Owner)

@@ -35,5 +35,5 @@ PLUGIN = Plugin(
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
     figures={"cost": "sm.plugins.cost.figures:FIGURES"},
     meters={"budget": "sm.plugins.cost.budget.meter:METER"},
-    variables={"telemetry": "sm.plugins.cost.telemetry:make_variables"},
+    variables={"telemetry": "sm.plugins.cost.telemetry.starting:make_variables"},
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from sm.adapters.agent.spending import Tokens
+from sm.plugins.cost.comparing import ByClient, read_by_client
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import BILLIONTHS, CURRENCY, Ledger
 
@@ -34,6 +35,7 @@ class Sum(Struct, frozen=True):
     `name` is the day, model, project or agent; of an issue it is the project's. `unknown` requests
     are known to have been made, and no more; of those `at_least`, the answer was cut off; those
     `unpriced` have no list price. None of them are in `price`, or not with all that they have used.
+    `by_client` is what clients say themselves of those for which they do.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Sum(Struct, frozen=True):
     at_least: int = 0
     unknown: int = 0
     is_on_plan: bool = False
+    by_client: ByClient | UnsetType = UNSET
 
     @property
     def is_complete(self) -> bool:
@@ -60,7 +63,13 @@ class Sum(Struct, frozen=True):
 
 def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> list[Sum]:
     """The sums from a day on, of one project or all."""
-    return _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
+    found = _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
+    said = read_by_client(ledger, COLUMNS[by], since, project)
+    return [structs.replace(one, by_client=said.get(_group(by, one), UNSET)) for one in found]
+
+
+def _group(by: By, one: Sum) -> tuple[str | int, ...]:
+    return (one.name, one.issue) if by is By.ISSUE else (one.name,)
 
 
 def read_sums_of_issues(
@@ -125,4 +134,16 @@ def add_up(sums: Sequence[Sum]) -> Sum:
         at_least=sum(one.at_least for one in sums),
         unknown=sum(one.unknown for one in sums),
         is_on_plan=any(one.is_on_plan for one in sums),
+        by_client=_add_up_by_client([one.by_client for one in sums if one.by_client]),
+    )
+
+
+def _add_up_by_client(found: Sequence[ByClient]) -> ByClient | UnsetType:
+    if not found:
+        return UNSET
+    return ByClient(
+        requests=sum(one.requests for one in found),
+        price=sum(one.price for one in found),
+        compared=sum(one.compared for one in found),
+        ours=sum(one.ours for one in found),
     )

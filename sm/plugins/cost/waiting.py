@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from sm.plugins.cost.folder import find_folder
 from sm.store.files import discard, write_atomic
 from sm.store.paths import Root
 
@@ -18,20 +19,20 @@ WAITING = "unpriced"
 
 def note_looked_up(root: Root) -> None:
     """Note that it is done now."""
-    folder = root.plugins / "cost"
+    folder = find_folder(root)
     discard(folder / WAITING)
     write_atomic(folder / STAMP, "")
 
 
 def note_waiting(root: Root) -> None:
     """Note that requests wait for it."""
-    write_atomic(root.plugins / "cost" / WAITING, "")
+    write_atomic(find_folder(root) / WAITING, "")
 
 
 def find_looked_up(root: Root) -> float:
     """When it was done last, in seconds since 1970; 0 if never."""
     try:
-        return os.stat(root.plugins / "cost" / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
+        return os.stat(find_folder(root) / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
     except OSError:
         return 0.0
 
@@ -43,4 +44,4 @@ def is_time(root: Root) -> bool:
 
 def have_waited(root: Root) -> bool:
     """Whether requests wait, and have waited for long."""
-    return (root.plugins / "cost" / WAITING).exists() and is_time(root)
+    return (find_folder(root) / WAITING).exists() and is_time(root)

@@ -11,14 +11,19 @@ import pytest
 from msgspec import structs
 
 from sm.__main__ import run
+from sm.adapters.agent.spending import Account, Agent, Entry, Figure, Tokens
 from sm.config.schema import Config
+from sm.plugins.cost.comparing import ByClient
+from sm.plugins.cost.display import list_lines
 from sm.plugins.cost.examine import check_ledger
-from sm.plugins.cost.ledger import Owner, name_day, open_ledger
+from sm.plugins.cost.ledger import Followed, Mark, Owner, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
+from sm.plugins.cost.sums import By, Sum
 from sm.store.paths import Root
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
 Out = pytest.CaptureFixture[str]
+AT, WHOLE = 1795866852.0, Tokens(output=1000)
 
 
 @pytest.fixture
@@ -92,6 +97,123 @@ def test_other_sums_and_other_programs(path: Path, tmp_path: Path, capsys: Out) 
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert rows[1]["output"] == "1234587"
     assert (rows[2]["unknown"], rows[2]["at_least"]) == ("1", "1")
+
+
+def account(
+    path: Path, folder: Path, context: str, models: dict[str, Figure], owner: Owner, *extra: Entry
+) -> None:
+    """A context that has ended: an answer of 1,000 tokens by each model, and what is said of it."""
+    entries = [
+        Entry(
+            key=f"{context}-{model}",
+            at=AT + number,
+            context=context,
+            agent=Agent.SUBAGENT if number else Agent.MAIN,
+            model=model,
+            tokens=WHOLE,
+        )
+        for number, model in enumerate(models)
+    ]
+    said = Account(context=context, at=AT + 60, begun=AT - 60, models=models)
+    with open_ledger(path) as ledger:
+        file = Followed(folder / f"{context}.jsonl", "claude", owner, Mark())
+        ledger.enter(file, Mark(9), [*entries, *extra, said])
+        price_pending(ledger)
+
+
+def test_what_the_client_says_itself_stands_beside_it(
+    path: Path, tmp_path: Path, capsys: Out
+) -> None:
+    """It says all of #7, nothing of one request of #8; of #9 it knows another number of tokens."""
+    opus, whole = "claude-opus-4-5", WHOLE
+    eight, nine = structs.replace(OWNER, issue=8), structs.replace(OWNER, issue=9)
+    account(path, tmp_path, "a", {opus: Figure(whole, 0.03), "own": Figure(whole, 0.5)}, OWNER)
+    later = Entry(key="b2", at=AT + 90, context="b", model=opus, tokens=whole)
+    account(path, tmp_path, "b", {opus: Figure(whole, 0.02)}, eight, later)
+    cut = Entry(key="c2", at=AT, context="c", model=opus, tokens=whole)
+    account(path, tmp_path, "c", {opus: Figure(whole, 9.0)}, nine, cut)
+    assert run(["cost"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "Issue   Requests  Input  Cache read  Cache written  Output    Cost  Client",
+        "shop#7         2      0           0              0    2.0k  ≥$0.03   $0.53",
+        "shop#8         2      0           0              0    2.0k   $0.05  ≥$0.02",
+        "shop#9         2      0           0              0    2.0k   $0.05",
+        "Total          6      0           0              0    6.0k  ≥$0.12  ≥$0.55",
+    ]
+    assert shown.err.splitlines()[-1] == (
+        "Client: its own figure, for 3 of 6 requests: $0.05 where list prices make $0.05"
+    )
+
+    def read(*arguments: str) -> list[dict[str, float] | None]:
+        assert run(["cost", "--json", *arguments]) == 0
+        return [one.get("by_client") for one in json.loads(capsys.readouterr().out)]
+
+    seven = {"requests": 2, "price": 0.53, "compared": 0.03, "ours": 0.025}
+    assert read() == [
+        seven,
+        {"requests": 1, "price": 0.02, "compared": 0.02, "ours": 0.025},
+        None,
+    ]
+    of_opus, of_own = (
+        {"requests": 2, "price": 0.05, "compared": 0.05, "ours": 0.05},
+        {"requests": 1, "price": 0.5, "compared": 0.0, "ours": 0.0},
+    )
+    assert read("--by", "model") == [of_opus, of_own]
+    assert read("--by", "agent") == [of_opus, of_own], "each model was asked by one kind of agent"
+    assert read("--by", "day", "--project", "none") == []
+    assert read("--since", name_day(AT + 86400)) == []
+    assert run(["cost", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert (rows[0]["client_price"], rows[0]["client_ours"]) == ("0.530000000", "0.025000000")
+    assert rows[2]["client_price"] == ""
+
+
+def test_it_is_compared_anew_once_more_is_known(path: Path, tmp_path: Path, capsys: Out) -> None:
+    opus = "claude-opus-4-5"
+
+    def read() -> object:
+        assert run(["cost", "--json"]) == 0
+        return json.loads(capsys.readouterr().out)[0].get("by_client")
+
+    account(path, tmp_path, "a", {opus: Figure(Tokens(output=3000), 0.07)}, OWNER)
+    assert read() is None
+    late = Entry(key="late", at=AT, context="a", model=opus, tokens=Tokens(output=2000))
+    file = Followed(tmp_path / "a.jsonl", "claude", OWNER, Mark())
+    with open_ledger(path) as ledger:
+        ledger.enter(file, Mark(10), [late])
+    assert read() == {"requests": 2, "price": 0.07, "compared": 0.07, "ours": 0.075}
+    with open_ledger(path) as ledger:
+        ledger.connection.execute("DELETE FROM requests WHERE key = 'late'")
+    assert read() is None
+
+
+@pytest.mark.parametrize("by", ["day", "agent"])
+def test_what_is_of_several_is_in_no_sum_of_one(
+    path: Path, tmp_path: Path, capsys: Out, by: str
+) -> None:
+    opus = "claude-opus-4-5"
+    figure = Figure(Tokens(output=2000), 0.05)
+    other = Entry(
+        key="other", at=AT - 86400, context="a", agent=Agent.SUBAGENT, model=opus, tokens=WHOLE
+    )
+    account(path, tmp_path, "a", {opus: figure}, OWNER, other)
+    with open_ledger(path) as ledger:
+        said = Account(context="a", at=AT + 61, begun=AT - 90_000, models={opus: figure})
+        ledger.enter(Followed(tmp_path / "a", "claude", OWNER, Mark()), Mark(9), [said])
+    assert run(["cost", "--json", "--by", by]) == 0
+    assert all("by_client" not in one for one in json.loads(capsys.readouterr().out))
+    assert run(["cost", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["by_client"]["price"] == 0.05
+
+
+def test_in_a_narrow_terminal_it_goes_before_names_are_cut() -> None:
+    said = ByClient(requests=2, price=0.5, compared=0.5, ours=0.5)
+    sums = [Sum("shop", issue=7, requests=2, price=0.5, by_client=said)]
+    for width, is_there in ((None, True), (80, True), (60, False)):
+        header, line = list_lines(By.ISSUE, sums, sums[0], width)
+        assert ("Client" in header) == is_there
+        assert line.startswith("shop#7 ")
 
 
 def test_what_was_written_since_is_read_first(path: Path, tmp_path: Path, capsys: Out) -> None:

@@ -30,7 +30,7 @@ def check_budget(project: Project) -> Iterator[Finding]:
     client = project.profile.name
     if find_reader(project.profile.spending) is None:
         yield warn(
-            f"a budget is set, and what '{client}' uses is in no record: its agents are held",
+            f"a budget is set, and what '{client}' uses is in no record: no issue is begun",
             "set 'budget.unknown' to 'allow', or use an agent CLI that docs/COST.md names",
         )
     elif not name_source() and any(limit.unit is Unit.USD for limit in limits):

@@ -14,7 +14,7 @@ from msgspec import structs
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
-from sm.issues.rules.allowance import Allowance, find_strictest
+from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.plugins.cost import growth
 from sm.plugins.cost.budget import lag
 from sm.plugins.cost.budget.book import Book, open_book
@@ -29,7 +29,7 @@ from sm.plugins.cost.budget.decide import (
     needs_prices,
     weigh,
 )
-from sm.plugins.cost.budget.limits import list_limits, list_shared
+from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope, name_issue
 from sm.plugins.cost.settings import find_ledger
@@ -39,6 +39,9 @@ from sm.sessions.session import IssueSession, Session
 from sm.store import sqlite_file
 from sm.store.files import list_names
 from sm.store.paths import Root, name_session
+
+UNREAD = "budget:unread"
+"""The matter of an agent CLI whose use nobody knows."""
 
 
 def read(session: Session) -> Allowance | None:
@@ -95,7 +98,11 @@ def find_objection(project: Project) -> Allowance | None:
         StateError, TemporaryError: it is not known what was used.
 
     """
-    limits = list_shared(project.config, project.settings, time.time())
+    now = time.time()
+    unread = lag.tell_unread(project.profile)
+    if unread and counts_unknown(project.config, project.settings, now):
+        return _refuse(unread)
+    limits = list_shared(project.config, project.settings, now)
     if not limits:
         return None
     if blind := lag.find_others(project.root, ""):
@@ -109,6 +116,12 @@ def find_objection(project: Project) -> Allowance | None:
             for limit, used in measure(book, limits, followed)
         ]
     return find_strictest(filter(None, found))
+
+
+def _refuse(unread: str) -> Allowance:
+    """Begin no issue whose agent would be held at once."""
+    advice = "set budget.unknown to allow, or use an agent CLI that docs/COST.md names"
+    return Allowance(Stage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
 
 
 def _expect(book: Book, project: Project, limit: Limit) -> Expected:

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.spending import find_reader
 from sm.plugins.cost import growth
+from sm.plugins.cost.folder import find_folder
 from sm.sessions.session import Session
 from sm.store.files import discard, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
@@ -29,10 +31,16 @@ def find_blindness(session: Session, *, allows_unknown: bool) -> str:
         StateError: it cannot be noted since when.
 
     """
-    if find_reader(session.profile.spending) is None:
-        client = session.profile.name
-        return "" if allows_unknown else f"what '{client}' uses is in no record that can be read"
+    if unread := tell_unread(session.profile):
+        return "" if allows_unknown else unread
     return _tell(session.address, note_lag(session, time.time()))
+
+
+def tell_unread(profile: Profile) -> str:
+    """Why nobody ever knows what an agent CLI uses, '' if its records can be read."""
+    if find_reader(profile.spending):
+        return ""
+    return f"what '{profile.name}' uses is in no record that can be read"
 
 
 def note_lag(session: Session, now: float) -> float:
@@ -61,7 +69,7 @@ def find_others(root: Root, but_for: str) -> str:
 
 def list_lags(root: Root) -> Iterator[tuple[str, float]]:
     """The sessions whose records are read too late, and for how many seconds they were not."""
-    now, folder = time.time(), root.plugins / "cost"
+    now, folder = time.time(), find_folder(root)
     for name in _list_stems(root, SUFFIX):
         since = _read_time(folder / f"{name}{SUFFIX}")
         if since is None or 0 <= now - since < LATE_S:
@@ -76,7 +84,7 @@ def count_followed(root: Root) -> int:
 
 
 def _list_stems(root: Root, suffix: str) -> list[str]:
-    names = list_names(root.plugins / "cost")
+    names = list_names(find_folder(root))
     return [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
 
 

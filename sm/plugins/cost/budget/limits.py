@@ -38,6 +38,15 @@ def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Li
     )
 
 
+def counts_unknown(config: Config, project: ProjectSettings, now: float) -> bool:
+    """Whether a new issue of a project is under a limit for which counts what nobody knows."""
+    own = read_section(project, Budget)
+    is_limited = own.issue is not None or own.session is not None
+    return (is_limited and not own.allows_unknown) or any(
+        not limit.allows_unknown for limit in list_shared(config, project, now)
+    )
+
+
 def read_own(session: Session) -> Budget:
     """What is set for a session: in its project, or for the machine if it has none."""
     if isinstance(session, IssueSession):

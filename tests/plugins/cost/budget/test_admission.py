@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from sm.adapters.agent.generic import GENERIC
 from sm.issues import meters
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget.meter import METER
@@ -84,6 +87,32 @@ def test_an_issue_that_is_just_being_taken_up_counts(shop: Path) -> None:
     assert METER.admit(project)
     (slots / "dev-shop-12").unlink()
     assert METER.admit(project) is None
+
+
+@pytest.mark.parametrize(
+    ("own", "machine", "is_refused"),
+    [
+        ("{issue: $10}", "{}", True),
+        ("{session: 1M tokens}", "{}", True),
+        ("{project: $10}", "{}", True),
+        ("{}", "{day: $10}", True),
+        ("{issue: $10, unknown: allow}", "{}", False),
+        ("{estimate: $3}", "{}", False),
+    ],
+)
+def test_an_agent_cli_of_which_nothing_can_be_counted_begins_nothing_under_a_budget(
+    shop: Path, own: str, machine: str, is_refused: bool
+) -> None:
+    project = open_project(shop, own, machine)
+    assert METER.admit(project) is None
+    project.__dict__["profile"] = GENERIC
+    objection = METER.admit(project)
+    assert bool(objection) == is_refused
+    if objection:
+        assert objection.shown == (
+            "a budget is set, and what 'generic' uses is in no record that can be read: set "
+            "budget.unknown to allow, or use an agent CLI that docs/COST.md names"
+        )
 
 
 def test_nothing_begins_while_the_ledger_cannot_be_read(shop: Path, ledger: Path) -> None:

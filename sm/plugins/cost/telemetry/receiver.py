@@ -21,10 +21,11 @@ from typing import Any
 from sm.adapters import procfs
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.plugins.cost import otlp
 from sm.plugins.cost.entering import make_owner
+from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
-from sm.plugins.cost.telemetry import ENDPOINT, Address, find_folder_of, read_address
+from sm.plugins.cost.telemetry import otlp
+from sm.plugins.cost.telemetry.starting import ENDPOINT, Address, read_address
 from sm.sessions import registry
 from sm.store import lock
 from sm.store.paths import Root
@@ -154,7 +155,7 @@ def is_needed(address: Address) -> bool:
 
 def run(root: Root, ledger: Path, listener: socket.socket) -> None:
     """Receive for as long as it is needed, unless another one does."""
-    with lock.try_hold(find_folder_of(root) / "telemetry.lock") as is_ours:
+    with lock.try_hold(find_folder(root) / "telemetry.lock") as is_ours:
         address = read_address(root)
         if not is_ours or address is None:
             return

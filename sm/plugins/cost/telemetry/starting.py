@@ -21,6 +21,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
 from sm.config.shapes import read_section
+from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.settings import SESSION, Cost, find_ledger
 from sm.sessions import launch
 from sm.sessions.session import Session
@@ -86,7 +87,7 @@ def ensure_receiver(root: Root, ledger: Path) -> Address:
 
     Agents have been told of the port of before, so that is taken again if it is free.
     """
-    folder = find_folder_of(root)
+    folder = find_folder(root)
     ensure_private_dir(folder)
     with lock.hold(folder / "telemetry.start.lock"):
         address = read_address(root)
@@ -96,7 +97,7 @@ def ensure_receiver(root: Root, ledger: Path) -> Address:
         with listener:
             write_atomic(folder / "telemetry.json", msgspec.json.encode(address))
             spawn(
-                *(sys.executable, "-Im", "sm.plugins.cost.receiver"),
+                *(sys.executable, "-Im", "sm.plugins.cost.telemetry.receiver"),
                 *(str(root.path), str(ledger), str(listener.fileno())),
                 log=folder / "telemetry.log",
                 env=select_lasting_environment(),
@@ -127,12 +128,7 @@ def _listen(before: Address | None) -> tuple[socket.socket, Address]:
 def read_address(root: Root) -> Address | None:
     """Where the receiver listens, or did last; None if there never was one."""
     try:
-        found = read_guarded(find_folder_of(root) / "telemetry.json") or b""
+        found = read_guarded(find_folder(root) / "telemetry.json") or b""
         return msgspec.json.decode(found, type=Address)
     except msgspec.MsgspecError:
         return None
-
-
-def find_folder_of(root: Root) -> Path:
-    """The folder of this plugin."""
-    return root.plugins / "cost"
