@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import socket
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from msgspec import structs
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.routing import Route
+from starlette.routing import Match
+from starlette.types import Scope
 
 from sm.base import plugin
 from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
+from sm.plugins.http.rights import Declared, Trust
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
@@ -33,12 +36,15 @@ def serve(
     rules: Rules,
     receivers: Mapping[str, Receiver],
     key: str = "",
+    *,
+    key_reads: bool = False,
 ) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C; `receivers` take webhooks, by project.
 
     `key` is what sites take from the person who has started the server.
     """
-    running.run(make_application(machine, version, rules, receivers, key), listener)
+    app = make_application(machine, version, rules, receivers, key, key_reads=key_reads)
+    running.run(app, listener)
 
 
 def load_added() -> list[Endpoint]:
@@ -53,28 +59,45 @@ def make_application(
     rules: Rules,
     receivers: Mapping[str, Receiver],
     key: str = "",
+    *,
+    key_reads: bool = False,
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
     endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
-    described = openapi.describe(endpoints, version, token=bool(rules.token))
+    keys = rules.keys
+    described = openapi.describe(endpoints, version, token=keys.trust is not Trust.ANYONE)
     sites = load_sites()
-    paths = tuple(path for site in sites for path in site.paths)
+    # Any other site was written when the token was all that there was to look at.
+    deciding = [site for site in sites if site.logs_in or (rules.token and not rules.public)]
+    paths = tuple(path for site in deciding for path in site.paths)
     rules = structs.replace(rules, signed=PREFIX if receivers else "", sites=paths)
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),
         openapi.DESCRIPTION: described,
     }
+    entrance = Entrance(
+        rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
+    )
+    routes = [
+        *make_routes(machine, endpoints, receivers),
+        *(Declared(path, _constant(said), acts=False) for path, said in fixed.items()),
+        *make_site_routes(machine, sites, entrance),
+    ]
     app = Starlette(
-        routes=[
-            *make_routes(machine, endpoints, receivers),
-            *(Route(path, _constant(said)) for path, said in fixed.items()),
-            *make_site_routes(machine, sites, Entrance(rules.token, rules.loopback, key)),
-        ],
-        middleware=[Middleware(Guard, rules)],
+        routes=routes,
+        middleware=[Middleware(Guard, rules, partial(is_act, routes))],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
     return app
+
+
+def is_act(routes: Iterable[Declared], scope: Scope) -> bool:
+    """Whether a request is answered by a route that acts, or that does not say."""
+    for route in routes:
+        if route.matches(scope)[0] is Match.FULL:
+            return route.acts is not False
+    return False  # nothing answers it
 
 
 def _constant(value: Health | dict[str, object]) -> Callable[[Request], object]:

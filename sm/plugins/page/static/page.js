@@ -28,7 +28,7 @@
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
-      if (answer.status === 401) setLive(false, "logged out");
+      if (answer.status === 401) showLoggedOut();
       if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
@@ -40,7 +40,16 @@
     }
   };
 
+  // The login is over: what was shown is taken away, but not what somebody is writing.
+  let out = false;
+  const showLoggedOut = () => {
+    if (!isTyped(body)) { location.reload(); return; }
+    out = true;
+    setLive(false);
+  };
+
   const show = (found) => {
+    out = false;
     if (body.dataset.session && !found.dataset.order) {
       if (!isTyped(body)) { location.reload(); return; } // its story stays, on another page
       warn("It is over. What you have typed is still here.", "/page/session/" + encodeURIComponent(body.dataset.session), "What is left of it");
@@ -143,9 +152,9 @@
   // keeps its lock and says nothing: then a tab that is looked at takes it away.
 
   const live = document.getElementById("live");
-  const setLive = (on, why) => {
+  const setLive = (on) => {
     live.className = on ? "live on" : "live off";
-    live.textContent = on ? "live" : why || "not connected";
+    live.textContent = on ? "live" : out ? "logged out" : "not connected";
     body.dataset.live = on ? "on" : "off";
   };
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("sm-page") : null;
