@@ -109,14 +109,16 @@ class Monitor(Event, frozen=True, kw_only=True, tag=Kind.MONITOR.value):
 class Decided(Event, frozen=True, kw_only=True, tag=Kind.DECIDED.value):
     """A row of the reaction matrix applied. `phase` is what the agent had written, '' for nothing.
 
-    `phase` is the text of the phase file's sentinel, `reason` what the agent gave with it. `limits`
-    are those that the row is about, as they were in force then: seconds, or counts.
+    `phase` is the text of the phase file's sentinel, `reason` what the agent gave with it, and
+    `written_at` when, in seconds since 1970, 0 if that is not known. `limits` are those that the
+    row is about, as they were in force then: seconds, or counts.
     """
 
     row: str
     phase: str = ""
     reason: str = ""
     limits: dict[str, float] = {}
+    written_at: float = 0.0
 
 
 class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):

@@ -145,6 +145,54 @@ def _read_behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
     return list(parse_events(whole.splitlines())), start + len(whole)
 
 
+class Reader:
+    """Reads a journal from its beginning, and then on from where it stopped; one thread at a time.
+
+    What is appended while the journal is begun anew is not lost: the file before it is known by its
+    inode, and read to its end first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Nothing was read yet."""
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        self._position = 0
+
+    def read_on(self) -> Iterator[Event]:
+        """The events that were not read yet, oldest first.
+
+        Raises:
+            StateError: what is there is no plain file of ours.
+
+        """
+        with _reading(self._path) as current:
+            file = _identify(current)
+            if file != self._file:
+                with _reading(name_previous(self._path)) as older:
+                    begun = _identify(older) == self._file
+                    yield from parse_events(self._read_lines(older, self._position if begun else 0))
+                self._file, self._position = file, 0
+            yield from parse_events(self._read_lines(current, self._position))
+
+    def _read_lines(self, lines: BinaryIO, position: int) -> Iterator[bytes]:
+        """The whole lines behind `position`; of a file that was cut short, all."""
+        self._position = position if position <= lines.seek(0, 2) else 0
+        lines.seek(self._position)
+        for line in lines:
+            if not line.endswith(b"\n"):
+                return
+            self._position += len(line)
+            yield line
+
+
+def _identify(lines: BinaryIO) -> tuple[int, int] | None:
+    """Which file it is; None if there is none."""
+    if isinstance(lines, BytesIO):
+        return None
+    found = os.fstat(lines.fileno())
+    return found.st_dev, found.st_ino
+
+
 def find_size(path: Path) -> int:
     """How many bytes the journal has, 0 where there is none."""
     with _reading(path) as lines:

@@ -179,3 +179,21 @@ def test_what_is_too_long_is_known_again_as_well(path: Path) -> None:
     for _ in range(2):
         journal.record_once(path, Problem(text="x" * 5000))
     assert len(list(journal.read(path))) == 1
+
+
+def test_a_reader_goes_on_where_it_stopped_and_waits_for_the_end_of_a_line(path: Path) -> None:
+    reader = journal.Reader(path)
+    assert not list(reader.read_on())
+    said(path, "one")
+    with path.open("ab") as half:
+        half.write(b'{"kind":"problem","at":1,"te')
+    assert texts(reader.read_on()) == ["one"]
+    with path.open("ab") as rest:
+        rest.write(b'xt":"two"}\n')
+    assert texts(reader.read_on()) == ["two"]
+    path.rename(journal.name_previous(path))
+    with journal.name_previous(path).open("ab") as older:  # a writer that had it open
+        older.write(b'{"kind":"problem","at":1,"text":"three"}\n')
+    said(path, "four")
+    assert texts(reader.read_on()) == ["three", "four"]
+    assert not list(reader.read_on())

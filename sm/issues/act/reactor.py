@@ -322,6 +322,7 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
             phase=seen.write.text,
             reason=one_line(redact(seen.write.reason), REASON_LIMIT),
             limits=limits,
+            written_at=round(seen.write.at, 3) if seen.write.text else 0.0,
         )
     )
     return plan

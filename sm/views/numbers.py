@@ -1,0 +1,235 @@
+"""What agents have done by day and project, counted from the journal's events.
+
+`Numbers` takes each event once, in the journal's order, and keeps sums alone: one for each day and
+project, and where each session stands that is not over.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from sm.issues.rules.matrix import BY_NAME
+from sm.sessions.history import Count, Verb
+from sm.store import events
+from sm.store.events import Event, RotationStep
+from sm.views.trace import OUTCOMES
+from sm.views.whose_turn import Span, Standing, Turn, is_end
+
+OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+)", re.ASCII)
+"""The name of an issue's session; dots of its project are underscores there."""
+EARLIEST = 1e9
+"""A moment before 2001 is none: the clock was not set yet."""
+MERGED = OUTCOMES["merged"]
+
+
+class DayNumbers(Struct, frozen=True):
+    """What happened on a day in a project; '' is the project of sessions without an issue.
+
+    `merged` are issues. `restarts` are of agents, after a crash or by hand. `rotations` are
+    contexts that were replaced. `ci_attempts` are those that agents had after a failed CI, `rounds`
+    those after a review that asked for changes. The others are seconds, by whose turn it was.
+    """
+
+    day: str
+    project: str = ""
+    merged: int = 0
+    restarts: int = 0
+    rotations: int = 0
+    ci_attempts: int = 0
+    rounds: int = 0
+    agent_s: float = 0.0
+    ci_s: float = 0.0
+    review_s: float = 0.0
+    person_s: float = 0.0
+    rest_s: float = 0.0
+
+
+COUNTED = ("merged", "restarts", "rotations", "ci_attempts", "rounds")
+SECONDS = {turn: f"{turn}_s" for turn in Turn}
+FIELDS = (*COUNTED, *SECONDS.values())
+
+
+class Days:
+    """Says on which day a moment is, where this machine is, and when that day ends."""
+
+    def __init__(self) -> None:
+        """No day is known yet."""
+        self._begin = self._end = 0.0
+        self._name = ""
+
+    def find(self, at: float) -> tuple[str, float]:
+        """The day's name, such as 2026-11-28, and the moment at which the next one begins."""
+        if not self._begin <= at < self._end:
+            year, month, day, *_ = time.localtime(at)
+            midnight = (0, 0, 0, 0, 0, -1)
+            self._begin = time.mktime((year, month, day, *midnight))
+            self._end = time.mktime((year, month, day + 1, *midnight))
+            self._name = f"{year}-{month:02}-{day:02}"
+        return self._name, self._end
+
+    def split(self, begin: float, end: float) -> Iterator[tuple[str, float]]:
+        """The days of a time, and the seconds that it has on each."""
+        while begin < end:
+            day, midnight = self.find(begin)
+            yield day, min(end, midnight) - begin
+            begin = midnight
+
+
+class Numbers:
+    """The sums of all events so far, and where the sessions stand that are not over."""
+
+    def __init__(self) -> None:
+        """Nothing was told yet."""
+        self.first_at = 0.0
+        self._days = Days()
+        self._sums: dict[tuple[str, str], dict[str, float]] = {}
+        self._standings: dict[str, Standing] = {}
+
+    def take(self, found: Iterable[Event], now: float) -> None:
+        """Add these events. What a clock that was set back tells of times to come happens now."""
+        for event in found:
+            if event.at >= EARLIEST:
+                at = min(event.at, now)
+                self.first_at = min(self.first_at or at, at)
+                self._count(event, at)
+                self._follow(event, at)
+
+    def _count(self, event: Event, at: float) -> None:
+        if count := COUNTS.get(type(event)):
+            day, _ = self._days.find(at)
+            for field, number in count(event):
+                self._add(day, _find_project(event.session), field, number)
+
+    def _follow(self, event: Event, at: float) -> None:
+        if not event.session:
+            for session in self._list_meant(event):
+                self._tell(session, event, at)
+        elif event.session in self._standings or _find_project(event.session):
+            self._tell(event.session, event, at)
+
+    def _list_meant(self, event: Event) -> list[str]:
+        """The sessions that a pause of a project, or of everything, is about."""
+        if not isinstance(event, events.Paused | events.Resumed):
+            return []
+        named = event.what.replace(".", "_")
+        return [one for one in self._standings if not named or _find_project(one) == named]
+
+    def _tell(self, session: str, event: Event, at: float) -> None:
+        standing = self._standings.get(session)
+        if standing is None:
+            if not isinstance(event, BEGINNINGS):
+                return  # what is told of a session that is over, or began before the journal
+            standing = self._standings[session] = Standing(at)
+        self._enter(session, standing.take(event, at))
+        if is_end(event):
+            del self._standings[session]
+
+    def _enter(self, session: str, spans: Iterable[Span]) -> None:
+        project = _find_project(session)
+        for span in spans:
+            for day, seconds in self._days.split(span.begin, span.end):
+                self._add(day, project, SECONDS[span.turn], seconds)
+
+    def _add(self, day: str, project: str, field: str, number: float) -> None:
+        sums = self._sums.get((day, project))
+        if sums is None:
+            sums = self._sums[day, project] = dict.fromkeys(FIELDS, 0)
+        sums[field] += number
+
+    def reach(self, now: float, phases: Mapping[str, tuple[str, float]]) -> None:
+        """Count the time of the sessions that are there up to `now`.
+
+        `phases` has each of them, with the phase that its agent has written last, and when. The
+        time of others ends with what was told of them last: they are over, and nothing said so.
+        """
+        for session, (phase, written) in phases.items():
+            if standing := self._standings.get(session):
+                spans = standing.take_phase(phase, written, now)
+                self._enter(session, (*spans, standing.advance(now)))
+
+    def list_open(self) -> Iterator[tuple[str, str, int]]:
+        """The sessions that are not over, each with its project and issue."""
+        for session in self._standings:
+            if found := OF_ISSUE.fullmatch(session):
+                yield session, found[1], int(found[2])
+
+    def list_days(self, since: str, name: Callable[[str], str]) -> list[DayNumbers]:
+        """The days from that day on, the oldest first; `name` says how a project is called."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for (day, project), sums in self._sums.items():
+            if day >= since:
+                key = day, name(project)
+                known = found.setdefault(key, dict.fromkeys(FIELDS, 0))
+                found[key] = {field: known[field] + sums[field] for field in FIELDS}
+        return [
+            DayNumbers(day, project, **{field: sums[field] for field in FIELDS})  # type: ignore[arg-type]
+            for (day, project), sums in sorted(found.items())
+        ]
+
+
+BEGINNINGS = (events.Claimed, events.Started)
+
+
+@functools.lru_cache(maxsize=4096)
+def _find_project(session: str) -> str:
+    """The project of an issue's session, '' of any other."""
+    found = OF_ISSUE.fullmatch(session)
+    return found[1] if found else ""
+
+
+Counted = Iterable[tuple[str, int]]
+
+
+def _count_row(row: str, number: int) -> Counted:
+    if row == "recover":
+        yield "restarts", number
+    counts = BY_NAME[row].counts if row in BY_NAME else Count.NONE
+    if counts is Count.FIX:
+        yield "ci_attempts", number
+    elif counts is Count.ROUND:
+        yield "rounds", number
+
+
+def _count_decided(event: events.Decided) -> Counted:
+    return _count_row(event.row, 1)
+
+
+def _count_dropped(event: events.Dropped) -> Counted:
+    return _count_row(event.row, -1)
+
+
+def _count_step(event: events.StepDone) -> Counted:
+    if event.verb == Verb.FORGET and OUTCOMES.get(event.row) == MERGED:
+        yield "merged", 1
+
+
+def _count_restart(_event: events.RecoverAsked) -> Counted:
+    yield "restarts", 1
+
+
+def _count_rotation(event: events.Rotation) -> Counted:
+    if event.step is RotationStep.FINISHED:
+        yield "rotations", 1
+
+
+COUNTS: dict[type[Event], Callable[[Any], Counted]] = {
+    events.Decided: _count_decided,
+    events.Dropped: _count_dropped,
+    events.StepDone: _count_step,
+    events.RecoverAsked: _count_restart,
+    events.Rotation: _count_rotation,
+}
+"""What the events of a kind count as."""
+
+
+def add_up(days: Iterable[DayNumbers], day: str = "") -> DayNumbers:
+    """All of them together, as if they were that day."""
+    found = list(days)
+    sums = {field: sum(getattr(one, field) for one in found) for field in FIELDS}
+    return DayNumbers(day, **sums)

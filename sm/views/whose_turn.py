@@ -1,0 +1,174 @@
+"""Whose turn it is in the session of an issue, as its events tell: agent, CI, reviewer or person.
+
+A session is at one thing at a time. What holds it comes first: a pause by a person, then a question
+to one, then a limit; else it is the turn of whoever the agent's last phase waits for. docs/PAGE.md
+tells people the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from sm.base.need import NeedKind
+from sm.base.phase import Phase
+from sm.issues.rules.matrix import BY_NAME
+from sm.sessions.history import NUDGES, Count, Verb
+from sm.store import events
+from sm.store.events import Event
+
+
+class Turn(StrEnum):
+    """What the time of an issue goes to."""
+
+    AGENT = "agent"
+    CI = "ci"
+    REVIEW = "review"
+    PERSON = "person"
+    REST = "rest"
+    """Nobody's: it is paused, or has to wait for what it may spend or for its API."""
+
+
+class Span(NamedTuple):
+    """Whose turn it was between two moments, in seconds since 1970."""
+
+    turn: Turn
+    begin: float
+    end: float
+
+
+OF_PHASES = {
+    Phase.AWAITING_CI: Turn.CI,
+    Phase.AWAITING_REVIEW: Turn.REVIEW,
+    Phase.ESCALATE: Turn.PERSON,
+}
+"""Whose turn begins when an agent writes such a phase; after any other it stays the agent's."""
+TELLING = frozenset({Verb.INJECT, Verb.START, Verb.RECOVER, Verb.HAND_OFF})
+"""Steps after which the agent is at work."""
+ASKING = frozenset({Verb.NOTIFY, Verb.REMIND})
+"""Steps that put a question to a person. A review that is late stays the reviewer's."""
+GOES_ON = frozenset({Count.RESUME, Count.GO_ON})
+"""What the end of a wait counts as."""
+
+
+class Standing:
+    """Where a session stands since `since`: what was told of it so far says whose turn it is."""
+
+    __slots__ = ("asked", "held", "paused", "phase", "since", "turn", "written")
+
+    def __init__(self, at: float) -> None:
+        """An agent begins to work."""
+        self.since = at
+        self.turn = Turn.AGENT
+        self.asked = self.held = False
+        self.paused: set[str] = set()
+        self.phase, self.written = "", 0.0
+
+    @property
+    def whose(self) -> Turn:
+        """Whose turn it is."""
+        if self.paused:
+            return Turn.REST
+        if self.asked:
+            return Turn.PERSON
+        return Turn.REST if self.held else self.turn
+
+    def advance(self, at: float) -> Span:
+        """Go on to `at`; what was before a clock was set back takes no time."""
+        span = Span(self.whose, min(self.since, at), at)
+        self.since = at
+        return span
+
+    def take(self, event: Event, at: float) -> list[Span]:
+        """Go on to an event that was at `at`; return what has passed until then."""
+        spans = []
+        if isinstance(event, events.Decided):
+            spans = self.take_phase(event.phase, event.written_at, at)
+        spans.append(self.advance(at))
+        if change := CHANGES.get(type(event)):
+            change(self, event)
+        return spans
+
+    def take_phase(self, phase: str, written: float, at: float) -> list[Span]:
+        """Learn by `at` that the agent has written `phase`, at `written` or, if that is 0, then.
+
+        What was known already changes nothing.
+        """
+        if not phase or (written == self.written if written else phase == self.phase):
+            return []
+        self.phase, self.written = phase, written
+        # It was written after all that is known already, whatever became of the clock.
+        is_later = self.since <= at
+        spans = [self.advance(max(self.since, min(written or at, at)))] if is_later else []
+        self._reset(_find_turn(phase))
+        return spans
+
+    def _reset(self, turn: Turn) -> None:
+        self.turn, self.asked, self.held = turn, False, False
+
+    def take_step(self, step: events.StepDone) -> None:
+        """Learn that a step was done, or refused for good."""
+        if step.trouble and not step.result:
+            return
+        counts = BY_NAME[step.row].counts if step.row in BY_NAME else Count.NONE
+        if counts in GOES_ON:
+            self.asked = self.held = False
+        elif step.verb in TELLING and counts not in NUDGES:
+            self._reset(Turn.AGENT)
+        elif step.verb == Verb.PARK:
+            self.held = True
+        elif step.verb in ASKING and step.need != NeedKind.REVIEW:
+            self.asked = True
+
+    def take_decision(self, decided: events.Decided) -> None:
+        """Learn what was decided: an answer on the forge has no event of its own."""
+        if decided.row == "reply":
+            self._reset(Turn.AGENT)
+
+    def take_message(self, message: events.MessageSent) -> None:
+        """Learn that the agent was written to: by a person, that answers what it has asked."""
+        if not message.sender:
+            self.asked = False
+
+    def begin(self, _: Event) -> None:
+        """Learn that it is the agent's turn again."""
+        self._reset(Turn.AGENT)
+
+    def pause(self, paused: events.Paused) -> None:
+        """Learn that a person has paused it, or all that it belongs to."""
+        self.paused.add(paused.what)
+
+    def resume(self, resumed: events.Resumed) -> None:
+        """Learn that this pause is over."""
+        self.paused.discard(resumed.what)
+
+
+CHANGES: dict[type[Event], Callable[[Standing, Any], None]] = {
+    events.StepDone: Standing.take_step,
+    events.Decided: Standing.take_decision,
+    events.MessageSent: Standing.take_message,
+    events.Paused: Standing.pause,
+    events.Resumed: Standing.resume,
+    events.Claimed: Standing.begin,
+    events.Started: Standing.begin,
+    events.Reply: Standing.begin,
+    events.RecoverAsked: Standing.begin,
+}
+"""What the events of a kind change; others change nothing."""
+
+
+def _find_turn(phase: str) -> Turn:
+    try:
+        return OF_PHASES.get(Phase(phase), Turn.AGENT)
+    except ValueError:
+        return Turn.AGENT
+
+
+def is_end(event: Event) -> bool:
+    """Whether the session is over with it."""
+    if isinstance(event, events.StepDone):
+        return event.verb == Verb.FORGET
+    if isinstance(event, events.Kill):
+        return event.done
+    return isinstance(event, events.LetGo | events.Over)
