@@ -50,3 +50,10 @@ def is_within(seconds: float, since: float) -> bool:
 def is_ahead(at: float, seconds: float) -> bool:
     """Whether `at` (seconds since 1970) is to come within `seconds`; what is later says nothing."""
     return 0 < at - time.time() <= seconds
+
+
+def format_time(moment: float, now: float) -> str:
+    """Return a moment as local time of day, with the date unless it is that of `now`."""
+    at = time.localtime(moment)
+    same_day = at[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)

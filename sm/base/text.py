@@ -107,3 +107,14 @@ def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) 
 def utf16_length(text: str) -> int:
     """Its length as agent CLIs count it: UTF-16 units."""
     return len(text.encode("utf-16-le")) // 2
+
+
+def format_count(count: int, what: str) -> str:
+    """`1 fix`, `2 fixes`, `1,200 requests`."""
+    return f"{count:,} {pluralise(count, what)}"
+
+
+def pluralise(count: int, what: str) -> str:
+    """The word for one, or for so many: `fix`, `fixes`."""
+    ending = "" if count == 1 else "es" if what.endswith("x") else "s"
+    return f"{what}{ending}"

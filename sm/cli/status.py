@@ -165,7 +165,7 @@ URGENT = ("problem", "hint")
 
 
 def _heading(one: Overview) -> str:
-    from sm.cli.table import format_count
+    from sm.base.text import format_count
 
     if one.ad_hoc:
         return f"for no issue: {format_count(len(one.ad_hoc), 'session')}"
@@ -222,7 +222,7 @@ def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _next_step(one: Overview) -> str:
-    from sm.cli.table import format_count
+    from sm.base.text import format_count
 
     # While all rests, the last look may be of before: `sm kill --all` has given issues back since.
     if one.paused or one.sessions or any(issue.ready for issue in one.waiting):

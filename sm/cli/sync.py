@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.output import say, say_lines, warn
+from sm.base.text import format_count
 from sm.cli.options import project_option
-from sm.cli.table import format_count
 from sm.sessions.project import Project
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sm.base.text import one_line
+from sm.base.text import format_count, one_line
 from sm.cli.columns import Demand, allot, fit
 from sm.cli.times import format_age
 from sm.views.figures import list_headers
@@ -87,12 +87,6 @@ def format_tries(row: StatusRow) -> str:
 def describe_attempts(row: StatusRow) -> str:
     """Say in words how often something was tried: `2 fixes, 1 round`."""
     return ", ".join(format_count(count, what) for count, what in _counted(row) if count)
-
-
-def format_count(count: int, what: str) -> str:
-    """`1 fix`, `2 fixes`."""
-    ending = "" if count == 1 else "es" if what.endswith("x") else "s"
-    return f"{count} {what}{ending}"
 
 
 TRIES_HELP = "f: fixes after a CI failure, r: review rounds, x: restarts"

@@ -105,7 +105,7 @@ def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:
 
 def sum_up(summary: Summary) -> str:
     """The summary as one sentence: outcome, duration, attempts."""
-    from sm.cli.table import format_count
+    from sm.base.text import format_count
 
     counted = (
         (summary.sessions if summary.sessions != 1 else 0, "session"),

@@ -23,6 +23,7 @@ from sm.base.foreign import read_seconds
 from sm.context.thresholds import FULL, Flags, Reading, choose_reading
 from sm.sessions import agent, agent_state, terminal, window
 from sm.sessions.agent_state import AgentState, State
+from sm.sessions.failure import LIMIT_WORDS
 from sm.sessions.session import Session
 from sm.store.files import read_harmless, write_atomic
 from sm.store.paths import SessionDir
@@ -74,7 +75,7 @@ def note(directory: SessionDir, reading: Reading) -> None:
     """
     if window.is_compacting(directory):
         return
-    limits = _words(directory)[WORDS - LIMITS : WORDS] or ["-"] * LIMITS
+    limits = _words(directory)[LIMIT_WORDS] or ["-"] * LIMITS
     words = [f"{reading.at:.6f}", reading.context or "-", _word(reading.percent)]
     words += [_word(reading.window), *limits, _word(reading.tokens)]
     write_atomic(directory.usage, f"{' '.join(words):<{WIDTH}}\n")
@@ -87,7 +88,7 @@ def note_limits(directory: SessionDir, limits: Sequence[float | None]) -> None:
     """
     known = _words(directory)
     words = known if len(known) >= WORDS else ["0", *["-"] * (WORDS - 1)]
-    words[WORDS - LIMITS : WORDS] = map(_word, limits)
+    words[LIMIT_WORDS] = map(_word, limits)
     write_atomic(directory.usage, f"{' '.join(words):<{WIDTH}}\n")
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from sm.base import plugin
+from sm.base.clock import format_time
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.sessions.project import Project
 from sm.sessions.session import Session
-from sm.sessions.turn import format_time
 
 Asked = TypeVar("Asked", Session, Project)
 

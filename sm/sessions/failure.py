@@ -106,12 +106,16 @@ def classify_error(error: str) -> Fault:
     return next((fault for names, fault in FAULTS if error.startswith(names)), Fault.SERVICE)
 
 
+LIMIT_WORDS = slice(4, 8)
+"""The words of the status line's hook that tell of limits."""
+
+
 def parse_usage(line: str) -> Usage:
     """Read the limits in a line of the status line's hook: `… FIVE RESETS SEVEN RESETS …`."""
-    words = line.split()
-    if len(words) < 8:
+    words = line.split()[LIMIT_WORDS]
+    if len(words) < LIMIT_WORDS.stop - LIMIT_WORDS.start:
         return Usage()
-    five, five_resets, seven, seven_resets = map(read_seconds, words[4:8])
+    five, five_resets, seven, seven_resets = map(read_seconds, words)
     return Usage(Allowance(five, five_resets), Allowance(seven, seven_resets))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.clock import format_time
 from sm.base.errors import StateError, TemporaryError
 from sm.store import lock
 from sm.store.files import discard, ensure_private_dir, follow_links, read_json, write_json
@@ -100,9 +101,7 @@ class Pause(Part, frozen=True, kw_only=True):
     @property
     def since_when(self) -> str:
         """Since when, and by whom."""
-        at, now = time.localtime(self.since), time.localtime()
-        day = "%H:%M" if at[:3] == now[:3] else "%Y-%m-%d %H:%M"
-        return f"paused since {time.strftime(day, at)} by {self.by}"
+        return f"paused since {format_time(self.since, time.time())} by {self.by}"
 
 
 class Record(Struct, frozen=True):

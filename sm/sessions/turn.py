@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sm.base.clock import format_time
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact
@@ -115,13 +116,6 @@ def read_notice(directory: SessionDir) -> str:
 def format_until(failure: Failure) -> str:
     """Return when the failure ends, as local time of day, with the date unless it is today."""
     return format_time(failure.until, failure.at)
-
-
-def format_time(moment: float, now: float) -> str:
-    """Return a moment as local time of day, with the date unless it is that of `now`."""
-    at = time.localtime(moment)
-    same_day = at[:3] == time.localtime(now)[:3]
-    return time.strftime("%H:%M" if same_day else "%Y-%m-%d %H:%M", at)
 
 
 def _shorten(text: str, limit: int) -> str:

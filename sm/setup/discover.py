@@ -18,6 +18,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.process import ANY_CODE
 from sm.base.errors import SmError, UsageError
+from sm.base.text import format_count
 from sm.store.bounded import parse_json
 
 ASK_S = 20.0
@@ -128,14 +129,10 @@ def advise_on_branch(repo: Path, remote: str, branch: str) -> str:
 def list_unseen(repo: Path, remote: str, primary: str) -> Iterator[str]:
     """Yield what of the clone agents do not see, as they begin from the remote's branch."""
     if changed := len(Git(repo).status()):
-        yield f"{_count(changed, 'changed file')} in '{repo}', not committed yet"
+        yield f"{format_count(changed, 'changed file')} in '{repo}', not committed yet"
     base, own = f"refs/remotes/{remote}/{primary}", f"refs/heads/{primary}"
     if ahead := int(_ask(repo, "rev-list", "--count", f"{base}..{own}") or 0):
-        yield f"{_count(ahead, 'commit')} of '{primary}', not pushed to '{remote}' yet"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        yield f"{format_count(ahead, 'commit')} of '{primary}', not pushed to '{remote}' yet"
 
 
 def find_agent_command() -> str | None:

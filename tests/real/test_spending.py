@@ -17,7 +17,7 @@ from sm.base import plugin
 from sm.base.plugin import Registry
 from sm.issues.rules.allowance import Stage
 from sm.plugins import OURS
-from sm.sessions import agent, agent_state, registry
+from sm.sessions import agent, agent_state, pause, registry
 from sm.sessions.agent_state import State
 from sm.sessions.history import Verb
 from sm.sessions.session import IssueSession
@@ -315,6 +315,34 @@ def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
     assert spender.document
     assert work.screen().draft == "half a line"
     assert not any("half a line" in one for one in api.main[-1].said)
+
+
+def test_a_paused_agent_in_mid_turn_is_interrupted_at_its_limit_and_stays_paused(
+    work: Work, api: Api
+) -> None:
+    spender = api.model = Spender(work.board, breaks_at=10**6)
+    work.begin()
+    work.wait(lambda: len(spender.seen) > 2, "the turn")
+    work.stage.sm("pause", "harb", "1")
+    seen = len(spender.seen)
+    work.wait(lambda: len(spender.seen) > seen + 2, "its turn to go on all the same")
+    work.board.mkdir(exist_ok=True)
+    (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
+    broken_at = time.time()
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    assert time.time() - broken_at < PROMISED_S
+    count = len(spender.seen)
+    work.stage.poll()
+    assert work.state is State.IDLE
+    assert len(spender.seen) == count, "nothing goes on"
+    assert work.rows() == ["start", "limit-stop"], "nor is it asked for anything"
+    assert pause.is_paused(work.session.dir)
+    work.stage.sm("resume", "harb", "1")
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert work.rows() == ["start", "limit-stop", "limit-handoff", "limit-asked"]
+    assert Path(spender.document).read_text() == "So far.\n"
+    work.raise_limit()
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
 
 
 @pytest.mark.parametrize("limits", [{"budget": {"issue": f"{LIMIT} tokens"}}], ids=["issue"])

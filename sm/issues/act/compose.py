@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState, Comment, Issue, PullRequest
+from sm.base.clock import format_time
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.phase import Phase
@@ -210,7 +211,7 @@ def gather(
         conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
         links=_list_links(session, seen.pull),
         allowance=facts.allowance,
-        limit_until=turn.format_time(facts.allowance.until, facts.now)
+        limit_until=format_time(facts.allowance.until, facts.now)
         if facts.allowance and facts.allowance.until is not None
         else "",
         document=_find_document(session, facts),

@@ -6,7 +6,7 @@ import math
 import time
 
 from sm.issues import meters
-from sm.issues.rules.allowance import Allowance
+from sm.issues.rules.allowance import STOPPING, Allowance
 from sm.sessions import agent_state, brake, registry
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
@@ -37,6 +37,12 @@ def _mark(session: Session, allowance: Allowance | None) -> None:
         brake.put_on(session.dir, allowance.stage)
     else:
         brake.release(session.dir)
+
+
+def stops(session: Session) -> bool:
+    """Whether the mark says that a turn which runs is to end at once."""
+    known = brake.read(session.dir)
+    return known is not None and known.stage in STOPPING
 
 
 def wake_if_changed(session: Session) -> None:

@@ -39,6 +39,7 @@ from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import BY_HAND, Decision, Held, decide
 from sm.issues.rules.facts import Facts
+from sm.issues.rules.limits import WHILE_PAUSED
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.rows import GIVING_WORK
@@ -174,11 +175,13 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
         if again_at := retry.find_earliest(session):
             _rest(directory, started, again_at)
             return
-        if _rests_paused(session):
-            _rest(directory, started, started.at + pause.PASS_S)
-            return
         try:
-            plan = _find_pending(session) or _decide(session, newer_than, started)
+            if _rests_paused(session):
+                plan = _stop_spending(session)
+                if plan is None:
+                    _rest(directory, started, started.at + pause.PASS_S)
+            else:
+                plan = _find_pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
         except SmError as error:
@@ -210,6 +213,15 @@ def _waits_paused(session: IssueSession, plan: Plan, number: int) -> bool:
     if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
         return False
     return not (plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED))
+
+
+def _stop_spending(session: IssueSession) -> Plan | None:
+    """The plan that ends the turn of a paused agent which is over a limit, saved; else None."""
+    if not limiting.stops(session) or _find_pending(session):
+        return None
+    seen = _observe(session, 0.0)
+    decision = decide(seen.facts, WHILE_PAUSED)
+    return _save_plan(session, seen, decision) if decision.acts else None
 
 
 def _unlock(session: IssueSession, error: SmError) -> bool:
@@ -307,12 +319,16 @@ def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan |
         _rest(directory, started, decision.wake_at)
         return None
     try:
-        plan = compose(session, seen, decision)
+        return _save_plan(session, seen, decision)
     except OutageError as outage:
         _note_outage(session, outage)
         return _decide(session, newer_than, started)
+
+
+def _save_plan(session: IssueSession, seen: Observation, decision: Decision) -> Plan:
+    plan = compose(session, seen, decision)
     crash_point("plan:before-save")
-    plans.save(directory, plan)
+    plans.save(session.dir, plan)
     crash_point("plan:after-save")
     limits = decision.row.list_limits(seen.facts.limits) if decision.row else {}
     session.project.record(

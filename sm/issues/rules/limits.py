@@ -50,9 +50,14 @@ def _lacks_document(f: Facts) -> bool:
     halt = f.history.halt
     if halt is None or f.allowance is None or f.allowance.stage is not Stage.OVER:
         return False
-    wanted = halt.stopped and not halt.asked_at and f.now < halt.at + TYPING_S
+    wanted = halt.stopped and not halt.asked_at and f.now < _begin_halt(f, halt) + TYPING_S
     able = f.session is Life.ALIVE and f.signs is not None
     return wanted and able and not (f.rotates or f.unreachable)
+
+
+def _begin_halt(f: Facts, halt: Halt) -> float:
+    """Since when it waits. While a person has paused the session no time counts."""
+    return max(halt.at, f.resumed_at)
 
 
 def _rests(f: Facts) -> bool:
@@ -76,7 +81,8 @@ def _is_held(f: Facts) -> bool:
 def _is_held_for_long(f: Facts) -> bool:
     halt = f.history.halt
     waits_for_person = f.allowance is not None and f.allowance.until is None
-    return _is_held(f) and waits_for_person and halt is not None and f.now >= halt.at + PATIENCE_S
+    lasts = halt is not None and f.now >= _begin_halt(f, halt) + PATIENCE_S
+    return _is_held(f) and waits_for_person and lasts
 
 
 def _waits_for_long(f: Facts) -> bool:
@@ -113,17 +119,21 @@ def _key_per_halt(f: Facts) -> str:
     return f"{halt.matter}:{halt.at:.3f}"
 
 
+LIMIT_STOP = Row(
+    "limit-stop",
+    ANY,
+    "over a limit, and a turn runs that writes no handoff document, or something in the background",
+    (Step(Verb.INTERRUPT),),
+    must_stop,
+    _key_per_turn,
+    about=key_per_limit,
+)
+
+WHILE_PAUSED = (LIMIT_STOP,)
+"""What is done to a paused agent as well: its turn may go on, but not beyond its limit."""
+
 AT_LIMIT = (
-    Row(
-        "limit-stop",
-        ANY,
-        "over a limit, and a turn runs that writes no handoff document, or something in the "
-        "background",
-        (Step(Verb.INTERRUPT),),
-        must_stop,
-        _key_per_turn,
-        about=key_per_limit,
-    ),
+    LIMIT_STOP,
     Row(
         "limit-handoff",
         ANY,
@@ -222,8 +232,8 @@ def list_looks(f: Facts) -> Iterator[float]:
     if f.allowance.until is not None:
         yield f.allowance.until
     if f.brake and (halt := f.history.halt):
-        yield halt.at + PATIENCE_S
-        yield halt.at + TYPING_S
+        yield _begin_halt(f, halt) + PATIENCE_S
+        yield _begin_halt(f, halt) + TYPING_S
         if halt.asked_at:
             yield halt.asked_at + BEGINS_S
             yield halt.asked_at + WRITING_S

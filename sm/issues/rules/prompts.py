@@ -8,7 +8,7 @@ from sm.adapters.forge.model import Check, Comment, InlineComment, Issue, Review
 from sm.base import quoting
 from sm.base.phase import SENTINELS, Phase, explain_protocol
 from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
-from sm.base.text import one_line
+from sm.base.text import format_count, one_line
 from sm.issues.rules.material import Edited, Material, cite_pull, name_pull
 
 COMPARED = 1_000_000
@@ -196,7 +196,7 @@ def _comments(m: Material, said: Iterable[Comment]) -> str:
 
 def _remarks(review: Review | None) -> str:
     count = len(review.comments) if review else 0
-    return f" ({count} remark{'s' if count > 1 else ''})" if count else ""
+    return f" ({format_count(count, 'remark')})" if count else ""
 
 
 def _review_text(m: Material, review: Review) -> str:

@@ -9,6 +9,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from sm.base.text import format_count, pluralise
+
 EXPECTED = "Expected an amount such as $10, 10 USD or 2M tokens"
 FORM = re.compile(
     r"(?P<sign>\$)?\s*(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?)(?P<size>[kMG]?)\s*(?P<unit>USD|tokens?)?",
@@ -66,7 +68,7 @@ def show(unit: Unit, count: int) -> str:
     """`$8.20`, `1.2M tokens`: for people; programs get all the digits."""
     sign, count = ("-", -count) if count < 0 else ("", count)
     if unit is Unit.TOKENS:
-        return f"{sign}{shorten_count(count)} token{'' if count == 1 else 's'}"
+        return f"{sign}{shorten_count(count)} {pluralise(count, 'token')}"
     return f"{sign}{show_dollars(count / SCALE[Unit.USD])}"
 
 
@@ -92,7 +94,7 @@ def show_dollars(dollars: float) -> str:
 
 def show_requests(number: int) -> str:
     """`1 request`, `1,200 requests`."""
-    return f"{number:,} request{'' if number == 1 else 's'}"
+    return format_count(number, "request")
 
 
 def shorten_count(count: int) -> str:

@@ -25,6 +25,7 @@ from sm.plugins.cost.reading import read_all, read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.telemetry.starting import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
+from sm.sessions.failure import LIMIT_WORDS
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_harmless
@@ -33,8 +34,6 @@ LATE_S, AGAIN_S = 1.5, 0.25
 """Lines are written about 0.1 s late, so a session is looked at again for so long, so often."""
 LATELY_S = 7 * 86400.0
 """Files that were read within so long are read on first: a session may just have ended."""
-LIMITS = slice(4, 8)
-"""The words of the line `usage` that tell of a subscription's limits."""
 
 
 def follow(session: Session) -> None:
@@ -120,7 +119,7 @@ def make_owner(session: Session) -> Owner:
 def _is_on_plan(session: Session) -> bool:
     """Whether the client has told of the limits that only a subscription has."""
     words = read_harmless(session.dir.usage, 400).decode("utf-8", "replace").split()
-    return any(word != "-" for word in words[LIMITS])
+    return any(word != "-" for word in words[LIMIT_WORDS])
 
 
 def _list_files(

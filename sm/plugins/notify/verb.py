@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.clock import format_time
 from sm.base.output import say, say_lines
 from sm.cli.options import json_option, load_any_config
 from sm.cli.times import format_age
@@ -90,15 +91,15 @@ def _wrap(lines: Iterable[str]) -> Iterator[str]:
 def _tell(channel: ListedChannel) -> Iterator[str]:
     service = f" ({channel.service})" if channel.service else ""
     yield f"{channel.shown}{service}: {_count(channel)}"
-    trouble, lost = channel.trouble, channel.lost
+    trouble, lost, now = channel.trouble, channel.lost, time.time()
     if trouble.failures:
         again = f"tried again at {_format_clock(trouble.again_at)}"
-        yield f"  takes nothing since {_format_time(trouble.since)}, {again}: {trouble.reason}"
+        yield f"  takes nothing since {format_time(trouble.since, now)}, {again}: {trouble.reason}"
     if lost.count:
-        yield f"  given up: {lost.count}, the last at {_format_time(lost.at)}: {lost.reason}"
+        yield f"  given up: {lost.count}, the last at {format_time(lost.at, now)}: {lost.reason}"
     for one in channel.waiting:
         said = one.text.removesuffix(one.command).rstrip()
-        yield f"  {_format_time(one.at)} {one.session} {said}"
+        yield f"  {format_time(one.at, now)} {one.session} {said}"
         if one.command:
             yield f"    {one.command}"
 
@@ -116,7 +117,7 @@ def _count(channel: ListedChannel) -> str:
 
 def _tell_heartbeat(told: Beaten) -> str:
     if told.reason:
-        return f"not taken since {_format_time(told.since)}: {told.reason}"
+        return f"not taken since {format_time(told.since, time.time())}: {told.reason}"
     if not told.taken_at:
         return "none was sent yet"
     return f"the last one was taken {format_age(time.time() - told.taken_at)} ago"
@@ -124,9 +125,3 @@ def _tell_heartbeat(told: Beaten) -> str:
 
 def _format_clock(at: float) -> str:
     return time.strftime("%H:%M", time.localtime(at))
-
-
-def _format_time(at: float) -> str:
-    """The time of day; with the date if that was not today."""
-    then, now = time.localtime(at), time.localtime()
-    return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)

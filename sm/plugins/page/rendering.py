@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import json
 
-from sm.base.text import printable
+from sm.base.text import format_count, printable
 from sm.cli.times import format_age, format_moment
 from sm.sessions.activity import Evidence, Proof
 from sm.views.board import BoardRow, Mark
@@ -43,7 +43,7 @@ def _environment() -> Environment:
         "moment": lambda at: format_moment(at) if at else "",
         "safe_link": find_safe_link,
         "version": find_version,
-        "count": _count,
+        "count": format_count,
         "prove": _prove,
     }
     found.globals |= {"marks": MARKS, "list_headers": list_headers}
@@ -113,10 +113,6 @@ PROOFS = {
     Evidence.ERROR: "not readable: {what}",
 }
 """How the proof of a state is told."""
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 MARKS = {

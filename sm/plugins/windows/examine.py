@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+from sm.base.clock import format_time
 from sm.config.schema import Config
 from sm.plugins.windows.figures import Figures, Known, Seen, gather
 from sm.plugins.windows.rules import list_windows
 from sm.plugins.windows.settings import read_hold
-from sm.sessions.turn import format_time
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store.paths import Root
 

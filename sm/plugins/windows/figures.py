@@ -20,7 +20,7 @@ from msgspec import Struct
 from sm.adapters.agent.account import find_account_folder, read_login
 from sm.base.errors import StateError
 from sm.sessions import registry, window
-from sm.sessions.failure import FARTHEST_S, Usage, parse_usage
+from sm.sessions.failure import FARTHEST_S, LIMIT_WORDS, Usage, parse_usage
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, read_harmless, write_json
@@ -32,8 +32,6 @@ AGAIN_S = 0.5
 REREAD = 16
 """So many lines are read again each time, as that takes less than to write that they were read."""
 LINE_LIMIT = 400
-FIGURES = slice(4, 8)
-"""The words of the line that are about limits."""
 
 
 class Seen(Struct, frozen=True):
@@ -128,7 +126,7 @@ def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
         if before and before.line_ns == changed_ns:
             continue
         words = read_harmless(Path(folder, "usage"), LINE_LIMIT).decode("utf-8", "replace").split()
-        figures = " ".join(words[FIGURES])
+        figures = " ".join(words[LIMIT_WORDS])
         if before and before.account and before.figures == figures:
             yield folder, Seen(before.account, figures, before.at, changed_ns)
             continue

@@ -14,7 +14,15 @@ from sm.base.phase import Phase
 from sm.issues.rules.allowance import HOLDING, STOPPING, Allowance, Stage
 from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life, Limits
-from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, BEGINS_S, PATIENCE_S, TYPING_S, WRITING_S
+from sm.issues.rules.limits import (
+    AFTER_LIMIT,
+    AT_LIMIT,
+    BEGINS_S,
+    PATIENCE_S,
+    TYPING_S,
+    WHILE_PAUSED,
+    WRITING_S,
+)
 from sm.issues.rules.matrix import BY_NAME
 from sm.issues.rules.needs import find_waiting
 from sm.issues.rules.rows import Row
@@ -298,6 +306,27 @@ def test_a_document_that_cannot_be_asked_for_holds_the_question_up_for_a_while_o
     story.does("idle")
     assert decide(story.now).row is BY_NAME["limit-handoff"]
     assert story.goes_on(after_s=TYPING_S) == "limit-asked"
+
+
+def test_a_turn_that_was_cut_off_while_it_was_paused_writes_its_document_afterwards() -> None:
+    story = Story(Stage.OVER)
+    assert decide(story.now, WHILE_PAUSED).row is BY_NAME["limit-stop"]
+    assert story.goes_on(STOPPED) == "limit-stop"
+    story.does("idle")
+    assert not decide(story.now, WHILE_PAUSED).acts
+    story.at += 2 * TYPING_S
+    story.facts = replace(story.facts, resumed_at=story.at)
+    assert story.goes_on("/wt/handoff-1.md") == "limit-handoff"
+
+
+def test_no_time_counts_against_a_hold_while_it_is_paused() -> None:
+    story = Story(Stage.HELD)
+    story.does("idle")
+    assert story.goes_on() == "limit-held"
+    story.at += 2 * PATIENCE_S
+    story.facts = replace(story.facts, resumed_at=story.at)
+    assert story.goes_on() == ""
+    assert story.goes_on(after_s=PATIENCE_S) == "limit-held-long"
 
 
 def test_a_session_at_rest_has_nothing_to_write_down() -> None:
