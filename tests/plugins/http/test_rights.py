@@ -6,14 +6,18 @@ import os
 from typing import cast
 
 import pytest
+from msgspec import structs
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sm.base import plugin
+from sm.base.plugin import Plugin, Registry
 from sm.config.schema import MachineSettings
 from sm.plugins.http.app import list_own_routes, load_added, make_application
 from sm.plugins.http.guard import Rules
 from sm.plugins.http.rights import ONLY_READS, PEER, Keys, Right, Trust
 from sm.plugins.http.routes import ENDPOINTS
-from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
+from sm.plugins.http.sites import Entrance, Site, load_sites, make_site_routes
 from sm.plugins.http.webhooks import Receiver
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
@@ -143,6 +147,40 @@ def test_through_a_proxy_only_its_own_name_is_ours(root: Root) -> None:
     for origin in ("http://localhost:8420", "http://sm.example.org", f"{PUBLIC}:8443", "null"):
         assert client.ask("GET", "/page/login", {"origin": origin}).status_code == 403
     assert client.ask("GET", "/page/login", {"origin": PUBLIC}).status_code == 200
+
+
+async def hall(scope: Scope, receive: Receive, send: Send) -> None:
+    await PlainTextResponse("open")(scope, receive, send)
+
+
+def make_hall(_machine: Machine, _entrance: Entrance) -> ASGIApp:
+    return hall
+
+
+SILENT = Site(("/hall",), make_hall)
+QUIET = Site(("/quiet/",), make_hall, acts=False)
+HALLS = Plugin(sites={"hall": f"{__name__}:SILENT", "quiet": f"{__name__}:QUIET"})
+
+
+def test_a_site_that_has_no_logins_is_closed_with_the_server(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may know only of the token, as all did when they were written."""
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: [("halls", f"{__name__}:HALLS")]))
+    place = ("/hall", "/quiet/x")
+    for rules, origin in (
+        (BEHIND_PROXY, PUBLIC),
+        (structs.replace(BEHIND_PROXY, token=ACTS), PUBLIC),
+        (Rules(readers=(READS,)), "http://localhost:1"),
+        (Rules(trust=Trust.OWNER), "http://localhost:1"),
+    ):
+        client = Browser(make_app(root, rules), origin)
+        assert [client.ask("GET", path, {}).status_code for path in place] == [401, 401]
+    client = Browser(make_app(root, ENDPOINT_RULES))
+    assert [client.ask("GET", path, bear(READS)).status_code for path in place] == [403, 200]
+    for rules in (Rules(), Rules(ACTS)):  # with a token it decides itself, as before
+        client = Browser(make_app(root, rules))
+        assert [client.ask("GET", path, {}).status_code for path in place] == [200, 200]
 
 
 def test_at_a_unix_socket_others_need_the_token(root: Root) -> None:

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from sm.base.errors import SmError, UsageError
+from sm.plugins.http import unix_socket
 from sm.plugins.http.unix_socket import LONGEST, find_peer, listen_at
+from sm.store.lock import try_hold_folder
 from sm.store.paths import Root
-from tests.helpers import HANG_S, wait_for
+from tests.helpers import HANG_S
 
 TOKEN = "0123456789abcdef-a-secret"
 
@@ -242,28 +244,31 @@ def test_a_socket_that_many_wait_at_is_alive(path: Path) -> None:
             pass
 
 
-def test_of_servers_that_start_at_once_one_listens(path: Path) -> None:
+def test_two_servers_never_look_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both would take the same one for dead, and the second would remove the first one's."""
+    free: list[bool] = []
+    look, bind = unix_socket._is_answered, unix_socket._bind
+
+    def note() -> None:
+        with try_hold_folder(path.parent) as is_free:
+            free.append(is_free)
+
+    def is_answered(at: Path) -> bool:
+        note()
+        return look(at)
+
+    def bind_noted(listener: socket.socket, at: Path) -> None:
+        bind(listener, at)
+        note()
+
+    monkeypatch.setattr(unix_socket, "_is_answered", is_answered)
+    monkeypatch.setattr(unix_socket, "_bind", bind_noted)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    done = threading.Event()
-    won: list[bool] = []
-
-    def start() -> None:
-        try:
-            with listen_at(path, 5):
-                won.append(True)
-                done.wait(HANG_S)
-        except SmError:
-            won.append(False)
-
-    threads = [threading.Thread(target=start) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    wait_for(lambda: len(won) == 8, "all of them")
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert won.count(True) == 1
+    with listen_at(path, 5):
+        assert free == [False, False]
+        note()
+        assert free[-1]
 
 
 def test_it_removes_no_socket_of_another_server(path: Path) -> None:
