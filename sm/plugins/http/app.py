@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec import structs
@@ -12,15 +12,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.routing import Match
-from starlette.types import Scope
+from starlette.routing import Route
 
 from sm.base import plugin
 from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
-from sm.plugins.http.rights import Declared, Trust
+from sm.plugins.http.rights import Declared, Trust, is_act
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
@@ -63,28 +62,20 @@ def make_application(
     key_reads: bool = False,
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
-    endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
-    keys = rules.keys
-    described = openapi.describe(endpoints, version, token=keys.trust is not Trust.ANYONE)
-    sites = load_sites()
+    keys, sites = rules.keys, load_sites()
     # Any other site was written when the token was all that there was to look at.
     deciding = [site for site in sites if site.logs_in or (rules.token and not rules.public)]
     paths = tuple(path for site in deciding for path in site.paths)
     rules = structs.replace(rules, signed=PREFIX if receivers else "", sites=paths)
-    fixed: dict[str, Health | dict[str, object]] = {
-        openapi.HEALTH: Health("healthy", version),
-        openapi.DESCRIPTION: described,
-    }
     entrance = Entrance(
         rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
     )
     routes = [
-        *make_routes(machine, endpoints, receivers),
-        *(Declared(path, _constant(said), acts=False) for path, said in fixed.items()),
+        *list_own_routes(machine, version, receivers, token=keys.trust is not Trust.ANYONE),
         *make_site_routes(machine, sites, entrance),
     ]
     app = Starlette(
-        routes=routes,
+        routes=[one.route for one in routes],
         middleware=[Middleware(Guard, rules, partial(is_act, routes))],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
@@ -92,12 +83,20 @@ def make_application(
     return app
 
 
-def is_act(routes: Iterable[Declared], scope: Scope) -> bool:
-    """Whether a request is answered by a route that acts, or that does not say."""
-    for route in routes:
-        if route.matches(scope)[0] is Match.FULL:
-            return route.acts is not False
-    return False  # nothing answers it
+def list_own_routes(
+    machine: Machine, version: str, receivers: Mapping[str, Receiver], *, token: bool
+) -> list[Declared]:
+    """All endpoints, and the description of them; `token`: whether it is to speak of one."""
+    endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
+    fixed: dict[str, Health | dict[str, object]] = {
+        openapi.HEALTH: Health("healthy", version),
+        openapi.DESCRIPTION: openapi.describe(endpoints, version, token=token),
+    }
+    answering = zip(make_routes(machine, endpoints, receivers), endpoints, strict=True)
+    return [
+        *(Declared(route, endpoint.acts) for route, endpoint in answering),
+        *(Declared(Route(path, _constant(said)), acts=False) for path, said in fixed.items()),
+    ]
 
 
 def _constant(value: Health | dict[str, object]) -> Callable[[Request], object]:

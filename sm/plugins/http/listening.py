@@ -123,7 +123,7 @@ def parse_public_origin(url: str) -> str:
     if not (is_plain and is_safe and NAME.fullmatch(name)):
         raise UsageError(
             f"'{url}' cannot be the public URL: it begins with https://, and has a name "
-            "of its own, perhaps a port, and no path, such as https://sm.example.org"
+            "of its own, perhaps a port, and nothing more (no path), such as https://sm.example.org"
         )
     return f"{parts.scheme}://{name}{_port(url, parts)}"
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Iterable
 from enum import Enum, IntEnum
-from typing import Any
 
 from msgspec import Struct
 from starlette.datastructures import Headers
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 PEER = "sm.peer"
@@ -80,12 +79,16 @@ def _is_same(secret: str, token: str) -> bool:
     return right and token != ""
 
 
-class Declared(Route):
-    """A route that says whether it `acts`. None: it was not said, so it counts as one that does."""
+class Declared(Struct, frozen=True):
+    """A route, and whether it `acts`. None: it was not said, so it counts as one that does."""
 
-    def __init__(
-        self, path: str, endpoint: Callable[..., Any], *, acts: bool | None, **given: Any
-    ) -> None:
-        """Keep that."""
-        super().__init__(path, endpoint, **given)
-        self.acts = acts
+    route: BaseRoute
+    acts: bool | None
+
+
+def is_act(routes: Iterable[Declared], scope: Scope) -> bool:
+    """Whether a request is answered by a route that acts, or that does not say."""
+    for one in routes:
+        if one.route.matches(scope)[0] is Match.FULL:
+            return one.acts is not False
+    return False  # nothing answers it

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route
 
 from sm.base.errors import SmError
 from sm.plugins.http import actions, bodies, hook_reports, shapes, webhooks
@@ -17,7 +18,6 @@ from sm.plugins.http.actions import Call
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.errors import HttpError, choose_status
 from sm.plugins.http.lanes import Lanes, Place
-from sm.plugins.http.rights import Declared
 from sm.sessions.machine import Machine
 
 KIB = 1024
@@ -233,7 +233,7 @@ class Site(Struct, frozen=True):
 
 def make_routes(
     machine: Machine, endpoints: Iterable[Endpoint], receivers: Mapping[str, webhooks.Receiver]
-) -> list[Declared]:
+) -> list[Route]:
     """Return these endpoints for Starlette, over the sessions of this machine."""
     site = Site(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
     quick, slow, signed = Lanes(16, 16), Lanes(4, 64), Lanes(4, 8)
@@ -244,10 +244,9 @@ def make_routes(
         return slow if endpoint.slow else quick
 
     return [
-        Declared(
+        Route(
             each.path,
             functools.partial(_answer, site, each, choose_lanes(each)),
-            acts=each.acts,
             methods=[each.method],
         )
         for each in endpoints

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
@@ -93,7 +94,7 @@ def make_site_routes(
         app = _Lazy(partial(site.make, machine, entrance))
         for path in site.paths:
             place = f"{path}{{rest:path}}" if is_folder(path) else path
-            yield Declared(place, app, acts=False if site.logs_in else site.acts)
+            yield Declared(Route(place, app), False if site.logs_in else site.acts)
 
 
 def is_folder(path: str) -> bool:

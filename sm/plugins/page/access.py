@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 
 from msgspec import Struct
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 
 from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
@@ -66,7 +66,8 @@ def find_origin(request: HTTPConnection, public: str) -> str:
 
     What a request says of a proxy (`X-Forwarded-…`) is not looked at: anybody can write that.
     """
-    return public or f"{request.url.scheme}://{request.headers.get('host', '')}"
+    scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+    return public or f"{scheme}://{request.headers.get('host', '')}"
 
 
 def check_reads(visitor: Visitor) -> None:
@@ -94,7 +95,7 @@ def check_may_act(visitor: Visitor) -> None:
     raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
 
 
-def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
+def check_acts(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
     """Refuse who may not act, and what does not come from a form of ours.
 
     Raises:
@@ -105,7 +106,7 @@ def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
     check_form(request, visitor, pledge)
 
 
-def check_form(request: Request, visitor: Visitor, pledge: str) -> None:
+def check_form(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
     """Refuse what a browser has sent from another page than ours.
 
     Raises:
