@@ -38,7 +38,7 @@ def serve(
 
     `key` is what sites take from the person who has started the server.
     """
-    running.run(make_application(machine, version, rules, receivers, key), listener)
+    running.run(make_application(machine, version, rules, receivers, key), listener, sockets=True)
 
 
 def load_added() -> list[Endpoint]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
@@ -39,12 +39,14 @@ class Site(Struct, frozen=True):
     """The application of a plugin: what it answers, and what makes it when it is first asked.
 
     A path that ends with `/` stands for all below it, and `/` for itself alone. `door` is what the
-    link of `sm serve --open` has before its key, '' if the site has no use for one.
+    link of `sm serve --open` has before its key, '' if the site has no use for one. `sockets`: it
+    takes WebSockets, too, below the paths that end with `/`.
     """
 
     paths: tuple[str, ...]
     make: Callable[[Machine, Entrance], ASGIApp]
     door: str = ""
+    sockets: bool = False
 
 
 def load_sites() -> list[Site]:
@@ -69,12 +71,14 @@ class _Lazy:
 
 def make_site_routes(
     machine: Machine, sites: Iterable[Site], entrance: Entrance
-) -> Iterator[Route]:
-    """Return the routes of these sites for Starlette."""
+) -> Iterator[BaseRoute]:
+    """Return the routes of these sites for Starlette: for requests, and for WebSockets."""
     for site in sites:
         app = _Lazy(partial(site.make, machine, entrance))
         for path in site.paths:
             yield Route(f"{path}{{rest:path}}" if is_folder(path) else path, app)
+            if site.sockets and is_folder(path):
+                yield WebSocketRoute(f"{path}{{rest:path}}", app)
 
 
 def is_folder(path: str) -> bool:
