@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 
 from msgspec import Struct
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
 from sm.plugins.http.sites import Entrance
 from sm.plugins.page.logins import LASTS_S, Logins, make_pledge
@@ -40,7 +40,7 @@ class Visitor(Struct, frozen=True):
         return make_pledge(self.browser) if self.browser else ""
 
 
-def identify(request: Request, entrance: Entrance, logins: Logins) -> Visitor:
+def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Visitor:
     """Say who asks."""
     browser = request.cookies.get(COOKIE, "")
     if browser and entrance.loopback and logins.knows(browser):
@@ -72,7 +72,7 @@ def check_may_act(visitor: Visitor) -> None:
         raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
 
 
-def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
+def check_acts(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
     """Refuse who may not act, and what does not come from a form of ours.
 
     Raises:
@@ -87,14 +87,15 @@ def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
         raise RefusedError(403, "the form is of another login: load the page again")
 
 
-def check_origin(request: Request) -> None:
+def check_origin(request: HTTPConnection) -> None:
     """Refuse what another page has sent, also one on another port of this machine.
 
     Raises:
         RefusedError: it is not from a page of ours.
 
     """
-    ours = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+    ours = f"{scheme}://{request.headers.get('host', '')}"
     origin = request.headers.get("origin", "")
     site = request.headers.get("sec-fetch-site", "same-origin")
     if origin != ours or site != "same-origin":
