@@ -16,11 +16,12 @@ from starlette.types import ASGIApp
 
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page import login_page, overview_page, session_page, wishes
+from sm.plugins.page import login_page, numbers_page, overview_page, session_page, wishes
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks
+from sm.plugins.page.numbers_data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.site import BELOW
 from sm.plugins.page.stream import Stream
@@ -32,6 +33,7 @@ READERS = 4
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
+    *numbers_page.ROUTES,
     *wishes.ROUTES,
     *login_page.ROUTES,
 )
@@ -60,6 +62,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         Lanes(4, 16),
         RowDrawer(),
         CapacityLimiter(READERS),
+        NumbersDesk(looks),
     )
 
 
