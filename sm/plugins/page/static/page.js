@@ -28,6 +28,7 @@
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
+      if (answer.status === 401) leave();
       if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
@@ -39,7 +40,16 @@
     }
   };
 
+  // The login is over: what was shown is taken away, but not what somebody is writing.
+  let out = false;
+  const leave = () => {
+    if (!isTyped(body)) { location.reload(); return; }
+    out = true;
+    setLive(false);
+  };
+
   const show = (found) => {
+    out = false;
     const isOver = body.dataset.session && !found.dataset.order;
     if (isOver && !isTyped(body)) { location.reload(); return; } // its story stays, on another page
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
@@ -117,7 +127,7 @@
   const live = document.getElementById("live");
   const setLive = (on) => {
     live.className = on ? "live on" : "live off";
-    live.textContent = on ? "live" : "not connected";
+    live.textContent = on ? "live" : out ? "logged out" : "not connected";
     body.dataset.live = on ? "on" : "off";
   };
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("sm-page") : null;
@@ -138,7 +148,9 @@
     source.addEventListener("changed", (event) => both({ what: "changed", sessions: JSON.parse(event.data).sessions }));
     source.addEventListener("error", () => {
       both({ what: "live", on: false });
-      if (source.readyState === EventSource.CLOSED) setTimeout(open, AGAIN_MS);
+      if (source.readyState !== EventSource.CLOSED) return;
+      setTimeout(open, AGAIN_MS);
+      ask([], true); // perhaps the login is over
     });
   };
 
