@@ -59,6 +59,11 @@ class Chart(Struct, frozen=True, kw_only=True):
     tells: str
     across: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no bar."""
+        return not any(any(one.values) for one in self.series)
+
 
 TURNS = {
     Turn.AGENT: "agent",
@@ -86,13 +91,13 @@ AT_LEAST = "at least"
 
 
 def list_charts(shown: Shown) -> list[Chart]:
-    """All charts that have anything to show."""
+    """All charts, also those that have nothing to show."""
     period = choose_period(shown.since, shown.today)
     labels = list_periods(shown.since, shown.today, period)
     days = [add_up(parts, label) for label, parts in _gather_days(shown, labels, period)]
     costs = list(_gather_costs(shown, labels, period))
     of = f"by {period}"
-    charts = (
+    return [
         _draw_cost("cost", f"Cost {of}", costs),
         _draw_tokens("tokens", f"Tokens {of}", costs),
         _draw_days("time", f"Time {of}", Unit.HOURS, days, TIMES),
@@ -100,8 +105,7 @@ def list_charts(shown: Shown) -> list[Chart]:
         _draw_days("effort", f"Restarts, rotations and attempts {of}", Unit.PIECES, days, EFFORT),
         *_draw_groups(shown, By.ISSUE),
         *_draw_groups(shown, By.MODEL),
-    )
-    return [chart for chart in charts if any(any(one.values) for one in chart.series)]
+    ]
 
 
 def _gather_days(

@@ -44,7 +44,7 @@ async def show_numbers(page: Page, request: Request, visitor: Visitor) -> Respon
         shown=shown,
         spans=SPANS,
         query=query,
-        charts=list_charts(shown),
+        charts=[chart for chart in list_charts(shown) if not chart.is_empty],
         totals=list_totals(shown),
         tables=list_tables(shown),
         made_at=format_moment(shown.at),
@@ -79,8 +79,8 @@ async def send_csv(page: Page, request: Request, _visitor: Visitor) -> Response:
 
 
 ROUTES = (
-    Way(NUMBERS, show_numbers),
-    Way(f"{NUMBERS}/numbers.json", send_json),
-    Way(f"{NUMBERS}/{{name}}.csv", send_csv),
-    Way(f"{NUMBERS}/{{name}}.svg", send_chart),
+    Way(NUMBERS, show_numbers, acts=False),
+    Way(f"{NUMBERS}/numbers.json", send_json, acts=False),
+    Way(f"{NUMBERS}/{{name}}.csv", send_csv, acts=False),
+    Way(f"{NUMBERS}/{{name}}.svg", send_chart, acts=False),
 )
