@@ -55,6 +55,11 @@ SECONDS = {turn: f"{turn}_s" for turn in Turn}
 FIELDS = (*COUNTED, *SECONDS.values())
 
 
+def name_day(at: float) -> str:
+    """The day of a moment, where this machine is."""
+    return Days().find(at)[0]
+
+
 class Days:
     """Says on which day a moment is, where this machine is, and when that day ends."""
 

@@ -22,9 +22,9 @@ def list_lines(by: By, sums: Sequence[Sum], total: Sum, width: int | None) -> It
     from sm.cli.columns import fit
 
     rows: list[tuple[str, ...]] = [(by.capitalize(), *HEADERS, BY_CLIENT)]
-    rows += [(name_sum(by, one), *_list_cells(one)) for one in sums]
+    rows += [(name_sum(by, one), *list_cells(one), _format_by_client(one)) for one in sums]
     if len(sums) > 1:
-        rows.append(("Total", *_list_cells(total)))
+        rows.append(("Total", *list_cells(total), _format_by_client(total)))
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     if not total.by_client or (width and _measure(widths) > width):
         rows, widths = [row[:-1] for row in rows], widths[:-1]
@@ -46,7 +46,8 @@ def name_sum(by: By, one: Sum) -> str:
     return one.name or (WITHOUT if by is By.PROJECT else UNKNOWN)
 
 
-def _list_cells(one: Sum) -> tuple[str, ...]:
+def list_cells(one: Sum) -> tuple[str, ...]:
+    """What stands below each of `HEADERS`."""
     tokens, bound = one.tokens, "" if one.is_complete else "≥"
     written = tokens.cache_write_5m + tokens.cache_write_1h
     counts = (tokens.input, tokens.cache_read, written, tokens.output)
@@ -54,7 +55,6 @@ def _list_cells(one: Sum) -> tuple[str, ...]:
         f"{one.requests + one.unknown:,}",
         *(f"{bound}{shorten_count(count)}" for count in counts),
         format_price(one),
-        _format_by_client(one),
     )
 
 

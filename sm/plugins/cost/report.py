@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sm.plugins.cost.ledger import name_day
+from sm.plugins.cost.ledger import name_day, open_ledger
 from sm.plugins.cost.sums import By, Sum, read_sums
 from sm.store import sqlite_file
 
@@ -43,3 +43,18 @@ def read_report(
         return []
     with open_current(path, warn) as ledger:
         return read_sums(ledger, by, since=since, project=project)
+
+
+def read_known(
+    path: Path, groups: Iterable[By], since: str = "", project: str = ""
+) -> dict[By, list[Sum]]:
+    """The sums of the ledger as it is: nothing is read on, and no price looked up.
+
+    Raises:
+        StateError, TemporaryError: as `open_ledger`.
+
+    """
+    if not sqlite_file.is_there(path):
+        return {by: [] for by in groups}
+    with open_ledger(path) as ledger:
+        return {by: read_sums(ledger, by, since=since, project=project) for by in groups}

@@ -17,11 +17,19 @@ from starlette.types import ASGIApp
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page import login_page, overview_page, session_page, terminal, wishes
+from sm.plugins.page import (
+    login_page,
+    numbers_page,
+    overview_page,
+    session_page,
+    terminal,
+    wishes,
+)
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks
+from sm.plugins.page.numbers_data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.site import BELOW
 from sm.plugins.page.stream import Stream
@@ -34,6 +42,7 @@ WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
     *terminal.ROUTES,
+    *numbers_page.ROUTES,
     *wishes.ROUTES,
     *login_page.ROUTES,
 )
@@ -63,6 +72,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         Lanes(4, 16),
         RowDrawer(),
         CapacityLimiter(READERS),
+        NumbersDesk(looks),
     )
 
 

@@ -25,6 +25,7 @@ READING = [way for way in PAGES if way.readers and not way.acts and way.path != 
 
 def ask(browser: Browser, way: Way, pledge: str = "", **headers: str) -> int:
     path = way.path.replace("{ident}", "dev-harb-3").replace("{part}", "story")
+    path = path.replace("{name}.csv", "days.csv").replace("{name}.svg", "cost.svg")
     if way.methods == ("GET",):
         return browser.get(path, **headers).status_code
     return browser.post(path, {"pledge": pledge}, **headers).status_code

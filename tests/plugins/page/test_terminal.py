@@ -315,6 +315,7 @@ def test_so_many_are_shown_and_no_more(server: Served, tmux: Tmux, tmp_path: Pat
     assert "are open already" in ending(Watcher(server))
     watchers.pop().close()
     again = wait_for(lambda: _open(server), "room for one more")
+    assert again
     for watcher in (*watchers, again):
         watcher.close()
 

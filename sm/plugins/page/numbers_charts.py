@@ -1,0 +1,227 @@
+"""Which charts there are of the numbers, and what each says in words. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sm.plugins.cost.amount import shorten_count, show_dollars
+from sm.plugins.cost.display import format_price, name_sum
+from sm.plugins.cost.sums import By, Sum
+from sm.plugins.cost.sums import add_up as add_up_costs
+from sm.plugins.page.numbers_data import Shown
+from sm.views.numbers import SECONDS, DayNumbers, add_up
+from sm.views.periods import Period, choose_period, list_periods, name_period
+from sm.views.whose_turn import Turn
+
+LONGEST = 10
+"""So many issues or models have a bar of their own; the others are one."""
+
+
+class Unit(StrEnum):
+    """What the bars of a chart count."""
+
+    DOLLARS = "dollars"
+    TOKENS = "tokens"
+    HOURS = "hours"
+    PIECES = "pieces"
+
+
+SHOW: dict[Unit, Callable[[float], str]] = {
+    Unit.DOLLARS: show_dollars,
+    Unit.TOKENS: lambda number: shorten_count(round(number)),
+    Unit.HOURS: lambda hours: f"{hours:.1f} h",
+    Unit.PIECES: lambda number: f"{number:,.0f}",
+}
+
+
+class Series(Struct, frozen=True):
+    """The bars of one colour; None where there is nothing that could be shown."""
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """A chart: bars above each other for each label, or beside them if it lies `across`.
+
+    `tells` says the same in words; `name` is what its address ends with.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    labels: tuple[str, ...]
+    series: tuple[Series, ...]
+    tells: str
+    across: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no bar."""
+        return not any(any(one.values) for one in self.series)
+
+
+TURNS = {
+    Turn.AGENT: "agent",
+    Turn.CI: "CI",
+    Turn.REVIEW: "review",
+    Turn.PERSON: "person",
+    Turn.REST: "at rest",
+}
+"""How it is called whose turn it was."""
+TIMES = {words: SECONDS[turn] for turn, words in TURNS.items()}
+TOKENS: dict[str, Callable[[Sum], int]] = {
+    "input": lambda one: one.tokens.input,
+    "cache read": lambda one: one.tokens.cache_read,
+    "cache written": lambda one: one.tokens.cache_write_5m + one.tokens.cache_write_1h,
+    "output": lambda one: one.tokens.output,
+}
+EFFORT = {
+    "restarts": "restarts",
+    "rotations": "rotations",
+    "CI attempts": "ci_attempts",
+    "review rounds": "rounds",
+}
+AT_LEAST = "at least"
+"""The bars that stand for a lower bound."""
+
+
+def list_charts(shown: Shown) -> list[Chart]:
+    """All charts, also those that have nothing to show."""
+    period = choose_period(shown.since, shown.today)
+    labels = list_periods(shown.since, shown.today, period)
+    days = [add_up(parts, label) for label, parts in _gather_days(shown, labels, period)]
+    costs = list(_gather_costs(shown, labels, period))
+    of = f"by {period}"
+    return [
+        _draw_cost("cost", f"Cost {of}", costs),
+        _draw_tokens("tokens", f"Tokens {of}", costs),
+        _draw_days("time", f"Time {of}", Unit.HOURS, days, TIMES),
+        _draw_days("merged", f"Merged {of}", Unit.PIECES, days, {"merged": "merged"}),
+        _draw_days("effort", f"Restarts, rotations and attempts {of}", Unit.PIECES, days, EFFORT),
+        *_draw_groups(shown, By.ISSUE),
+        *_draw_groups(shown, By.MODEL),
+    ]
+
+
+def _gather_days(
+    shown: Shown, labels: Sequence[str], period: Period
+) -> Iterator[tuple[str, list[DayNumbers]]]:
+    found: dict[str, list[DayNumbers]] = {label: [] for label in labels}
+    for one in shown.days:
+        found.setdefault(name_period(one.day, period), []).append(one)
+    yield from ((label, found[label]) for label in labels)
+
+
+Named = tuple[str, Sum]
+
+
+def _gather_costs(shown: Shown, labels: Sequence[str], period: Period) -> Iterator[Named]:
+    found: dict[str, list[Sum]] = {label: [] for label in labels}
+    for one in shown.costs[By.DAY]:
+        found.setdefault(name_period(one.name, period), []).append(one)
+    yield from ((label, add_up_costs(found[label])) for label in labels)
+
+
+def _draw_groups(shown: Shown, by: By) -> Iterator[Chart]:
+    found = [(name_sum(by, one), one) for one in order_by_cost(shown.costs[by])]
+    of = f"by {by}" + (f", {LONGEST} of {len(found)}" if len(found) > LONGEST else "")
+    yield _draw_cost(f"cost-{by}", f"Cost {of}", found[:LONGEST], across=True)
+    yield _draw_tokens(f"tokens-{by}", f"Tokens {of}", found[:LONGEST], across=True)
+
+
+def order_by_cost(sums: Iterable[Sum]) -> list[Sum]:
+    """What cost most first; what has no price by its tokens."""
+    return sorted(sums, key=lambda one: (-one.price, -one.tokens.count_all(), one.name, one.issue))
+
+
+def _draw_cost(name: str, title: str, costs: Sequence[Named], *, across: bool = False) -> Chart:
+    exact = tuple(one.price if is_priced(one) and one.is_priced else None for _, one in costs)
+    least = tuple(one.price if is_priced(one) and not one.is_priced else None for _, one in costs)
+    on_plan = any(one.is_on_plan for _, one in costs)
+    series = [Series("list price" if on_plan else "cost", exact)]
+    if any(least):
+        series.append(Series(AT_LEAST, least))
+    return Chart(
+        name=name,
+        title=title,
+        unit=Unit.DOLLARS,
+        labels=tuple(label for label, _ in costs),
+        series=tuple(series),
+        tells=_tell_costs(title, costs, show_price, lambda one: one.price, across=across),
+        across=across,
+    )
+
+
+def _tell_costs(
+    title: str,
+    costs: Sequence[Named],
+    show: Callable[[Sum], str],
+    measure: Callable[[Sum], float],
+    *,
+    across: bool,
+) -> str:
+    """In words: each of a few, or all together and the largest of many."""
+    if across:
+        return f"{title}: {', '.join(f'{label} {show(one)}' for label, one in costs)}."
+    most, largest = max(costs, key=lambda one: measure(one[1]))
+    together = show(add_up_costs([one for _, one in costs]))
+    return f"{title}. Together {together}; the most in {most}: {show(largest)}."
+
+
+def is_priced(one: Sum) -> bool:
+    """Whether any of its requests has a price: otherwise what it cost is unknown, and not 0."""
+    return one.requests > one.unpriced
+
+
+def show_price(one: Sum) -> str:
+    """What it cost, as `sm cost` says it; '' where nothing was used."""
+    return format_price(one) if one.requests or one.unknown else ""
+
+
+def _draw_tokens(name: str, title: str, costs: Sequence[Named], *, across: bool = False) -> Chart:
+    series = tuple(
+        Series(kind, tuple(count(one) or None for _, one in costs))
+        for kind, count in TOKENS.items()
+    )
+    return Chart(
+        name=name,
+        title=title,
+        unit=Unit.TOKENS,
+        labels=tuple(label for label, _ in costs),
+        series=series,
+        tells=_tell_costs(title, costs, _show_tokens, _count_tokens, across=across),
+        across=across,
+    )
+
+
+def _count_tokens(one: Sum) -> int:
+    return one.tokens.count_all()
+
+
+def _show_tokens(one: Sum) -> str:
+    return f"{'' if one.is_complete else '≥'}{shorten_count(_count_tokens(one))}"
+
+
+def _draw_days(
+    name: str, title: str, unit: Unit, days: Sequence[DayNumbers], fields: Mapping[str, str]
+) -> Chart:
+    scale = 3600 if unit is Unit.HOURS else 1
+    series = tuple(
+        Series(words, tuple(getattr(day, field) / scale or None for day in days))
+        for words, field in fields.items()
+    )
+    sums = ((one.name, math.fsum(filter(None, one.values))) for one in series)
+    parts = ", ".join(f"{words} {SHOW[unit](number)}" for words, number in sums)
+    return Chart(
+        name=name,
+        title=title,
+        unit=unit,
+        labels=tuple(day.day for day in days),
+        series=series,
+        tells=f"{title}. Together: {parts}.",
+    )

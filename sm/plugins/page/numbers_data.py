@@ -1,0 +1,137 @@
+"""What the page of numbers shows for a span and a project, read from the journal and the ledger."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.plugins.cost.display import list_notes
+from sm.plugins.cost.report import parse_since, read_known
+from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.sums import By, Sum
+from sm.plugins.cost.sums import add_up as add_up_costs
+from sm.plugins.page.looks import Looks
+from sm.views.numbers import DayNumbers, add_up, name_day
+from sm.views.numbers_reading import NumbersReader
+
+SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "all"}
+"""How far back it goes, as the address has it, and what that is called."""
+USUAL = "30"
+FRESH_S = 2.0
+"""The page and its pictures show the same if they are asked for so soon after each other."""
+KEPT = 16
+"""So many are remembered for that."""
+GROUPS = (By.DAY, By.ISSUE, By.MODEL)
+
+
+class Choice(Struct, frozen=True):
+    """What is to be shown: a span of `SPANS`, and a project, '' for all."""
+
+    span: str = USUAL
+    project: str = ""
+
+    @property
+    def since(self) -> str:
+        """The first day, as `sm cost --since` has it; '' for all."""
+        return "" if self.span == "all" else parse_since(f"{self.span}d")
+
+
+class Shown(Struct, frozen=True, kw_only=True):
+    """The numbers at the moment `at`, from the day `since` up to `today`.
+
+    `days` are added up over projects. `is_whole`: the journal goes back as far. `notes` say what
+    the figures leave out. `projects` are those that can be chosen.
+    """
+
+    choice: Choice
+    at: float
+    since: str
+    today: str
+    days: tuple[DayNumbers, ...]
+    total: DayNumbers
+    costs: dict[By, list[Sum]]
+    cost: Sum
+    is_whole: bool
+    notes: tuple[str, ...]
+    projects: tuple[str, ...]
+
+
+class NumbersDesk:
+    """Reads what is asked for, once for all that ask together."""
+
+    def __init__(self, looks: Looks) -> None:
+        """Nothing was read yet."""
+        self._looks = looks
+        self._reader = NumbersReader(looks.machine.root)
+        self._lock = threading.Lock()
+        self._last: dict[Choice, tuple[float, Shown]] = {}
+
+    def read(self, choice: Choice) -> Shown:
+        """The numbers of a choice.
+
+        Raises:
+            SmError: the journal or the configuration cannot be read.
+
+        """
+        with self._lock:
+            known = self._last.get(choice)
+            if known and time.monotonic() < known[0] + FRESH_S:
+                return known[1]
+            shown = self._read(choice)
+            self._last.pop(choice, None)
+            self._last[choice] = time.monotonic(), shown
+            while len(self._last) > KEPT:
+                self._last.pop(next(iter(self._last)))
+            return shown
+
+    def _read(self, choice: Choice) -> Shown:
+        configured = [project.name for project in self._looks.list_projects()]
+        path, notes = find_ledger(self._looks.machine.settings), list[str]()
+        try:
+            costs = read_known(path, GROUPS, choice.since, choice.project)
+            spent = [one.name for one in read_known(path, (By.PROJECT,))[By.PROJECT]]
+        except SmError as error:
+            costs, spent = {by: [] for by in GROUPS}, []
+            notes.append(f"What it cost cannot be read: {error.message}")
+        found = self._reader.read({*configured, *spent})
+        names = {*configured, *spent, *(one.project for one in found)} - {""}
+        wanted = [one for one in found if choice.project in ("", one.project)]
+        now = time.time()
+        today = name_day(now)
+        told = (*(one.day for one in wanted), *(one.name for one in costs[By.DAY]))
+        since = choice.since or min(told, default=today)
+        cost = add_up_costs(costs[By.DAY])
+        began = name_day(self._reader.first_at or now)
+        is_whole = not self._reader.is_cut or (self._reader.first_at > 0 and began < since)
+        days = _join([one for one in wanted if one.day >= since])
+        return Shown(
+            choice=choice,
+            at=now,
+            since=since,
+            today=today,
+            days=days,
+            total=add_up(days),
+            costs=costs,
+            cost=cost,
+            is_whole=is_whole,
+            notes=(*notes, *_list_notes(cost, began, is_whole=is_whole)),
+            projects=tuple(sorted(names)),
+        )
+
+
+def _join(found: Iterable[DayNumbers]) -> tuple[DayNumbers, ...]:
+    """The days, each once, whatever its projects."""
+    by_day: dict[str, list[DayNumbers]] = {}
+    for one in found:
+        by_day.setdefault(one.day, []).append(one)
+    return tuple(add_up(parts, day) for day, parts in by_day.items())
+
+
+def _list_notes(cost: Sum, began: str, *, is_whole: bool) -> Iterable[str]:
+    yield from list_notes(cost)
+    if not is_whole:
+        yield f"≥: what happened before {began} is not in the journal any more"
