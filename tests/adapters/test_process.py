@@ -10,15 +10,17 @@ import pytest
 
 from sm.adapters import procfs
 from sm.adapters.process import (
+    Beginning,
     CommandError,
     CommandTimeoutError,
     MissingProgramError,
     Result,
     ask,
+    read_beginning,
     run,
 )
 from sm.base.errors import SmError
-from tests.helpers import Repository, wait_for
+from tests.helpers import HANG_S, Repository, wait_for
 
 Runner = Callable[..., Result]
 both = pytest.mark.parametrize("run", [run, ask])
@@ -100,3 +102,26 @@ def test_a_program_that_is_killed_as_it_begins_has_failed(monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "setsid", lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(CommandError, match=r"'true' failed \(-9\): killed as it began"):
         run("true")
+
+
+def test_of_endless_output_the_beginning_is_read_and_the_program_stopped() -> None:
+    found = read_beginning("yes", limit=100_000, timeout_s=HANG_S)
+    assert found == Beginning(b"y\n" * 50_000, is_whole=False)
+
+
+def test_a_program_that_takes_too_long_is_stopped_with_what_it_has_said(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    slow = f"echo so far; sleep 600 & echo $! >{pid}; wait"
+    found = read_beginning("sh", "-c", slow, limit=100, timeout_s=0.5)
+    assert found == Beginning(b"so far\n", is_whole=False, is_late=True)
+    wait_for(lambda: procfs.find(int(pid.read_text())) is None, "the end of its child")
+
+
+def test_all_of_a_short_output_is_its_beginning() -> None:
+    assert read_beginning("echo", "x", limit=2, timeout_s=HANG_S) == Beginning(
+        b"x\n", is_whole=True
+    )
+    with pytest.raises(CommandError, match="no such thing"):
+        read_beginning("sh", "-c", "echo no such thing >&2; exit 3", limit=9, timeout_s=HANG_S)
+    with pytest.raises(MissingProgramError):
+        read_beginning("no-such-program", limit=9, timeout_s=HANG_S)

@@ -64,7 +64,8 @@ class Services(Channel, Struct, frozen=True):
         wanting = [name for name, one in self.settings.channels.items() if need in one.needs]
         if not word.shortly or not wanting:
             return
-        held = make_held(self.session, word, need, asked=asked)
+        page = self.settings.link_to(self.session.name)
+        held = make_held(self.session, word, need, asked=asked, page=page)
         failed = [error for name in wanting if (error := self._put_into(name, held))]
         starting.wake(Post(self.session.root), self.settings.variables)
         if failed:
@@ -85,7 +86,7 @@ class Services(Channel, Struct, frozen=True):
         return Post(self.session.root).open(Destination(config, project, name))
 
 
-def make_held(session: Session, word: Word, need: NeedKind, *, asked: bool) -> Held:
+def make_held(session: Session, word: Word, need: NeedKind, *, asked: bool, page: str = "") -> Held:
     """Return what leaves the machine of a word: one line, without secrets."""
     sentence = one_line(redact(word.shortly), SENTENCE_LIMIT)
     return Held(
@@ -97,6 +98,7 @@ def make_held(session: Session, word: Word, need: NeedKind, *, asked: bool) -> H
         sentence=sentence,
         command=one_line(redact(word.command)),
         links=tuple(one_line(redact(link)) for link in word.links),
+        page=page,
         asked=asked,
     )
 

@@ -46,7 +46,7 @@ def write_letter(words: Sequence[Held], *, is_one_cause: bool) -> tuple[str, str
 def _write_one(word: Held) -> tuple[str, list[str]]:
     said = TITLES[word.need]
     title = f"{word.address}: {said}" if word.address else said[:1].upper() + said[1:]
-    return title, [*filter(None, [_say(word), word.command]), *word.links]
+    return title, [*filter(None, [_say(word), word.command, word.page]), *word.links]
 
 
 def _write_equal(words: Sequence[Held]) -> tuple[str, list[str]]:
@@ -55,13 +55,18 @@ def _write_equal(words: Sequence[Held]) -> tuple[str, list[str]]:
     lines = [_say(words[0])]
     if len(names) > 1:
         lines.append(f"The same of {_list(names[1:])}.")
-    return title, [*lines, *_once(word.command for word in words)]
+    return title, [*lines, *_once(word.command for word in words), *_list_pages(words)]
 
 
 def _write_several(words: Sequence[Held]) -> tuple[str, list[str]]:
     title = f"{len(words)} things need you"
     lines = [f"{_say(word)} {word.command}".rstrip() for word in words[:MOST]]
-    return title, [*lines, *_more(len(words) - MOST)]
+    return title, [*lines, *_more(len(words) - MOST), *_list_pages(words)]
+
+
+def _list_pages(words: Sequence[Held]) -> list[str]:
+    """Return the page that has them all; of several installations each has its own."""
+    return list(dict.fromkeys(word.page.partition("#")[0] for word in words if word.page))
 
 
 def _say(word: Held) -> str:

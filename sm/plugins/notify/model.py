@@ -14,7 +14,8 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A word on its way to one channel, with all of it that leaves the machine.
 
     `sentence` goes on from `address`, the session's name. `asked`: it is a question, which may be
-    settled before it is sent. `name` is that of its file.
+    settled before it is sent. `page` is where the page of `sm serve` has its answer, '' for
+    nowhere. `name` is that of its file.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sentence: str = ""
     command: str = ""
     links: tuple[str, ...] = ()
+    page: str = ""
     asked: bool = False
     name: str = ""
 

@@ -58,6 +58,15 @@ class Notify(Section, frozen=True):
         ),
     ] = ""
 
+    page: Annotated[
+        str,
+        Meta(
+            pattern=r"^$|^https?://[^\s?#]+$",
+            examples=["https://sm.example.com"],
+            description="where you reach the page of sm serve (docs/PAGE.md): messages link to it",
+        ),
+    ] = ""
+
     heartbeat_url: Annotated[
         Secret,
         Meta(
@@ -74,3 +83,7 @@ class Notify(Section, frozen=True):
     def find_quiet(self, channel: NotifyChannel) -> str:
         """Return the quiet hours that hold for a channel."""
         return self.quiet if channel.quiet is None else channel.quiet
+
+    def link_to(self, session: str) -> str:
+        """Return where the page answers what the session needs, '' without a page."""
+        return f"{self.page.rstrip('/')}/#need-{session}" if self.page else ""

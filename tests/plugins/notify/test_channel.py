@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from sm.channels.channel import Channel
+from sm.base.need import NeedKind
+from sm.channels.channel import Channel, Word
 from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
@@ -50,3 +51,15 @@ class TestServices(ChannelContract):
             stage = make_stage(tmp_path, auto=False, settings={"notify": notify})
             yield ServiceSide(make_session(stage), service)
             end_notifiers()
+
+
+def test_a_message_has_a_link_to_its_answer_on_the_page(tmp_path: Path, root: Root) -> None:
+    with serve() as service:
+        notify = {"channels": {"phone": {"url": service.url}}, "page": "https://sm.example.com"}
+        side = ServiceSide(
+            make_session(make_stage(tmp_path, auto=False, settings={"notify": notify})), service
+        )
+        side.open().ask(Word("a" * 8, "Which?", shortly="asks", need=NeedKind.QUESTION))
+        [told] = side.read()
+        assert f"https://sm.example.com/#need-{side.session.name}" in told
+        end_notifiers()

@@ -20,6 +20,15 @@ def test_one_thing_has_its_sentence_its_command_and_its_links() -> None:
     )
 
 
+def test_with_a_page_the_answer_is_behind_a_link() -> None:
+    words = [make_word(n, page=f"https://sm.example.com/#need-dev-shop-{n}") for n in (7, 8)]
+    _, one = write_letter(words[:1], is_one_cause=True)
+    assert one.splitlines()[2:] == ["https://sm.example.com/#need-dev-shop-7"]
+    for is_one_cause in (True, False):
+        _, both = write_letter(words, is_one_cause=is_one_cause)
+        assert both.splitlines()[-1] == "https://sm.example.com/"
+
+
 def test_a_command_at_the_end_of_the_sentence_is_said_once() -> None:
     said = "needs a person: the agent asks (which colour?). sm reply shop 7 TEXT"
     _, text = write_letter([make_word(sentence=said)], is_one_cause=True)

@@ -27,6 +27,7 @@ def read(folder: Path, notify: str) -> Config:
 @pytest.mark.parametrize(
     ("notify", "said"),
     [
+        ("page: sm.example.com", "'notify.page' .*: expected text such as https://sm.example.com"),
         ("quiet: 22-07", r"'notify.quiet' .*: expected text such as 22:00-07:00, got '22-07'"),
         ("quiet: '24:00-07:00'", "expected text such as 22:00-07:00"),
         ("channels: {phone: {quiet: late}}", "'notify.channels.phone.quiet' .* such as 22:00"),
@@ -70,3 +71,10 @@ def test_a_channel_may_have_quiet_hours_of_its_own(tmp_path: Path) -> None:
     settings = read_section(config.projects[0], Notify)
     found = {name: settings.find_quiet(one) for name, one in settings.channels.items()}
     assert found == {"a": "22:00-07:00", "b": "12:00-13:00", "c": ""}
+
+
+@pytest.mark.parametrize("page", ["https://sm.example.com", "https://sm.example.com/"])
+def test_a_page_has_a_link_for_each_session(tmp_path: Path, page: str) -> None:
+    settings = read_section(read(tmp_path, f"page: '{page}'").projects[0], Notify)
+    assert settings.link_to("dev-harb-7") == "https://sm.example.com/#need-dev-harb-7"
+    assert Notify().link_to("dev-harb-7") == ""

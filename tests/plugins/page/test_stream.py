@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import pytest
 from msgspec import json
 from sse_starlette import ServerSentEvent
 
@@ -15,6 +16,7 @@ from sm.plugins.page.stream import Changed, Stream, find_touched
 from sm.sessions.project import Project
 from sm.store import events, journal
 from tests.helpers import HANG_S, put_session
+from tests.plugins.page.client import Browser
 
 Told = AsyncIterator[ServerSentEvent]
 
@@ -102,3 +104,30 @@ def test_nobody_looks_while_nobody_listens(project: Project) -> None:
         await stream._task
 
     run(project, act)
+
+
+def test_there_is_a_limit_to_listeners(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "MOST", 2)
+
+    async def act(stream: Stream) -> None:
+        told = [stream.listen(None) for _ in range(3)]
+        for one in told[:2]:
+            await hear(one)
+        assert len(stream._listeners) == 2
+        assert await anext(told[2], None) is None
+        await told[0].aclose()  # type: ignore[attr-defined]
+        assert not stream.is_full
+        await told[1].aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
+def test_who_is_too_much_is_told_so(
+    project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert project
+    monkeypatch.setattr(streams, "MOST", 0)
+    answer = browser.get("/page/stream")
+    assert answer.status_code == 503
+    assert "too many browsers" in answer.text
+    assert browser.get("/page/changes?since=0").status_code == 200
