@@ -52,9 +52,8 @@ def note_lag(session: Session, now: float) -> float:
         return 0.0
     since = _read_time(mark)
     if since is None or since > now:  # the clock was set back
-        ensure_private_dir(
-            mark.parent
-        )  # a state root's first session is looked at before it is read
+        # The first session of a state root is looked at before it is read.
+        ensure_private_dir(mark.parent)
         write_atomic(mark, f"{now:.6f}\n")
         return 0.0
     return now - since
