@@ -14,6 +14,8 @@ from sm.messages.interrupt import INTERRUPT_S, interrupt, is_protected
 from sm.messages.observe import Sight, look
 from sm.messages.queue import Message
 from sm.sessions import agent as agents
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from sm.sessions.window import is_compacting
 from sm.store import lock
@@ -83,6 +85,8 @@ def stop_all(
                 break
             note()
             found = _interrupt(session, sight, by, ROUND_S, another_may_follow=True)
+            if found is Stop.STOPPED:
+                _believe_the_screen(session)
             time.sleep(DRAWN_S if found is Stop.NO_END else SETTLED_S)
             sight = look(session, sight.pane.id)
         if sight.screen.prompt is Prompt.BUSY:
@@ -114,6 +118,16 @@ def _stop_background(session: Session, sight: Sight) -> Refusal | None:
     if not keys or sight.screen.prompt not in (Prompt.BUSY, Prompt.IDLE):
         return None
     return press(session.tmux, sight.pane, keys, row=sight.screen.row)
+
+
+def _believe_the_screen(session: Session) -> None:
+    """Take the turn for ended of which only hooks tell that it runs, as none tells of its end.
+
+    A second Escape at its prompt would have Codex edit what it was told (0.171.0).
+    """
+    told = agent_state.read(session.dir)
+    if told.state is State.BUSY and not session.profile.idle_colour:
+        agent_state.overrule(session.dir, told, State.IDLE)
 
 
 def _interrupt(

@@ -24,6 +24,7 @@ PLUGIN = Plugin(
     checks={
         "ledger": "sm.plugins.cost.examine:CHECK",
         "budget": "sm.plugins.cost.budget.examine:CHECK",
+        "telemetry": "sm.plugins.cost.telemetry.examine:CHECK",
     },
     files={"ledger": "sm.plugins.cost.files:list_ledger"},
     events={

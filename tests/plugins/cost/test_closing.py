@@ -13,12 +13,12 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.adapters.forge.errors import RefusedError
-from sm.adapters.forge.model import BOT
+from sm.adapters.forge.model import BOT, PullState
 from sm.base.errors import SmError, TemporaryError
 from sm.config.load import load
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.ticks import Tick
-from sm.plugins.cost import entering, growth
+from sm.plugins.cost import closing, entering, growth
 from sm.plugins.cost.closing import PATIENCE_S, close_gone
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.settings import find_ledger
@@ -69,6 +69,7 @@ class Over:
         add_lines(path, [write_answer("r2", isSidechain=True)])
         ensure_private_dir(self.root.plugins / "cost")
         (self.root.plugins / "cost" / f"{self.name}.read").write_text("s1 9\n")
+        (self.root.plugins / "cost" / f"{self.name}.behind").write_text("1\n")
 
     def close(self) -> None:
         close_gone(self.root, self.config, {"harb": Project(self.config, self.project.settings)})
@@ -93,7 +94,19 @@ def test_its_last_line_is_read_and_its_cost_is_told_once(over: Over) -> None:
     (event,) = over.list_events()
     assert tell(event) == SAID
     assert over.list_comments() == [f"Cost of issue #1: {SAID.removeprefix('cost: ')}."]
-    assert not list(growth.list_notes_of_gone(over.root))
+    assert not list((over.root.plugins / "cost").glob(f"{over.name}.*")), "nothing is left"
+
+
+def test_only_what_ended_in_its_time_is_its_own(over: Over) -> None:
+    pull = over.project.forge.pulls.find_newest("fix/1")
+    assert pull
+    for since, state, is_its_own in (
+        (pull.closed_at - 1, pull.state, True),
+        (pull.closed_at + 1, pull.state, False),
+        (pull.closed_at - 1, PullState.OPEN, False),
+    ):
+        owner = structs.replace(OWNER, since=since)
+        assert closing._is_its_own(structs.replace(pull, state=state), owner) == is_its_own
 
 
 @pytest.mark.parametrize("point", ["cost:recorded", "cost:commented"])

@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.adapters.agent import own_settings
+from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.spending import Account, Entry, Figure, Tokens
 from sm.config.load import load
 from sm.plugins.cost.comparing import compare
@@ -17,7 +19,11 @@ from sm.plugins.cost.examine import check_ledger, check_project
 from sm.plugins.cost.ledger import Followed, Mark, open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.telemetry import receiver
+from sm.plugins.cost.telemetry.examine import check_telemetry
 from sm.sessions.project import Project
+from sm.store import lock
+from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 from tests.helpers import make_repository, sm_yaml
 from tests.plugins.cost.lines import OWNER
@@ -79,3 +85,39 @@ def test_records_that_go_too_soon_are_named(project: Project, sealed: Path, tmp_
     (tmp_path / "managed.json").write_text('{"cleanupPeriodDays": 1}')
     (found,) = check_project(project)
     assert found.what.startswith(f"'cleanupPeriodDays' is 1 in '{tmp_path / 'managed.json'}'")
+
+
+def test_the_doctor_says_of_telemetry_what_matters(
+    tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_settings, "MANAGED", tmp_path / "managed.json")
+    make_repository(tmp_path)
+
+    def check(*, telemetry: bool = True, **more: object) -> list[tuple[str, str]]:
+        path, cost = sm_yaml(tmp_path, **more), {"telemetry": telemetry}
+        path.write_text(json.dumps({"cost": cost, "projects": [yaml.safe_load(path.read_text())]}))
+        config = load(path, os.environ, tmp_path)
+        project = Project(config, config.projects[0])
+        project.__dict__["profile"] = CLAUDE
+        return [(str(one.level), one.what) for one in check_telemetry(project)]
+
+    assert check(telemetry=False) == []
+    without = "what a compaction used is known once its context has ended"
+    off = ("ok", f"telemetry is off (cost.telemetry): {without}")
+    assert check(telemetry=False, budget={"issue": "$1"}) == [off]
+    begins = ("ok", "telemetry is on: its receiver is started with the next agent")
+    assert check() == [begins]
+    agent = {"command": "claude", "env": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://ours"}}
+    [(level, told)] = check(agent=agent)
+    assert (level, told) == (
+        "ok",
+        f"telemetry goes where 'OTEL_EXPORTER_OTLP_ENDPOINT' of your own says, so {without}",
+    )
+    folder = root.plugins / "cost"
+    ensure_private_dir(folder)
+    (folder / "telemetry.json").write_bytes(b'{"port":7,"secret":"secret"}')
+    assert check() == [begins], "no agent needs it"
+    monkeypatch.setattr(receiver, "is_needed", lambda _: True)
+    assert check()[0][0] == "warn"
+    with lock.hold(folder / "telemetry.lock"):
+        assert check() == [("ok", "telemetry is on: its receiver listens on port 7")]

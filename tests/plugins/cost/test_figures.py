@@ -16,12 +16,14 @@ from sm.__main__ import run
 from sm.cli.status import draw_status
 from sm.config.load import load
 from sm.plugins.cost import database
-from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.figures import FIGURES
+from sm.plugins.cost.ledger import Owner, open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root
+from sm.views.figures import Subject
 from sm.views.project import read_overview
 from tests.helpers import make_repository, put_session, sm_yaml
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
@@ -75,6 +77,25 @@ def test_a_column_has_what_each_issue_has_cost(
     assert run(["status"]) == 0
     header, first, *_ = capsys.readouterr().out.splitlines()[1:]
     assert header.index("COST") == first.index("$2.73")
+
+
+def test_where_there_is_no_ledger_none_is_made(project: Project, capsys: Out) -> None:
+    put_session(project, 1)
+    journal.record(project.root.journal, events.Started(session="dev-harb-1"))
+    for words in (("status",), ("trace", "1")):
+        assert run([*words, "--json"]) == 0
+    assert "cost" not in capsys.readouterr().out
+    assert not find_ledger(project.config).exists()
+
+
+def test_a_session_without_an_issue_has_its_own(project: Project, tmp_path: Path) -> None:
+    spend(project, tmp_path)
+    with open_ledger(find_ledger(project.config)) as ledger:
+        enter(ledger, add_lines(tmp_path / "ann.jsonl", [write_answer("r9")]), Owner(session="s-1"))
+    [(name, found)] = FIGURES.read(
+        project.config, [Subject(session="s-1", project="", issue=0)]
+    ).items()
+    assert (name, found.shown) == ("s-1", "60 tok")
 
 
 def test_it_is_there_in_a_narrow_terminal_and_not_without_figures(

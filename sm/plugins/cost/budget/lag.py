@@ -16,7 +16,7 @@ from sm.adapters.agent.spending import find_reader
 from sm.plugins.cost import growth
 from sm.plugins.cost.folder import find_folder
 from sm.sessions.session import Session
-from sm.store.files import discard, list_names, read_harmless, write_atomic
+from sm.store.files import discard, ensure_private_dir, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
 
 LATE_S = 15.0
@@ -52,6 +52,8 @@ def note_lag(session: Session, now: float) -> float:
         return 0.0
     since = _read_time(mark)
     if since is None or since > now:  # the clock was set back
+        # The first session of a state root is looked at before it is read.
+        ensure_private_dir(mark.parent)
         write_atomic(mark, f"{now:.6f}\n")
         return 0.0
     return now - since

@@ -55,7 +55,7 @@ def make_variables(
     """The variables by which a client tells of its requests; none if it must not, or cannot."""
     if profile.spending != "claude" or not read_section(session.machine.settings, Cost).telemetry:
         return {}
-    if any(_list_theirs(session.record.cwd, environment)):
+    if any(list_theirs(session.record.cwd, environment)):
         return {}
     return {
         SWITCH: "1",
@@ -67,7 +67,7 @@ def make_variables(
     }
 
 
-def _list_theirs(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
+def list_theirs(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """What a person, or whoever manages the machine, has said about telemetry."""
     yield from (name for name in environment if name.startswith(THEIRS))
     for _, settings in read_settings(folder, environment):

@@ -270,6 +270,14 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not lag.find_mark(session).exists()
 
 
+def test_the_first_session_of_a_state_root_is_not_held(shop: Path) -> None:
+    session = begin(open_project(shop, "{issue: $1}"), 7)
+    write(session, "r1", dollars=0.1, read=False)
+    session.root.plugins.joinpath("cost").rmdir()  # its records are there before anything was read
+    assert METER.read(session)
+    assert lag.find_mark(session).exists()
+
+
 def test_a_clock_that_was_set_back_begins_to_wait_anew(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
