@@ -43,7 +43,7 @@ def serve(
     `key` is what sites take from the person who has started the server.
     """
     app = make_application(machine, version, rules, receivers, key, key_reads=key_reads)
-    running.run(app, listener)
+    running.run(app, listener, sockets=True)
 
 
 def load_added() -> list[Endpoint]:

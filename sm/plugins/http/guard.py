@@ -166,10 +166,15 @@ def refuse_head(scope: Scope) -> tuple[int, str] | None:
     return None
 
 
+def find_method(scope: Scope) -> str:
+    """The method of a request; that of a WebSocket's is always the same (RFC 6455, 4.1)."""
+    return str(scope.get("method", "GET"))
+
+
 def _measure_head(scope: Scope) -> int:
     """Return the size of a head whose lines have no blanks but the usual ones."""
     target = len(scope["raw_path"]) + len(scope["query_string"]) + bool(scope["query_string"])
-    first = len(scope["method"]) + target + len("  HTTP/1.1\r\n")
+    first = len(find_method(scope)) + target + len("  HTTP/1.1\r\n")
     return first + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + 2
 
 
@@ -202,7 +207,7 @@ class Guard:
         brought = self._keys.find_brought(headers.get("authorization", ""))
         if brought is Right.READ and self._acts(scope):
             return answer_failure(403, ONLY_READS)
-        if self.rules.lets_in(scope["method"], scope["path"]):
+        if self.rules.lets_in(find_method(scope), scope["path"]):
             return self.app
         refused = self.rules.refusal(scope, headers)
         return answer_failure(*refused) if refused else self.app

@@ -23,12 +23,20 @@ CONNECTIONS = 200
 """At the same time. Most systems allow 1024 file descriptors."""
 UNREAD_S = 90
 """How long a client may read nothing of its answer, or be gone without a word."""
+FRAME_LIMIT = 64 * 1024
+"""Bytes of what comes over a WebSocket at once."""
+ALIVE_S = 20.0
+"""So often the other side of a WebSocket is asked whether it is there, and so long it may take."""
 PARSED = 4 * HEAD_LIMIT
 """How much of a head the parser collects. What is above HEAD_LIMIT only, the guard refuses."""
 
 
-def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C. `lifespan`: the application wants to know.
+def run(
+    app: ASGIApp, listener: socket.socket, *, lifespan: bool = False, sockets: bool = False
+) -> None:
+    """Answer on that socket until SIGTERM or Ctrl-C.
+
+    `lifespan`: the application wants to know of both. `sockets`: it takes WebSockets.
 
     Requests under way then have some seconds. After that the process ends with them, as any process
     of sm may at any moment: the next pass over the session goes on with the work.
@@ -42,7 +50,12 @@ def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> Non
         h11_max_incomplete_event_size=PARSED,
         # It also counts the connection that asks.
         limit_concurrency=CONNECTIONS + 1,
-        ws="none",
+        ws="websockets-sansio" if sockets else "none",
+        ws_max_size=FRAME_LIMIT,
+        ws_ping_interval=ALIVE_S,
+        ws_ping_timeout=ALIVE_S,
+        # What it saves on this machine costs more than it is worth, and memory for each connection.
+        ws_per_message_deflate=False,
         lifespan="on" if lifespan else "off",
         loop="asyncio",
         log_config=None,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
@@ -52,7 +52,8 @@ class Site(Struct, frozen=True):
     """The application of a plugin: what it answers, and what makes it when it is first asked.
 
     A path that ends with `/` stands for all below it, and `/` for itself alone. `door` is what the
-    link of `sm serve --open` has before its key, '' if the site has no use for one.
+    link of `sm serve --open` has before its key, '' if the site has no use for one. `sockets`: it
+    takes WebSockets, too, below the paths that end with `/`.
 
     A site that has logins of its own (`logs_in`) decides all that itself. Any other one is asked
     only by those whom the server would let in, and by who has a token that only reads if it says
@@ -64,6 +65,7 @@ class Site(Struct, frozen=True):
     door: str = ""
     logs_in: bool = False
     acts: bool | None = None
+    sockets: bool = False
 
 
 def load_sites() -> list[Site]:
@@ -89,12 +91,15 @@ class _Lazy:
 def make_site_routes(
     machine: Machine, sites: Iterable[Site], entrance: Entrance
 ) -> Iterator[Declared]:
-    """Return the routes of these sites for Starlette."""
+    """Return the routes of these sites for Starlette: for requests, and for WebSockets."""
     for site in sites:
         app = _Lazy(partial(site.make, machine, entrance))
+        acts = False if site.logs_in else site.acts
         for path in site.paths:
             place = f"{path}{{rest:path}}" if is_folder(path) else path
-            yield Declared(Route(place, app), False if site.logs_in else site.acts)
+            yield Declared(Route(place, app), acts)
+            if site.sockets and is_folder(path):
+                yield Declared(WebSocketRoute(place, app), acts)
 
 
 def is_folder(path: str) -> bool:

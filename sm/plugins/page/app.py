@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page import login_page, overview_page, session_page, wishes
+from sm.plugins.page import login_page, overview_page, session_page, terminal, wishes
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
 from sm.plugins.page.logins import Logins
@@ -33,6 +33,7 @@ READERS = 4
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
+    *terminal.ROUTES,
     *wishes.ROUTES,
     *login_page.ROUTES,
 )

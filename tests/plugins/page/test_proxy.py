@@ -12,7 +12,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 import yaml
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
+from sm.plugins.page.logins import make_pledge
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.store import events
@@ -116,6 +119,44 @@ def test_a_change_is_told_at_once_though_the_proxy_buffers(
         project.record(events.Monitor(session="dev-harb-3", state="started"))
         told = next(line for line in lines if line.startswith("data:"))
         assert "dev-harb-3" in told
+
+
+def connect_to_terminal(behind: Behind, **headers: str) -> ClientConnection:
+    """A WebSocket through the proxy, with the cookies of the browser."""
+    cookies = "; ".join(f"{name}={text}" for name, text in behind.client.cookies.items())
+    return connect(
+        f"{behind.proxy.url.replace('https', 'wss')}/page/terminal/dev-harb-3",
+        ssl=behind.proxy.trust,
+        additional_headers={"Origin": behind.proxy.url, "Cookie": cookies} | headers,
+        open_timeout=HANG_S,
+        close_timeout=1,
+        proxy=None,
+    )
+
+
+def refuse(behind: Behind, **headers: str) -> int:
+    with pytest.raises(InvalidStatus) as refused, connect_to_terminal(behind, **headers):
+        pass
+    return refused.value.response.status_code
+
+
+def test_a_websocket_is_passed_on_to_who_may_and_takes_no_keys_of_who_only_reads(
+    behind: Behind,
+) -> None:
+    assert refuse(behind) == 401
+    assert behind.send("/page/login", key=READS).status_code == 303
+    assert refuse(behind, Origin="https://evil.example") == 403
+    assert refuse(behind, Origin="http://127.0.0.1:8420") == 403
+    # As a proxy that asks for a password itself lets a browser send with all that it asks for.
+    assert refuse(behind, Origin="null", Authorization="Basic YTpi") == 403
+    bearer = {"Authorization": f"Bearer {READS}"}
+    for more in ({}, bearer):
+        with connect_to_terminal(behind, **more) as socket:
+            pledge = make_pledge(behind.client.cookies["__Host-sm-page"])
+            socket.send(json.dumps({"what": "type", "pledge": pledge}))
+            words = (json.loads(word) for word in socket if isinstance(word, str))
+            told = next(word for word in words if word["what"] == "refused")
+            assert "this login only reads" in told["why"]
 
 
 def test_while_the_server_is_gone_the_proxy_says_so_and_the_login_stays(
