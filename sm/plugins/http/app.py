@@ -19,7 +19,7 @@ from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
-from sm.plugins.http.rights import Declared, Trust, is_act
+from sm.plugins.http.rights import Declared, Keys, Trust, is_act
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
@@ -71,7 +71,7 @@ def make_application(
         rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
     )
     routes = [
-        *list_own_routes(machine, version, receivers, token=keys.trust is not Trust.ANYONE),
+        *list_own_routes(machine, version, receivers, keys),
         *make_site_routes(machine, sites, entrance),
     ]
     app = Starlette(
@@ -84,13 +84,15 @@ def make_application(
 
 
 def list_own_routes(
-    machine: Machine, version: str, receivers: Mapping[str, Receiver], *, token: bool
+    machine: Machine, version: str, receivers: Mapping[str, Receiver], keys: Keys
 ) -> list[Declared]:
-    """All endpoints, and the description of them; `token`: whether it is to speak of one."""
+    """All endpoints, and the description of them."""
     endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
+    needs_token = keys.trust is not Trust.ANYONE
+    described = openapi.describe(endpoints, version, token=needs_token, readers=bool(keys.readers))
     fixed: dict[str, Health | dict[str, object]] = {
         openapi.HEALTH: Health("healthy", version),
-        openapi.DESCRIPTION: openapi.describe(endpoints, version, token=token),
+        openapi.DESCRIPTION: described,
     }
     answering = zip(make_routes(machine, endpoints, receivers), endpoints, strict=True)
     return [

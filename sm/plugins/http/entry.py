@@ -96,6 +96,6 @@ def _find_origin(listener: socket.socket, rules: Rules) -> str:
     if listener.family != socket.AF_UNIX:
         return format_url(*listener.getsockname()[:2])
     path = shlex.quote(listener.getsockname())
-    say(f"scripts here: curl --unix-socket {path} http://localhost/sessions")
-    say(f"a browser: ssh -N -L {FORWARDED}:{path} {socket.gethostname()}, on its machine; then")
+    say(f"for scripts here: curl --unix-socket {path} http://localhost/sessions")
+    say(f"for a browser, first: ssh -N -L {FORWARDED}:{path} {socket.gethostname()}")
     return format_url("localhost", FORWARDED)

@@ -52,7 +52,7 @@ def check_watches(page: Page, socket: WebSocket) -> None:
 
     """
     check_reads(identify(socket, page.entrance, page.logins))
-    if "authorization" not in socket.headers:  # no page can send that
+    if not page.entrance.keys.find_brought(socket.headers.get("authorization", "")):
         check_origin(socket, find_origin(socket, page.entrance.public))
 
 
@@ -68,9 +68,10 @@ async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
 
 
 class Watching(Struct, frozen=True):
-    """The path of the WebSocket."""
+    """The path of the WebSocket. Looking does not act; whoever types is asked at each key."""
 
     path: str
+    acts: bool | None = False
 
     def open(self, page: Page) -> BaseRoute:
         """The route for Starlette."""

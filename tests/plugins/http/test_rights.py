@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 from msgspec import structs
+from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -82,7 +83,7 @@ def test_each_route_says_whether_it_acts(root: Root) -> None:
     machine = Machine(MachineSettings(state_root=root.path))
     receivers = {"harb": cast("Receiver", None)}
     routes = [
-        *list_own_routes(machine, "1", receivers, token=False),
+        *list_own_routes(machine, "1", receivers, Keys()),
         *make_site_routes(machine, load_sites(), Entrance()),
     ]
     assert len(routes) > 15
@@ -113,6 +114,16 @@ def test_a_token_that_reads_is_refused_by_whatever_acts(root: Root) -> None:
         assert client.ask(method, path, bear(READS)).status_code in (200, 404), path
         assert client.ask(method, path, {}).status_code == 401, path
     assert client.ask("GET", "/nothing", bear(READS)).status_code == 404
+
+
+def test_the_description_says_for_what_a_token_that_reads_is_good(root: Root) -> None:
+    client = Browser(make_app(root, ENDPOINT_RULES))
+    described = client.ask("GET", "/openapi.json", bear(READS)).json()
+    OpenAPIV31SpecValidator(described).validate()
+    assert set(described["components"]["securitySchemes"]) == {"token", "reader"}
+    sessions = described["paths"]["/sessions"]
+    assert sessions["get"]["security"] == [{"token": []}, {"reader": []}]
+    assert "security" not in sessions["post"]
 
 
 def test_tokens_that_read_alone_let_nobody_act(root: Root) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +12,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 import yaml
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import ClientConnection, connect
 
+from sm.plugins.page.logins import make_pledge
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.store import events
@@ -119,6 +121,44 @@ def test_a_change_is_told_at_once_though_the_proxy_buffers(
         assert "dev-harb-3" in told
 
 
+def connect_to_terminal(behind: Behind, **headers: str) -> ClientConnection:
+    """A WebSocket through the proxy, with the cookies of the browser."""
+    cookies = "; ".join(f"{name}={text}" for name, text in behind.client.cookies.items())
+    return connect(
+        f"{behind.proxy.url.replace('https', 'wss')}/page/terminal/dev-harb-3",
+        ssl=behind.proxy.trust,
+        additional_headers={"Origin": behind.proxy.url, "Cookie": cookies} | headers,
+        open_timeout=HANG_S,
+        close_timeout=1,
+        proxy=None,
+    )
+
+
+def refuse(behind: Behind, **headers: str) -> int:
+    with pytest.raises(InvalidStatus) as refused, connect_to_terminal(behind, **headers):
+        pass
+    return refused.value.response.status_code
+
+
+def test_a_websocket_is_passed_on_to_who_may_and_takes_no_keys_of_who_only_reads(
+    behind: Behind,
+) -> None:
+    assert refuse(behind) == 401
+    assert behind.send("/page/login", key=READS).status_code == 303
+    assert refuse(behind, Origin="https://evil.example") == 403
+    assert refuse(behind, Origin="http://127.0.0.1:8420") == 403
+    # As a proxy that asks for a password itself lets a browser send with all that it asks for.
+    assert refuse(behind, Origin="null", Authorization="Basic YTpi") == 403
+    bearer = {"Authorization": f"Bearer {READS}"}
+    for more in ({}, bearer):
+        with connect_to_terminal(behind, **more) as socket:
+            pledge = make_pledge(behind.client.cookies["__Host-sm-page"])
+            socket.send(json.dumps({"what": "type", "pledge": pledge}))
+            words = (json.loads(word) for word in socket if isinstance(word, str))
+            told = next(word for word in words if word["what"] == "refused")
+            assert "this login only reads" in told["why"]
+
+
 def test_while_the_server_is_gone_the_proxy_says_so_and_the_login_stays(
     behind: Behind, tmp_path: Path
 ) -> None:
@@ -171,7 +211,7 @@ def test_webhooks_come_through_it(project: Project, proxy: Proxy, tmp_path: Path
     with serving(tmp_path, "--public-url", proxy.url, env=env) as served:
         proxy.start(served.url)
         url = f"{proxy.url}/webhooks/harb"
-        body = json.dumps({"zen": "x" * 2_000_000, "nonce": os.urandom(4).hex()}).encode()
+        body = json.dumps({"zen": "x" * 2_000_000, "nonce": "1a2b"}).encode()
         headers = Hook("github", url, SECRET).headers("ping", body) | {"Host": urlsplit(url).netloc}
         with httpx2.Client(verify=proxy.trust, timeout=HANG_S) as client:
             said = client.post(url, content=body, headers=headers)

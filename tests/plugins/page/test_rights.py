@@ -18,9 +18,9 @@ from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
 READS = "r" * 32
 PUBLIC = "https://sm.example.org"
 REST = {"act": "pause", "session": "dev-harb-3"}
-PAGES = [way for way in WAYS if isinstance(way, Way)]
-ACTING = [way for way in PAGES if way.acts]
-READING = [way for way in PAGES if way.readers and not way.acts and way.path != f"{BELOW}stream"]
+ASKED = [way for way in WAYS if isinstance(way, Way)]
+ACTING = [way for way in ASKED if way.acts]
+READING = [way for way in ASKED if way.readers and not way.acts and way.path != f"{BELOW}stream"]
 
 
 def ask(browser: Browser, way: Way, pledge: str = "", **headers: str) -> int:
@@ -48,7 +48,7 @@ def serve(project: Project, rules: Rules, *, key_reads: bool = False) -> Browser
 
 
 def test_each_path_says_whether_it_acts() -> None:
-    assert not [(way.path, way.methods) for way in PAGES if way.acts is None]
+    assert not [way.path for way in WAYS if way.acts is None]
     assert len(ACTING) > 3
     assert {way.methods for way in ACTING} == {("GET",), ("POST",)}
 
