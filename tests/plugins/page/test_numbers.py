@@ -155,6 +155,7 @@ def test_words_of_others_stay_words(project: Project, ledger: Path, browser: Bro
     assert [a.get("src") for tag, a in read.elements if tag == "script"] == [
         "/page/static/htmx.min.js",
         "/page/static/page.js",
+        "/page/static/forms.js",
     ]
     assert "\u202e" not in html
     assert "\x1b" not in html
