@@ -16,6 +16,7 @@ from sm.plugins.page.access import (
     spell_cookie,
 )
 from sm.plugins.page.answering import Page, Way, read_form, show
+from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
 from sm.plugins.page.site import BELOW, LOGIN, ROOT
 
@@ -31,7 +32,7 @@ async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
     check_origin(request, find_origin(request, page.entrance.public))
     if not page.entrance.loopback:
         raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
-    called = request.headers.get("user-agent", "")
+    called = call_browser(request.headers.get("user-agent", ""))
     browser = page.logins.log_in(fields.get("key", "").strip(), called)
     if not browser:
         why = "That link was used already, or is too old. Call sm serve --open for a new one."

@@ -72,6 +72,7 @@ def path(root: Root, tmp_path: Path) -> Path:
     return folder / "sm.sock"
 
 
+@pytest.mark.long_lived
 def test_a_server_at_a_socket_answers_its_user_and_removes_it_at_the_end(path: Path) -> None:
     with serve(path) as process:
         assert path.stat().st_mode & 0o777 == 0o600
@@ -85,6 +86,7 @@ def test_a_server_at_a_socket_answers_its_user_and_removes_it_at_the_end(path: P
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.long_lived
 def test_what_a_dead_server_has_left_is_replaced_and_a_living_one_stays(path: Path) -> None:
     with serve(path) as dead:
         dead.kill()
@@ -103,6 +105,7 @@ def test_what_a_dead_server_has_left_is_replaced_and_a_living_one_stays(path: Pa
         assert ask(path, "/health") == 200
 
 
+@pytest.mark.long_lived
 def test_a_link_for_a_browser_says_how_it_gets_there(path: Path) -> None:
     with serve(path, "--open") as process:
         assert process.stdout
@@ -124,6 +127,7 @@ print(client.recv(99).split()[1].decode())
 """
 
 
+@pytest.mark.long_lived
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_whoever_else_gets_to_the_socket_needs_the_token(path: Path, tmp_path: Path) -> None:
     """Somebody has opened it to a group, for example."""
@@ -148,6 +152,7 @@ def test_whoever_else_gets_to_the_socket_needs_the_token(path: Path, tmp_path: P
         assert ask(path, "/sessions") == 200
 
 
+@pytest.mark.long_lived
 @pytest.mark.parametrize("options", [("--port", "8420"), ("--host", "127.0.0.1")])
 def test_a_socket_has_no_port(path: Path, options: tuple[str, str]) -> None:
     done = subprocess.run(
@@ -279,6 +284,7 @@ def test_it_removes_no_socket_of_another_server(path: Path) -> None:
     assert path.is_socket()
 
 
+@pytest.mark.long_lived
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_removes_it(path: Path, number: signal.Signals) -> None:
     with serve(path) as process:

@@ -8,7 +8,11 @@ import pytest
 
 from sm.plugins.http.rights import Keys, Right
 from sm.plugins.page.ages import STEP_S, Ages
+from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import KEY_S, LASTS_S, MOST, Logins, name_browser
+
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Safari/604.1"
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
 
 ACTS, READS = "a" * 32, "r" * 32
 DAY_S = 24 * 3600.0
@@ -144,6 +148,20 @@ def test_all_browsers_are_listed_and_forgotten_by_name(file: Path, clock: Clock)
     logins.forget(name_browser(old))
     assert logins.find_right(old) is Right.NOTHING
     assert logins.find_right(new) is Right.READ
+
+
+@pytest.mark.parametrize(
+    ("told", "called"),
+    [
+        (SAFARI, "Safari on iPhone"),
+        (CHROME, "Chrome on Linux"),
+        (f"{CHROME} Edg/140.0", "Edge on Linux"),
+        ("curl/7.88.1", "curl/7.88.1"),
+        ("", ""),
+    ],
+)
+def test_a_browser_is_called_as_people_call_it(told: str, called: str) -> None:
+    assert call_browser(told) == called
 
 
 def test_links_that_were_not_used_let_nobody_in_after_all_were_logged_out(
