@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from msgspec import json
 
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
+from sm.cli.attach import find_way
 from sm.messages.presence import observe_hands
 from sm.plugins.page.logins import Book, make_pledge
 from sm.plugins.page.terminal import VIEWS
@@ -23,11 +27,12 @@ from tests.helpers import put_session, remove_tree, wait_for
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.watcher import Watcher, ending, log_in, post, refusal
 from tests.serving import Served, serving
-from tests.viewer import Viewer
+from tests.viewer import Viewer, attached
 
 pytestmark = pytest.mark.long_lived
 
 NAME = "dev-harb-3"
+ROOT = Path(__file__).parents[3]
 SIZE = (160, 50)
 SAYS = "printf 'ready\\n'; exec cat"
 FLOOD = "while :; do printf '%0150d\\n' 7; done"
@@ -150,35 +155,51 @@ def test_a_browser_that_has_logged_in_types_straight_into_it(
     watcher.close()
 
 
-@pytest.mark.parametrize("looks_before", [False, True])
-def test_a_person_who_typed_is_not_forgotten_while_a_browser_looks(
-    server: Served, session: IssueSession, tmux: Tmux, tmp_path: Path, *, looks_before: bool
+@pytest.mark.parametrize("looks", ["before", "after", "by sm attach -r"])
+def test_a_person_who_typed_is_not_forgotten_while_somebody_looks(
+    server: Served, session: IssueSession, tmux: Tmux, tmp_path: Path, looks: str
 ) -> None:
     begin(tmux, tmp_path)
-    if looks_before:
-        before = Watcher(server)
-        before.wait_for(b"ready")
+    with contextlib.ExitStack() as lookers:
+        if looks == "before":
+            _look(lookers, server)
+        typed_at = _type_and_leave(session, tmux)
+        assert observe_hands(session).typed_at >= typed_at
+        for _ in range(2):
+            if looks == "by sm attach -r":
+                _attach(lookers, session)
+            else:
+                _look(lookers, server)
+            assert observe_hands(session).typed_at >= typed_at
+    wait_for(lambda: not clients(tmux), "nobody there")
+    assert observe_hands(session).typed_at >= typed_at
+
+
+def _look(lookers: contextlib.ExitStack, server: Served) -> None:
+    watcher = Watcher(server)
+    lookers.callback(watcher.close)
+    watcher.wait_for(b"ready")
+
+
+def _attach(lookers: contextlib.ExitStack, session: IssueSession) -> None:
+    viewer = Viewer(find_way(session, read_only=True).argv, (160, 51))
+    lookers.callback(viewer.close)
+    wait_for(lambda: attached(session.tmux, viewer, NAME), "somebody who looks")
+
+
+def _type_and_leave(session: IssueSession, tmux: Tmux) -> float:
+    """Be a person at the terminal who presses a key; when that was, as tmux tells it."""
     person = Viewer(tmux.attach_argv(NAME), (160, 51))
+
+    def typed() -> float:
+        person.type("x")
+        return observe_hands(session).typed_at
+
     try:
-
-        def typed() -> float:
-            person.type("x")
-            return observe_hands(session).typed_at
-
-        typed_at = wait_for(typed, "the keys", every_s=0.3) or 0.0
+        return wait_for(typed, "the keys", every_s=0.3) or 0.0
     finally:
         person.close()
-    wait_for(lambda: not observe_hands(session).attached, "the person to leave")
-    assert observe_hands(session).typed_at >= typed_at
-    for _ in range(2):
-        watcher = Watcher(server)
-        watcher.wait_for(b"ready")
-        assert observe_hands(session).typed_at >= typed_at
-        watcher.close()
-    if looks_before:
-        before.close()
-    wait_for(lambda: not clients(tmux), "the browsers to leave")
-    assert observe_hands(session).typed_at >= typed_at
+        wait_for(lambda: not observe_hands(session).attached, "the person to leave")
 
 
 @pytest.mark.parametrize("pledge", ["", "0" * 64])
@@ -304,6 +325,29 @@ def _memory(server: Served) -> int:
     """In KB."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def test_a_browser_that_is_killed_leaves_no_client(
+    server: Served, tmux: Tmux, tmp_path: Path
+) -> None:
+    begin(tmux, tmp_path)
+    code = (
+        "import sys, time; from tests.plugins.page.watcher import Watcher; "
+        "from tests.serving import Served; "
+        "one = Watcher(Served(None, sys.argv[1])); one.wait_for(b'ready'); "
+        "print('there', flush=True); time.sleep(1000)"
+    )
+    browser = subprocess.Popen(
+        [sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with browser:
+        assert browser.stdout
+        assert browser.stdout.readline() == b"there\n"
+        pids = [int(line.split()[0]) for line in clients(tmux)]
+        assert len(pids) == 1
+        browser.kill()
+    wait_for(lambda: not clients(tmux), "no client left")
+    wait_for(lambda: not any(map(lives, pids)), "its process to end")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
