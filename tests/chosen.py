@@ -111,6 +111,9 @@ CHOSEN = {
     "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
         "the stream that keeps the page fresh"
     ),
+    "tests/plugins/page/browser/test_terminal.py::test_it_shows_what_tmux_shows_and_leaves_the_window_as_it_is": (  # noqa: E501
+        "a session's terminal, live in a browser"
+    ),
     "tests/plugins/page/browser/test_journeys.py::test_a_question_is_answered_in_two_clicks": (
         "the page, in a browser"
     ),

@@ -160,13 +160,23 @@ def _write_keys(pane: Pane, keys: Sequence[str]) -> list[str]:
     for key in keys:
         if not KEY.fullmatch(key):
             raise UsageError(f"'{key}' cannot be a key: use tmux's names, C-s, Enter, Escape")
-    send = f"{avoid_alias('send-keys')} -t {pane.id}"
+    send = f"{avoid_alias('send-keys')} {_name_nobody(pane)}-t {pane.id}"
     return [
         f"{send} -H {' '.join(f'{BYTES[key]:x}' for key in some)}"
         if plain
         else f"{send} {' '.join(some)}"
         for plain, some in groupby(keys, key=lambda key: key in BYTES)
     ]
+
+
+def _name_nobody(pane: Pane) -> str:
+    """Have the keys be those of no client.
+
+    A tmux since 3.7 (cmd-send-keys.c) takes them for those of the client that was active last, in
+    whatever session, and refuses them if that one only looks. It does without one that is not
+    there (measured with 3.7c).
+    """
+    return "-c nobody " if pane.version >= (3, 7) else ""
 
 
 def _run_guarded(

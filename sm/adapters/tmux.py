@@ -46,7 +46,7 @@ FORMAT = ":".join(
     (
         *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
         *("#{pane_width}", "#{pane_height}", VIEWERS, "#{pane_mode}"),
-        *("#{session_activity}", "#{session_last_attached}"),
+        *("#{session_activity}", "#{session_last_attached}", "#{version}"),
         *("#{@sm_mark}", "#{session_name}"),
         # A program chooses its own name. A name with a line break could look like another pane.
         "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
@@ -111,6 +111,8 @@ class Pane(Struct, frozen=True):
     """When a client last sent a key to the session, or attached, in seconds since 1970."""
     attached_at: int = 0
     """When a client last attached to the session; 0 for never."""
+    version: tuple[int, ...] = ()
+    """That of its server."""
 
     @property
     def is_cramped(self) -> bool:
@@ -157,8 +159,7 @@ class Tmux(Struct, frozen=True, dict=True):
             NoServerError: no server runs.
 
         """
-        found = re.findall(r"\d+", self._ask("#{version}"))
-        return tuple(int(number) for number in found[:2])
+        return parse_version(self._ask("#{version}"))
 
     def pipe_to(self, pane_id: str, path: Path) -> None:
         """From now on append the pane's output to `path` (0600)."""
@@ -344,13 +345,20 @@ def select_plain_environment() -> dict[str, str]:
     }
 
 
+def parse_version(told: str) -> tuple[int, ...]:
+    """The number in it: (3, 3) for 3.3a."""
+    return tuple(int(number) for number in re.findall(r"\d+", told)[:2])
+
+
 def parse_panes(listing: str) -> list[Pane]:
     """The panes of a listing by FORMAT."""
     panes = []
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
             continue
-        *facts, viewers, mode, keyed_at, attached_at, mark, session, command = line.split(":", 13)
+        *facts, viewers, mode, keyed_at, attached_at, version, mark, session, command = line.split(
+            ":", 14
+        )
         id_, pid, dead, in_mode, created, width, height = facts
         panes.append(
             Pane(
@@ -367,6 +375,7 @@ def parse_panes(listing: str) -> list[Pane]:
                 viewers=int(viewers or 0),
                 keyed_at=int(keyed_at),
                 attached_at=int(attached_at or 0),
+                version=parse_version(version),
             )
         )
     return panes

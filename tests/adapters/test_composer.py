@@ -17,6 +17,7 @@ from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
 from tests.helpers import wait_for
 from tests.terminal import END, PASTE, argv, received
+from tests.viewer import Viewer, attached
 
 
 @pytest.fixture
@@ -226,7 +227,20 @@ def test_what_is_no_key_is_refused(tmux: Tmux, pane: Pane) -> None:
 
 
 def test_the_version_of_the_server_is_known(tmux: Tmux, pane: Pane) -> None:
-    assert (3, 2) <= tmux.version < (9, 0)
+    assert (3, 2) <= tmux.version == pane.version < (9, 0)
+
+
+def test_a_person_who_only_looks_keeps_no_key_from_the_agent(
+    tmux: Tmux, pane: Pane, log: Path
+) -> None:
+    """A tmux since 3.7 refuses keys while the client that was active last is read-only."""
+    viewer = Viewer([*tmux.attach_argv("agent"), "-r"])
+    try:
+        wait_for(lambda: attached(tmux, viewer, "agent"), "the viewer")
+        assert type_once(tmux, tmux.look(pane.id)[0], "id1", ["hello"]) is None
+        assert wait_for(lambda: received(log), "the message") == ["hello"]
+    finally:
+        viewer.close()
 
 
 def test_bad_ids_are_refused(tmux: Tmux, pane: Pane) -> None:

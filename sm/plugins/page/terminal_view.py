@@ -2,7 +2,8 @@
 
 What tmux shows goes to the browser as bytes; a few words beside it say which size it has, whether
 keys reach the agent, and why there is nothing to see. Nothing is read from tmux that the browser
-has not taken yet, so a slow one costs no memory: tmux leaves out what it is too late for.
+has not taken yet, so a slow one costs no memory and lags little: what it is too late for, tmux
+leaves out.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from anyio import CapacityLimiter, create_task_group, to_thread
 from anyio.abc import TaskGroup
-from msgspec import MsgspecError, Struct, json
+from msgspec import Meta, MsgspecError, Struct, json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from sm.base.errors import SmError
@@ -29,6 +30,9 @@ from sm.sessions.session import AnySession
 
 FRAME_S = 0.02
 """Between two pieces of what tmux shows: nobody sees more than fifty pictures in a second."""
+AHEAD = 128 * 1024
+"""Bytes that a browser may have got and not yet drawn, as it says itself. Without that bound, the
+system would keep megabytes for it, which is a minute on a slow line."""
 SOON_S, FOLLOW_S = 0.2, 1.0
 """So long after something was shown the window's size is looked at, and so often at most: a window
 of another size is drawn anew."""
@@ -60,10 +64,15 @@ class Word(Struct, frozen=True, omit_defaults=True):
 
 
 class Wish(Struct, frozen=True):
-    """What the browser asks for: to type straight into the terminal, or only to look again."""
+    """What the browser says.
 
-    what: Literal["type", "look"]
+    `type`: it wants to type straight into the terminal; `look`: only to look again. `drawn`: so
+    many more `bytes` are on its screen.
+    """
+
+    what: Literal["type", "look", "drawn"]
     pledge: str = ""
+    bytes: Annotated[int, Meta(ge=0, le=AHEAD)] = 0
 
 
 class OverError(Exception):
@@ -109,6 +118,7 @@ class View:
         self._client: Client | None = None
         self._session: AnySession | None = None
         self._sized_at = 0.0
+        self._ahead, self._drawn = 0, asyncio.Event()
 
     async def run(self) -> None:
         """Show it until the browser goes, or there is nothing more to show."""
@@ -142,7 +152,7 @@ class View:
             if said.get("bytes") is not None:
                 await self._type(said["bytes"])
             else:
-                await self._grant(said.get("text") or "")
+                await self._heed(said.get("text") or "")
 
     async def _type(self, keys: bytes) -> None:
         """Pass on keys of a browser that still may act."""
@@ -152,8 +162,8 @@ class View:
             else:
                 await self._stop_typing("this browser may not act any more: log in again")
 
-    async def _grant(self, text: str) -> None:
-        """Let the person type, if the wish comes from our own page of a login that may act."""
+    async def _heed(self, text: str) -> None:
+        """Do what it says; who wants to type has to be our own page, of a login that may act."""
         try:
             wish = json.decode(text, type=Wish)
             if wish.what == "type":
@@ -163,7 +173,11 @@ class View:
         except RefusedError as refused:
             await self._stop_typing(refused.why)
             return
-        self._turn(types=wish.what == "type")
+        if wish.what == "drawn":
+            self._ahead = max(0, self._ahead - wish.bytes)
+            self._drawn.set()
+        else:
+            self._turn(types=wish.what == "type")
 
     async def _stop_typing(self, why: str) -> None:
         await self._tell(Word("refused", why))
@@ -174,6 +188,7 @@ class View:
         self._types = types
         if self._client and self._client.types != types:
             self._client.leave()
+            self._drawn.set()
 
     async def _beat(self) -> None:
         """Say now and then that we are there, for as long as the browser may read."""
@@ -249,10 +264,14 @@ class View:
     async def _pass_on(self, client: Client, session: AnySession, tasks: TaskGroup) -> None:
         while shown := await client.read():
             await self._socket.send_bytes(shown)
+            self._ahead += len(shown)
             if not self._follows:
                 self._follows = True
                 tasks.start_soon(self._follow, client, session)
             await asyncio.sleep(FRAME_S)
+            while self._ahead > AHEAD and not client.is_leaving():
+                self._drawn.clear()
+                await self._drawn.wait()
 
     async def _follow(self, client: Client, session: AnySession) -> None:
         """Give the client the window's size, if somebody has changed that."""
@@ -269,6 +288,7 @@ class View:
             return
         if size is None:  # by keys of tmux it was moved to another session
             client.leave()
+            self._drawn.set()
         elif size != client.size:
             await self._tell(Word("size", size=size))  # before what is drawn in it
             client.resize(size)

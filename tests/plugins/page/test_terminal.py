@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,20 +16,23 @@ from msgspec import json
 
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
+from sm.cli.attach import find_way
 from sm.messages.presence import observe_hands
 from sm.plugins.page.logins import Book, make_pledge
 from sm.plugins.page.terminal import VIEWS
+from sm.plugins.page.terminal_view import AHEAD
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import put_session, remove_tree, wait_for
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.watcher import Watcher, ending, log_in, post, refusal
 from tests.serving import Served, serving
-from tests.viewer import Viewer
+from tests.viewer import Viewer, attached
 
 pytestmark = pytest.mark.long_lived
 
 NAME = "dev-harb-3"
+ROOT = Path(__file__).parents[3]
 SIZE = (160, 50)
 SAYS = "printf 'ready\\n'; exec cat"
 FLOOD = "while :; do printf '%0150d\\n' 7; done"
@@ -47,7 +53,7 @@ def server(session: IssueSession, tmux: Tmux, tmp_path: Path) -> Iterator[Served
 
 def begin(tmux: Tmux, folder: Path, script: str = SAYS) -> Pane:
     """Start the agent's terminal."""
-    return start_session(tmux, NAME, folder, ["sh", "-c", script], size=SIZE)
+    return start_session(tmux, NAME, folder, ["sh", "-c", script], size=SIZE, title="harb#3")
 
 
 def window(tmux: Tmux) -> str:
@@ -58,6 +64,12 @@ def window(tmux: Tmux) -> str:
 
 def clients(tmux: Tmux) -> list[str]:
     return tmux.command("list-clients", "-F", "#{client_pid} #{client_flags}").split("\n")[:-1]
+
+
+def _write(tmux: Tmux, text: str) -> None:
+    """Have a program write a line to the agent."""
+    tmux.command("set-buffer", "-b", "line", f"{text}\n")
+    tmux.command("paste-buffer", "-d", "-b", "line", "-t", f"={NAME}:")
 
 
 def lives(pid: int) -> bool:
@@ -84,7 +96,7 @@ def test_ten_browsers_see_it_and_the_window_stays_as_it_is(
     pids = [int(line.split()[0]) for line in clients(tmux)]
     assert all("read-only" in line and "ignore-size" in line for line in clients(tmux))
     watchers[0].type(b"not typed\r")
-    tmux.command("send-keys", "-t", f"={NAME}:", "typed elsewhere", "Enter")
+    _write(tmux, "typed elsewhere")
     for watcher in watchers:
         watcher.wait_for(b"typed elsewhere")
         assert b"not typed" not in watcher.shown
@@ -143,29 +155,51 @@ def test_a_browser_that_has_logged_in_types_straight_into_it(
     watcher.close()
 
 
-def test_a_person_who_typed_is_not_forgotten_when_a_browser_comes(
-    server: Served, session: IssueSession, tmux: Tmux, tmp_path: Path
+@pytest.mark.parametrize("looks", ["before", "after", "by sm attach -r"])
+def test_a_person_who_typed_is_not_forgotten_while_somebody_looks(
+    server: Served, session: IssueSession, tmux: Tmux, tmp_path: Path, looks: str
 ) -> None:
     begin(tmux, tmp_path)
+    with contextlib.ExitStack() as lookers:
+        if looks == "before":
+            _look(lookers, server)
+        typed_at = _type_and_leave(session, tmux)
+        assert observe_hands(session).typed_at >= typed_at
+        for _ in range(2):
+            if looks == "by sm attach -r":
+                _attach(lookers, session)
+            else:
+                _look(lookers, server)
+            assert observe_hands(session).typed_at >= typed_at
+    wait_for(lambda: not clients(tmux), "nobody there")
+    assert observe_hands(session).typed_at >= typed_at
+
+
+def _look(lookers: contextlib.ExitStack, server: Served) -> None:
+    watcher = Watcher(server)
+    lookers.callback(watcher.close)
+    watcher.wait_for(b"ready")
+
+
+def _attach(lookers: contextlib.ExitStack, session: IssueSession) -> None:
+    viewer = Viewer(find_way(session, read_only=True).argv, (160, 51))
+    lookers.callback(viewer.close)
+    wait_for(lambda: attached(session.tmux, viewer, NAME), "somebody who looks")
+
+
+def _type_and_leave(session: IssueSession, tmux: Tmux) -> float:
+    """Be a person at the terminal who presses a key; when that was, as tmux tells it."""
     person = Viewer(tmux.attach_argv(NAME), (160, 51))
+
+    def typed() -> float:
+        person.type("x")
+        return observe_hands(session).typed_at
+
     try:
-
-        def typed() -> float:
-            person.type("x")
-            return observe_hands(session).typed_at
-
-        wait_for(typed, "the keys", every_s=0.3)
-        typed_at = typed()
+        return wait_for(typed, "the keys", every_s=0.3) or 0.0
     finally:
         person.close()
-    wait_for(lambda: not clients(tmux), "the person to leave")
-    for _ in range(2):
-        watcher = Watcher(server)
-        watcher.wait_for(b"ready")
-        assert observe_hands(session).typed_at >= typed_at
-        watcher.close()
-        wait_for(lambda: not clients(tmux), "the browser to leave")
-    assert observe_hands(session).typed_at >= typed_at
+        wait_for(lambda: not observe_hands(session).attached, "the person to leave")
 
 
 @pytest.mark.parametrize("pledge", ["", "0" * 64])
@@ -198,7 +232,7 @@ def test_a_login_that_has_expired_types_no_more(
     assert "log in" in watcher.wait_for_word("refused")["why"]
     assert not watcher.wait_for_word("begin").get("types")
     watcher.type(b"never\r")
-    tmux.command("send-keys", "-t", pane.id, "later", "Enter")
+    _write(tmux, "later")
     watcher.wait_for(b"later")
     assert "never" not in tmux.capture(pane.id)
     watcher.close()
@@ -216,7 +250,7 @@ def test_pages_of_others_are_refused(server: Served) -> None:
     for origin in ("https://evil.example", "null", "http://127.0.0.1:3", ""):
         assert refusal(server, origin=origin) == 403, origin
     assert refusal(server, origin=f"http://localhost:{port}") == 403  # that is another page of ours
-    assert refusal(server, Sec_Fetch_Site="cross-site") in (0, 403)
+    assert refusal(server, headers={"Sec-Fetch-Site": "cross-site"}) == 403
     assert refusal(server) == 0
 
 
@@ -230,7 +264,7 @@ def test_with_a_token_nobody_looks_without_it(
     with serving(session.root.path, "--token-file", str(token), clean=False) as served:
         assert refusal(served) == 401
         bearer = {"Authorization": f"Bearer {TOKEN}"}
-        watcher = Watcher(served, origin="", **bearer)
+        watcher = Watcher(served, origin="", headers=bearer)
         watcher.wait_for(b"ready")
         watcher.close()
 
@@ -255,10 +289,65 @@ def test_a_slow_browser_costs_no_memory_and_does_not_hold_up_the_end(
     slow.socket.socket.close()
 
 
+def test_a_browser_that_draws_slowly_is_waited_for(
+    server: Served, tmux: Tmux, tmp_path: Path
+) -> None:
+    begin(tmux, tmp_path, FLOOD)
+    watcher = Watcher(server, draws=False)
+    wait_for(lambda: _silent(watcher), "it to wait")
+    assert AHEAD < len(watcher.shown) < 2 * AHEAD
+    watcher.socket.send(f'{{"what":"drawn","bytes":{AHEAD}}}')
+    before = len(watcher.shown)
+    wait_for(lambda: _silent(watcher), "it to wait again")
+    assert before + AHEAD // 2 < len(watcher.shown) < before + 2 * AHEAD
+    watcher.close()
+    wait_for(lambda: not clients(tmux), "it to leave")
+
+
+@pytest.mark.parametrize(
+    "said", ["", "{", '{"what":"kill"}', '{"what":"drawn","bytes":-1}', "x" * 70_000]
+)
+def test_what_no_page_of_ours_says_ends_it(
+    server: Served, tmux: Tmux, tmp_path: Path, said: str
+) -> None:
+    begin(tmux, tmp_path)
+    watcher = Watcher(server)
+    watcher.wait_for(b"ready")
+    watcher.socket.send(said)
+    ending(watcher)
+    wait_for(lambda: not clients(tmux), "it to leave")
+    again = Watcher(server)
+    again.wait_for(b"ready")
+    again.close()
+
+
 def _memory(server: Served) -> int:
     """In KB."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0])
+
+
+def test_a_browser_that_is_killed_leaves_no_client(
+    server: Served, tmux: Tmux, tmp_path: Path
+) -> None:
+    begin(tmux, tmp_path)
+    code = (
+        "import sys, time; from tests.plugins.page.watcher import Watcher; "
+        "from tests.serving import Served; "
+        "one = Watcher(Served(None, sys.argv[1])); one.wait_for(b'ready'); "
+        "print('there', flush=True); time.sleep(1000)"
+    )
+    browser = subprocess.Popen(
+        [sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, cwd=ROOT
+    )
+    with browser:
+        assert browser.stdout
+        assert browser.stdout.readline() == b"there\n"
+        pids = [int(line.split()[0]) for line in clients(tmux)]
+        assert len(pids) == 1
+        browser.kill()
+    wait_for(lambda: not clients(tmux), "no client left")
+    wait_for(lambda: not any(map(lives, pids)), "its process to end")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -314,9 +403,9 @@ def test_so_many_are_shown_and_no_more(server: Served, tmux: Tmux, tmp_path: Pat
         watcher.wait_for(b"ready")
     assert "are open already" in ending(Watcher(server))
     watchers.pop().close()
-    again = wait_for(lambda: _open(server), "room for one more")
-    assert again
-    for watcher in (*watchers, again):
+    watchers += filter(None, [wait_for(lambda: _open(server), "room for one more")])
+    assert len(watchers) == VIEWS
+    for watcher in watchers:
         watcher.close()
 
 
@@ -335,7 +424,7 @@ def test_a_still_screen_costs_next_to_nothing(server: Served, tmux: Tmux, tmp_pa
     wait_for(lambda: _silent(watcher), "it to be still")
     pid = server.process.pid
     before, began = _ticks(pid), time.monotonic()
-    assert _silent(watcher, 2.0)
+    _silent(watcher, 2.0)  # tmux may draw its own line anew
     used = (_ticks(pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began)
     assert used < 0.05, used
     watcher.close()

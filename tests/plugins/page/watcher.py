@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode
@@ -15,7 +16,7 @@ from websockets.sync.client import connect
 from sm.plugins.page.access import COOKIE
 from sm.plugins.page.logins import make_pledge
 from tests.helpers import HANG_S
-from tests.serving import Served
+from tests.serving import NOTHING, Served
 
 
 def post(server: Served, path: str, fields: dict[str, str], browser: str = "") -> HTTPResponse:
@@ -46,10 +47,12 @@ class Watcher:
         *,
         browser: str = "",
         origin: str | None = None,
-        **headers: str,
+        draws: bool = True,
+        headers: Mapping[str, str] = NOTHING,
     ) -> None:
-        sent = headers | ({"Cookie": f"{COOKIE}={browser}"} if browser else {})
-        self.browser, self.shown, self.words = browser, b"", list[dict[str, Any]]()
+        sent = dict(headers) | ({"Cookie": f"{COOKIE}={browser}"} if browser else {})
+        self.browser, self.draws, self.shown = browser, draws, b""
+        self.words: list[dict[str, Any]] = []
         self._stack = contextlib.ExitStack()
         opening = connect(
             f"{server.url.replace('http', 'ws')}/page/terminal/{session}",
@@ -67,6 +70,8 @@ class Watcher:
         said = self.socket.recv(timeout_s)
         if isinstance(said, bytes):
             self.shown += said
+            if self.draws:
+                self.socket.send(json.encode({"what": "drawn", "bytes": len(said)}).decode())
             return None
         word: dict[str, Any] = json.decode(said)
         self.words.append(word)

@@ -144,6 +144,7 @@
     own.onmessage = (event) => { if (own === socket) hear(event.data); };
     own.onclose = () => { if (own === socket) lose(); };
     heard = Date.now();
+    drawn = 0;
   };
 
   const close = () => {
@@ -164,7 +165,7 @@
 
   const hear = (data) => {
     heard = Date.now();
-    if (data instanceof ArrayBuffer) { terminal.write(new Uint8Array(data)); return; }
+    if (data instanceof ArrayBuffer) { draw(new Uint8Array(data)); return; }
     const word = JSON.parse(data);
     if (word.what === "begin") begin(word);
     else if (word.what === "size") { size = word.size; fit(); }
@@ -173,9 +174,21 @@
     else if (word.what === "over") ending = word.why;
   };
 
+  // The server waits for us, so a slow line or a slow machine lags no further behind than this.
+  let drawn = 0;
+  const draw = (bytes) => {
+    const from = socket;
+    terminal.write(bytes, () => {
+      drawn += bytes.length;
+      if (drawn < PIECE || from !== socket) return;
+      wish({ what: "drawn", bytes: drawn });
+      drawn = 0;
+    });
+  };
+
   const begin = (word) => {
     tries = 0;
-    terminal.reset();
+    terminal.write("\x1bc"); // behind what is still to be drawn
     size = word.size;
     setTypes(Boolean(word.types));
     fit();
