@@ -63,6 +63,12 @@ def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> 
     return _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
 
 
+def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:
+    """What each model has used for each project; '' is that of sessions without an issue."""
+    projects = [one.name for one in read_sums(ledger, By.PROJECT)]
+    return {one: _read(ledger, COLUMNS[By.MODEL], "project = ?", (one,)) for one in projects}
+
+
 def read_sums_of_issues(
     ledger: Ledger, issues: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], Sum]:
