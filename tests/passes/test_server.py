@@ -278,14 +278,16 @@ def test_a_pass_that_is_killed_ends_alone(house: House) -> None:
 
 
 def test_passes_are_counted_by_their_end_also_by_the_next_server(house: House) -> None:
-    ann, bob = house.monitor("ann", CODE="2"), house.monitor("bob")
     for number in (1, 2):
-        server = house.start(REST_S="0.1")
+        ann, bob = house.monitor(f"ann-{number}", CODE="2"), house.monitor(f"bob-{number}")
+        server = house.start()
         bob.take()
         ann.ask()
         ann.tell()
         assert ann.hear() == "2"
-        assert server.wait(HANG_S) == 0
+        ann.end()
+        bob.end()
+        assert server.wait(HANG_S) == 0  # at once, before the sums are due to be written
         sums = read_sums(house.root.passes_made)
         assert sums
         assert sums.ended == {Ended.DONE: number, Ended.FAILED: number}
