@@ -29,6 +29,7 @@ from sm.plugins.metrics.facts import Facts, Left, Spent, Tick, Used
 from sm.plugins.metrics.forge_requests import RequestCounts
 from sm.plugins.metrics.measures import OTHER, Bounded
 from sm.plugins.windows.figures import gather
+from sm.plugins.windows.settings import read_hold
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store import events
@@ -43,7 +44,7 @@ T = TypeVar("T")
 LONGEST = 100
 """Characters of a word of others in a label."""
 NEVER = 101
-"""A percentage that no window reaches: nobody is woken by reading."""
+"""A percentage that no window reaches."""
 
 
 class FactsReader:
@@ -154,11 +155,14 @@ class FactsReader:
             )
         facts.asked = tuple(self._requests.list_counts(self._purposes.name))
 
-    def _read_windows(self, facts: Facts, _projects: Sequence[Project]) -> None:
+    def _read_windows(self, facts: Facts, projects: Sequence[Project]) -> None:
+        holds = read_hold(self._machine.settings), *(read_hold(one.settings) for one in projects)
+        # Who crosses it is woken, whoever reads first.
+        hold = min(filter(None, holds), default=NEVER)
         now = time.time()
         facts.windows = tuple(
             Used(self._accounts.name(clear(account)), window, share.percent / 100, share.resets_at)
-            for account, known in gather(self._machine.root, NEVER).accounts.items()
+            for account, known in gather(self._machine.root, hold).accounts.items()
             for window in WINDOWS
             if (share := getattr(known.usage, window)).percent is not None
             and (share.resets_at is None or share.resets_at > now)

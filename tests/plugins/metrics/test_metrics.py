@@ -25,6 +25,8 @@ from sm.plugins.forges.web.limits import Limit
 from sm.plugins.http.guard import Rules
 from sm.plugins.metrics.forge_requests import RequestCounts
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
+from sm.plugins.windows.figures import Figures, Known, locate
+from sm.sessions.failure import Allowance, Usage
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events
@@ -214,6 +216,18 @@ def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
     results = values(found, "sm_forge_requests", "purpose", "result")
     assert results == {("look", "answered"): 3, ("look", "unchanged"): 6, ("look", "failed"): 1}
     assert values(found, "sm_forge_limit_left", "bucket") == {("core",): 4000}
+
+
+def test_usage_windows_until_they_begin_anew(project: Project, browser: Browser) -> None:
+    now = time.time()
+    usage = Usage(Allowance(94.0, now + 60), Allowance(20.0, now - 60))
+    ensure_private_dir(locate().parent, parents=True)
+    write_json(locate(), Figures({"/home/ada/.claude": Known(usage, now)}))
+    found = scrape(browser)
+    used = values(found, "sm_client_window_used_ratio", "account", "window")
+    assert used == {("/home/ada/.claude", "five_hours"): 0.94}
+    [resets_at] = values(found, "sm_client_window_reset_timestamp_seconds", "window").values()
+    assert resets_at == pytest.approx(now + 60)
 
 
 def test_requests_of_forgotten_hours_stay_counted() -> None:
