@@ -16,7 +16,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_plain
 
 from sm.adapters.forge.model import CheckState
-from sm.config.load import load
 from sm.issues.look.polled import Clock, Polled
 from sm.passes.tally import BOUNDS, Ended, Sums
 from sm.plugins.cost.settings import find_ledger
@@ -32,9 +31,10 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import RotationStep
 from sm.store.files import ensure_private_dir, write_json
-from sm.store.paths import Root
-from tests.helpers import a_pull, an_issue, make_repository, put_session, put_snapshot, sm_yaml
+from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.plugins.page.client import TOKEN, Browser, make_server
+from tests.plugins.page.conftest import browser as browser
+from tests.plugins.page.conftest import project as project
 from tests.plugins.page.past import spend, use
 
 READS = "r" * 32
@@ -43,26 +43,10 @@ HOSTILE = 'a"b\\c\nd{e="f"} 1\n# TYPE x counter\u202e\x00' + "x" * 300
 
 
 @pytest.fixture
-def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
-    make_repository(tmp_path)
-    path = sm_yaml(tmp_path, trusted=["ada"])
-    monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    assert config.state_root == root.path
-    ensure_private_dir(root.private)
-    return Project(config, config.projects[0])
-
-
-@pytest.fixture
 def ledger(project: Project) -> Path:
     path = find_ledger(project.machine.settings)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
-
-
-@pytest.fixture
-def browser(project: Project) -> Browser:
-    return Browser(make_server(project.machine))
 
 
 Read = Mapping[str, Metric]
@@ -94,6 +78,7 @@ def tell(project: Project, *told: events.Event) -> None:
 
 
 def test_each_metric_has_its_type_its_help_and_its_name(project: Project, browser: Browser) -> None:
+    ensure_private_dir(project.root.private)
     write_json(project.root.passes_made, Sums(1.0, {}, [0] * (len(BOUNDS) + 1)))
     found = scrape(browser)
     assert set(found) == {one.name for one in MEASURES} | {TOOK}
@@ -197,6 +182,7 @@ def test_what_it_cost_is_what_sm_cost_says(ledger: Path, browser: Browser) -> No
 
 
 def test_passes_ticks_and_requests(project: Project, browser: Browser) -> None:
+    ensure_private_dir(project.root.private)
     took = [1, 2, *[0] * (len(BOUNDS) - 2), 4]
     write_json(project.root.passes_made, Sums(1.0, {Ended.DONE: 6, Ended.KILLED: 1}, took, 99.5))
     ensure_private_dir(project.directory.path, parents=True)
