@@ -33,6 +33,7 @@ from sm.base.errors import UsageError
 from sm.passes import loaded
 from sm.passes.fifos import STDERR, STDIN, STDOUT, close, open_fifo, say
 from sm.passes.fork import FAILED, Fork, become_child, describe_limits, read_learned
+from sm.passes.tally import Tally
 from sm.store.paths import Root
 
 LOCK = 9
@@ -84,6 +85,7 @@ class PassServer:
         self.begun: dict[str, str] = {}
         """The last request of each session: one that comes again is answered already."""
         self.noted: dict[at_hand.Noted, tuple[str, ...]] = {}
+        self.tally = Tally(root.passes_made)
         loaded.preload()
         self.stamps = self._stamp()
         self.half = b""
@@ -97,6 +99,7 @@ class PassServer:
             while self.waiting and not self._is_crowded():
                 if fork := self._begin(self.waiting.pop(0)):
                     return fork
+        self.tally.write(at_once=True)  # while nobody else does
         os.close(LOCK)  # first: who finds no reader of the FIFO finds the lock free
         os.close(self.requests)
         while self.running:
@@ -124,6 +127,7 @@ class PassServer:
             else:
                 self.waiting = self._read()
         elif not self.waiting:
+            self.tally.write()
             self._see_whether_wanted(is_alone=bool(events.get(self.requests)))
 
     def _see_whether_wanted(self, *, is_alone: bool) -> None:
@@ -188,7 +192,9 @@ class PassServer:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 child, status = ended
                 if one := self.running.pop(child, None):
-                    say(one.answer, f"{one.request.ident} {tell_status(status)}")
+                    code = tell_status(status)
+                    say(one.answer, f"{one.request.ident} {code}")
+                    self.tally.add(code, time.monotonic() - one.since)
                     self._learn(one.learned)
                     close(one.answer, one.learned)
                     self.since = time.monotonic()
@@ -213,6 +219,7 @@ class PassServer:
 
     def _begin_anew(self) -> None:
         """Let the new code serve what waits. Passes that run are answered as they end."""
+        self.tally.write(at_once=True)
         if not self.running or not os.fork():
             signal.set_wakeup_fd(-1)
             os.dup2(self.requests, STDIN)

@@ -9,6 +9,7 @@ OURS = {
     "chat": "sm.plugins.chat.plugin:PLUGIN",
     "http": "sm.plugins.http.plugin:PLUGIN",
     "page": "sm.plugins.page.plugin:PLUGIN",
+    "metrics": "sm.plugins.metrics.plugin:PLUGIN",
     "notify": "sm.plugins.notify.plugin:PLUGIN",
     "cost": "sm.plugins.cost.plugin:PLUGIN",
     "windows": "sm.plugins.windows.plugin:PLUGIN",

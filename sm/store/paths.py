@@ -138,6 +138,11 @@ class Root(Struct, frozen=True):
         return self.private / "passes"
 
     @property
+    def passes_made(self) -> Path:
+        """How many passes the server of passes has made, and how long they took."""
+        return self.private / "passes.json"
+
+    @property
     def passes_lock(self) -> Path:
         """Held by the server of passes as long as it takes requests."""
         return self.private / "passes.lock"
@@ -375,6 +380,7 @@ Layout = dict[str, EntryKind]
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), EntryKind.FILE),
     **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock", "passes.lock"), EntryKind.FILE),
+    "passes.json": EntryKind.FILE,
     "passes": EntryKind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
 }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from sm.base.errors import SmError
 from sm.issues.look import phase_file
 from sm.sessions import registry
 from sm.store import journal
+from sm.store.events import Event
 from sm.store.paths import Root
 from sm.views.numbers import DayNumbers, Numbers
 
@@ -17,9 +18,9 @@ from sm.views.numbers import DayNumbers, Numbers
 class NumbersReader:
     """Keeps the sums of the journal, so that a look reads only what was told since the last one."""
 
-    def __init__(self, root: Root) -> None:
-        """Nothing was read yet."""
-        self._root = root
+    def __init__(self, root: Root, hear: Callable[[Event], object] | None = None) -> None:
+        """Nothing was read yet; `hear` is given each event once, too."""
+        self._root, self._hear = root, hear
         self._lock = threading.Lock()
         self._journal = journal.Reader(root.journal)
         self._numbers = Numbers()
@@ -35,9 +36,15 @@ class NumbersReader:
         with self._lock:
             # Whatever happens while it is read belongs to the next look.
             now = time.time()
-            self._numbers.take(self._journal.read_on(), now)
+            self._numbers.take(self._read_on(), now)
             self._numbers.reach(now, dict(self._list_phases(names)))
             return self._numbers.list_days(since, lambda name: names.get(name, name))
+
+    def _read_on(self) -> Iterator[Event]:
+        for event in self._journal.read_on():
+            if self._hear:
+                self._hear(event)
+            yield event
 
     @property
     def first_at(self) -> float:

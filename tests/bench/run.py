@@ -57,6 +57,7 @@ BENCHMARKS = {
     "cost": "cost",
     "top": "top",
     "page": "page",
+    "numbers": "numbers",
 }
 """The names on the command line, and their modules here."""
 

@@ -18,6 +18,7 @@ import sm
 from sm.adapters import procfs
 from sm.passes import loaded
 from sm.passes.fork import ELSEWHERE, describe_limits
+from sm.passes.tally import Ended, read_sums
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 
@@ -274,6 +275,24 @@ def test_a_pass_that_is_killed_ends_alone(house: House) -> None:
     assert bob.hear() == "0"
     ann.release()
     ann.take()
+
+
+def test_passes_are_counted_by_their_end_also_by_the_next_server(house: House) -> None:
+    for number in (1, 2):
+        ann, bob = house.monitor(f"ann-{number}", CODE="2"), house.monitor(f"bob-{number}")
+        server = house.start()
+        bob.take()
+        ann.ask()
+        ann.tell()
+        assert ann.hear() == "2"
+        ann.end()
+        bob.end()
+        assert server.wait(HANG_S) == 0  # at once, before the sums are due to be written
+        sums = read_sums(house.root.passes_made)
+        assert sums
+        assert sums.ended == {Ended.DONE: number, Ended.FAILED: number}
+        assert sum(sums.took) == 2 * number
+        assert 0 < sums.took_s < HANG_S
 
 
 def test_server_that_is_killed_leaves_passes_to_the_next(house: House) -> None:

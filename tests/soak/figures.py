@@ -18,7 +18,7 @@ from tests.soak.victims import describe
 from tests.soak.work import file_of
 
 ENTRIES = frozenset(
-    {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.lock"}
+    {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.json", "passes.lock"}
     | {"sessions", "projects", "probe", "logs"}
 )
 EMPTY = ("ci", "slots", "slot-line")

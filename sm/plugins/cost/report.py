@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sm.plugins.cost.ledger import name_day, open_ledger
-from sm.plugins.cost.sums import By, Sum, read_sums
+from sm.plugins.cost.sums import By, Sum, read_sums, read_sums_of_models
 from sm.store import sqlite_file
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -58,3 +58,11 @@ def read_known(
         return {by: [] for by in groups}
     with open_ledger(path) as ledger:
         return {by: read_sums(ledger, by, since=since, project=project) for by in groups}
+
+
+def read_known_models(path: Path) -> dict[str, list[Sum]]:
+    """The sums of each project by model, of the ledger as it is; for errors see `read_known`."""
+    if not sqlite_file.is_there(path):
+        return {}
+    with open_ledger(path) as ledger:
+        return read_sums_of_models(ledger)

@@ -72,6 +72,12 @@ def _group(by: By, one: Sum) -> tuple[str | int, ...]:
     return (one.name, one.issue) if by is By.ISSUE else (one.name,)
 
 
+def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:
+    """What each model has used for each project; '' is that of sessions without an issue."""
+    projects = [one.name for one in read_sums(ledger, By.PROJECT)]
+    return {one: _read(ledger, COLUMNS[By.MODEL], "project = ?", (one,)) for one in projects}
+
+
 def read_sums_of_issues(
     ledger: Ledger, issues: Collection[tuple[str, int]]
 ) -> dict[tuple[str, int], Sum]:

@@ -1,0 +1,77 @@
+"""Makes metrics of what is read: at each scrape, and of nothing that was not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from sm.passes.tally import BOUNDS, Sums
+from sm.plugins.metrics.measures import MEASURES, TOOK, TOOK_HELP, Measure
+from sm.plugins.metrics.reading import FactsReader
+from sm.sessions.machine import Machine
+
+
+class Collector:
+    """The metrics of a machine, for a registry. One thread at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Nothing was read yet."""
+        self._reader = FactsReader(machine)
+        self._highest: dict[tuple[str, tuple[str, ...]], float] = {}
+
+    def collect(self) -> Iterator[Metric]:
+        """Read everything, and return the metrics."""
+        facts = self._reader.read()
+        for measure in MEASURES:
+            samples = add_up(measure.list(facts))
+            yield (
+                self._make_counter(measure, samples)
+                if measure.counts
+                else make_gauge(measure, samples)
+            )
+        if facts.passes:
+            yield make_histogram(facts.passes)
+
+    def _make_counter(self, measure: Measure, samples: dict[tuple[str, ...], float]) -> Metric:
+        """What was counted before never becomes less: what it is made of may be forgotten."""
+        made = CounterMetricFamily(measure.name, measure.help, labels=measure.labels)
+        known = {labels for name, labels in self._highest if name == measure.name}
+        for labels in dict.fromkeys((*samples, *sorted(known))):
+            key = measure.name, labels
+            highest = max(samples.get(labels, 0), self._highest.get(key, 0))
+            self._highest[key] = highest
+            made.add_metric(labels, highest)
+        return made
+
+
+def add_up(samples: Iterable[tuple[tuple[str, ...], float]]) -> dict[tuple[str, ...], float]:
+    """Each set of labels once: what has no value of its own is one."""
+    found: dict[tuple[str, ...], float] = {}
+    for labels, number in samples:
+        words = tuple(map(str, labels))
+        found[words] = found.get(words, 0) + number
+    return found
+
+
+def make_gauge(measure: Measure, samples: dict[tuple[str, ...], float]) -> Metric:
+    """What is so at the moment."""
+    made = GaugeMetricFamily(measure.name, measure.help, labels=measure.labels)
+    for labels, number in samples.items():
+        made.add_metric(labels, number)
+    return made
+
+
+def make_histogram(sums: Sums) -> Metric:
+    """How long passes took: each bound counts all below it."""
+    names = [*map(str, BOUNDS), "+Inf"]
+    buckets = list(zip(names, accumulate(sums.took), strict=True))
+    made = HistogramMetricFamily(TOOK, TOOK_HELP)
+    made.add_metric([], buckets, sum_value=sums.took_s)
+    return made

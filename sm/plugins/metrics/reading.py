@@ -1,0 +1,223 @@
+"""Reads what the metrics show: the board, the journal, the ledger, and the files of all parts."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import structs
+
+from sm.base.errors import SmError
+from sm.base.need import NeedKind
+from sm.base.refusal import Status
+from sm.base.text import one_line
+from sm.config.load import load_any
+from sm.issues.look.polled import read_polled
+from sm.passes.tally import read_sums
+from sm.plugins.cost.report import read_known_models
+from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.sums import Sum
+from sm.plugins.forges.quota import read_quotas
+from sm.plugins.forges.web.limits import Limit
+from sm.plugins.metrics.facts import Facts, Left, Spent, Tick, Used
+from sm.plugins.metrics.forge_requests import RequestCounts
+from sm.plugins.metrics.measures import OTHER, Bounded
+from sm.plugins.windows.figures import gather
+from sm.plugins.windows.settings import read_hold
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.store import events
+from sm.store.events import Event, RotationStep
+from sm.views.numbers import DayNumbers, add_up
+from sm.views.numbers_reading import NumbersReader
+from sm.views.open_need import OpenNeed
+from sm.views.watched_board import WatchedBoard
+
+T = TypeVar("T")
+
+LONGEST = 100
+"""Characters of a word of others in a label."""
+NEVER = 101
+"""A percentage that no window reaches."""
+
+
+class FactsReader:
+    """Reads all of it, and keeps what it has read of what only grows. One thread at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Nothing was read yet."""
+        self._machine = machine
+        self._board = WatchedBoard(machine)
+        self._heard = Counter(dict.fromkeys(HEARD, 0))
+        self._numbers = NumbersReader(machine.root, self._hear)
+        self._requests = RequestCounts()
+        self._lock = threading.Lock()
+        self._projects, self._models = Bounded(), Bounded()
+        self._buckets, self._purposes, self._accounts = Bounded(), Bounded(), Bounded(20)
+
+    def read(self) -> Facts:
+        """Read it; a part that cannot be read is missing, and said to be."""
+        facts = Facts()
+        with self._lock:
+            projects = self._try(facts, "configuration", self._list_projects, list[Project]())
+            facts.projects = tuple(map(self._name_project, (one.name for one in projects)))
+            parts: dict[str, Callable[[Facts, Sequence[Project]], None]] = {
+                "sessions": self._read_board,
+                "ledger": self._read_ledger,
+                "journal": self._read_journal,
+                "passes": self._read_passes,
+                "polls": self._read_ticks,
+                "forges": self._read_requests,
+                "windows": self._read_windows,
+            }
+            for name, read in parts.items():
+                self._try(facts, name, partial(read, facts, projects), None)
+        return facts
+
+    def _try(self, facts: Facts, part: str, read: Callable[[], T], otherwise: T) -> T:
+        try:
+            found = read()
+        except (SmError, OSError, ValueError):
+            facts.parts[part] = False
+            return otherwise
+        facts.parts[part] = True
+        return found
+
+    def _list_projects(self) -> list[Project]:
+        """Those of the configuration as it is now; none without one."""
+        if self._machine.source is None:
+            return []
+        config = load_any(self._machine.source, os.environ, Path.cwd())
+        return [Project(config, settings) for settings in config.projects]
+
+    def _name_project(self, name: str) -> str:
+        return self._projects.name(clear(name)) if name else ""
+
+    def _read_board(self, facts: Facts, projects: Sequence[Project]) -> None:
+        board = self._board.read(projects)
+        rows = Counter((self._name_project(row.project), row.state) for row in board.rows)
+        facts.sessions = dict(rows)
+        facts.queued = sum(row.queued for row in board.rows)
+        facts.needs = count_needs(board.needs)
+
+    def _hear(self, event: Event) -> None:
+        """Count what is not in the numbers of a day."""
+        match event:
+            case events.MessageSent(status=status):
+                self._heard["message", status if status in STATUSES else OTHER] += 1
+            case events.Rotation(step=RotationStep.FINISHED | RotationStep.GIVEN_UP as step):
+                self._heard["rotation", step] += 1
+            case events.Compacted(trigger=trigger):
+                self._heard["compaction", trigger if trigger in TRIGGERS else OTHER] += 1
+            case events.Problem():
+                self._heard["problem", ""] += 1
+
+    def _read_journal(self, facts: Facts, projects: Sequence[Project]) -> None:
+        # The journal has other names of projects with dots than all else.
+        names = (*(one.name for one in projects), *(one.project for one in facts.spent))
+        found = self._numbers.read(names)
+        known = [DayNumbers("", one) for one in facts.projects]
+        facts.numbers = tuple(_join((*known, *found), self._name_project))
+        facts.heard = dict(self._heard)
+
+    def _read_ledger(self, facts: Facts, _projects: Sequence[Project]) -> None:
+        found = read_known_models(find_ledger(self._machine.settings))
+        facts.spent = tuple(
+            make_spent(self._name_project(project), self._models.name(clear(one.name)), one)
+            for project, sums in found.items()
+            for one in sums
+        )
+
+    def _read_passes(self, facts: Facts, _projects: Sequence[Project]) -> None:
+        facts.passes = read_sums(self._machine.root.passes_made)
+
+    def _read_ticks(self, facts: Facts, projects: Sequence[Project]) -> None:
+        facts.ticks = tuple(
+            Tick(self._name_project(one.name), last.clock.at, last.took_s, last.failed)
+            for one in projects
+            if (last := read_polled(one.root.project(one.name)))
+        )
+
+    def _read_requests(self, facts: Facts, projects: Sequence[Project]) -> None:
+        for quota in read_quotas(self._machine.root, [one.settings for one in projects]):
+            project = self._name_project(quota.project)
+            facts.blocked[project] = quota.blocked_until
+            self._requests.add(project, quota.hours)
+            facts.left += tuple(
+                Left(project, self._buckets.name(clear(one.bucket)), *_list_figures(one))
+                for one in quota.limits
+            )
+        facts.asked = tuple(self._requests.list_counts(self._purposes.name))
+
+    def _read_windows(self, facts: Facts, projects: Sequence[Project]) -> None:
+        holds = read_hold(self._machine.settings), *(read_hold(one.settings) for one in projects)
+        # Who crosses it is woken, whoever reads first.
+        hold = min(filter(None, holds), default=NEVER)
+        now = time.time()
+        facts.windows = tuple(
+            Used(self._accounts.name(clear(account)), window, share.percent / 100, share.resets_at)
+            for account, known in gather(self._machine.root, hold).accounts.items()
+            for window in WINDOWS
+            if (share := getattr(known.usage, window)).percent is not None
+            and (share.resets_at is None or share.resets_at > now)
+        )
+
+
+STATUSES = tuple(map(str, Status))
+TRIGGERS = ("auto", "manual")
+HEARD = (
+    *(("message", status) for status in STATUSES),
+    *(("rotation", str(step)) for step in (RotationStep.FINISHED, RotationStep.GIVEN_UP)),
+    *(("compaction", trigger) for trigger in TRIGGERS),
+    ("problem", ""),
+)
+"""What is counted of other events, from the beginning."""
+TOKENS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
+WINDOWS = ("five_hours", "seven_days")
+
+
+def clear(word: str) -> str:
+    """A word of others, fit for a label."""
+    return one_line(word, LONGEST)
+
+
+def count_needs(needs: Iterable[OpenNeed]) -> dict[NeedKind, tuple[int, float]]:
+    """How many there are of each kind, and since when the oldest waits, 0 if that is not known."""
+    found: dict[NeedKind, tuple[int, float]] = {}
+    for need in needs:
+        number, oldest = found.get(need.kind, (0, 0.0))
+        known = [since for since in (oldest, need.since) if since]
+        found[need.kind] = number + 1, min(known, default=0.0)
+    return found
+
+
+def make_spent(project: str, model: str, one: Sum) -> Spent:
+    """What the ledger has of a model."""
+    return Spent(
+        project=project,
+        model=model,
+        requests=one.requests,
+        tokens={kind: getattr(one.tokens, kind) for kind in TOKENS},
+        dollars=one.price if one.requests > one.unpriced else None,
+        unpriced=one.unpriced,
+        incomplete=one.at_least + one.unknown,
+    )
+
+
+def _join(found: Iterable[DayNumbers], name: Callable[[str], str]) -> Iterator[DayNumbers]:
+    """The numbers of each project, whatever its days."""
+    by_project: dict[str, list[DayNumbers]] = {}
+    for one in found:
+        by_project.setdefault(name(one.project), []).append(one)
+    for project, days in by_project.items():
+        yield structs.replace(add_up(days), project=project)
+
+
+def _list_figures(limit: Limit) -> tuple[int, int, float]:
+    return limit.limit, limit.left, limit.resets_at

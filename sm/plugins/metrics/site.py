@@ -1,0 +1,20 @@
+"""Where `sm serve` has the metrics. Their library is loaded when they are first asked for."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp
+
+from sm.plugins.http.sites import Entrance, Site
+from sm.sessions.machine import Machine
+
+PATH = "/metrics"
+
+
+def make(machine: Machine, entrance: Entrance) -> ASGIApp:
+    """Make what answers with the metrics of this machine."""
+    from sm.plugins.metrics.app import make_app
+
+    return make_app(machine, entrance)
+
+
+SITE = Site((PATH,), make, acts=False)
