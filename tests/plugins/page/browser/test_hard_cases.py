@@ -165,7 +165,8 @@ def test_a_message_is_echoed_at_once_and_followed_to_its_receipt(site_of: MakeSi
         page.get_by_role("button", name="Send").click()
     echo = page.locator("#messages li", has_text="Only the cart")
     expect(echo).to_contain_text("on its way")
-    show(site, issue)
+    with page.expect_response("**/messages"):
+        show(site, issue)
     expect(page.locator("#story")).to_contain_text("monitor started")
     expect(echo).to_contain_text("on its way")
     held[0].continue_()
