@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
-from sm.plugins.page.offers import Act
 from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
@@ -69,16 +68,16 @@ def test_a_session_is_steered(stage_of: Callable[..., Stage]) -> None:
     about = {"session": session.name, "project": "harb", "number": str(issue)}
     page = browser.get(f"/page/session/{session.name}").text
     for act, says, comes in (
-        (Act.PAUSE, "finishes its turn, then rests", "paused"),
-        (Act.RESUME, "", "goes on"),
-        (Act.SEND, "gets it when its turn ends", f"Message to harb#{issue} "),
-        (Act.ROTATE, "writes a handoff document", "has no command that clears the context"),
-        (Act.RECOVER, "starts another in the same worktree", "is restarted in"),
-        (Act.KILL, f"labels issue #{issue} blocked", ""),
+        ("pause", "finishes its turn, then rests", "paused"),
+        ("resume", "", "goes on"),
+        ("send", "gets it when its turn ends", f"Message to harb#{issue} "),
+        ("cycle", "writes a handoff document", "has no command that clears the context"),
+        ("recover", "starts another in the same worktree", "is restarted in"),
+        ("kill", f"labels issue #{issue} blocked", ""),
     ):
         assert says in page
         answer = browser.act(act=act, text="Hello.", **about)
-        assert answer.status_code == (409 if act is Act.ROTATE else 200), answer.text
+        assert answer.status_code == (409 if act == "cycle" else 200), answer.text
         assert comes in answer.text
     wait_for(lambda: not stage.sessions(), "the end of the session")
     assert "blocked" in stage.project.forge.issues.read(issue).labels
