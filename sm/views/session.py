@@ -147,8 +147,8 @@ def make_rows(
 def _row(
     now: float, session: IssueSession, known: Snapshot, event: Event | None, there: Refusal | None
 ) -> StatusRow:
-    if event is not None and event.at < session.record.created_at:
-        event = None  # of an earlier session of that issue
+    if event is not None and event.at < session.record.created_at <= now:
+        event = None  # of an earlier session of that issue; else the clock was set back
     one = Known(session, now)
     row = StatusRow(
         project=one.project,

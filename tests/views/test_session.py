@@ -154,9 +154,14 @@ def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> Non
     assert row.worktree == str(project.settings.worktree(3))
 
 
-def test_events_of_an_earlier_session_of_the_issue_are_not_shown(project: Project) -> None:
-    project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
-    put_session(project, 3, age_s=-5)
+def test_events_of_an_earlier_session_of_the_issue_are_not_shown(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = time.time() - 50
+    with monkeypatch.context() as earlier:
+        earlier.setattr(time, "time", lambda: then)
+        project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+    put_session(project, 3, age_s=5)
     assert only(project).last_event == ""
 
 

@@ -56,6 +56,9 @@
   // A link such as #changes leads to a part that is closed at first, one such as #need-dev-shop-7 to
   // what a person was told of
 
+  const findAnswer = (need) =>
+    need?.querySelector("textarea, .offer input:not([type=hidden]), .offer button, summary") || need?.querySelector("a");
+
   const openMeant = () => {
     const name = location.hash.slice(1);
     const meant = name ? document.getElementById(name) : null;
@@ -63,7 +66,7 @@
     if (meant?.matches("details")) { meant.open = true; meant.scrollIntoView(); }
     if (meant?.matches(".need")) {
       meant.scrollIntoView({ block: "start" });
-      meant.querySelector("textarea, .offer input:not([type=hidden]), button, summary")?.focus({ preventScroll: true });
+      findAnswer(meant)?.focus({ preventScroll: true });
     }
     if (!settled) return;
     const session = name.startsWith("need-") && !meant ? name.slice("need-".length) : "";
@@ -81,7 +84,7 @@
     if (event.key === "Escape" && writes) { event.target.blur(); return; }
     if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") focus(event, document.getElementById("q"));
-    if (event.key === "!") focus(event, document.querySelector("#needs textarea, #needs button, #needs a"));
+    if (event.key === "!") focus(event, findAnswer(document.querySelector("#needs > li")));
   });
   const focus = (event, at) => {
     if (!at) return;

@@ -60,7 +60,7 @@ class Site:
         return page
 
     def _hear(self, kind: str, text: str) -> None:
-        gone = ("Failed to load resource", "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
+        gone = ("Failed to load", "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY", "htmx:")
         if kind == "error" and not any(word in text for word in gone):
             self.words.append(text)
 
