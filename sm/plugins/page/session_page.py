@@ -16,14 +16,14 @@ from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
 from sm.plugins.page.limits import list_limits
 from sm.plugins.page.looks import GoneError
-from sm.plugins.page.offers import (
+from sm.plugins.page.site import BELOW
+from sm.sessions.session import IssueSession
+from sm.views.offers import (
     list_limit_offers,
     list_steering,
     offer_merge,
     offer_message,
 )
-from sm.plugins.page.site import BELOW
-from sm.sessions.session import IssueSession
 
 
 async def show_session(page: Page, request: Request, visitor: Visitor) -> Response:
