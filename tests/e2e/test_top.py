@@ -53,6 +53,52 @@ def test_a_question_is_answered_where_it_is_read(stage_of: MakeStage) -> None:
         screen.await_text("ended with 0")
 
 
+def ask_for_review(stage: Stage) -> int:
+    issue = started(stage)
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: "sm review" in stage.sm("needs", check=False).stdout, "a need")
+    return issue
+
+
+@pytest.mark.parametrize(
+    ("size", "env", "key", "words", "told"),
+    [
+        ((80, 24), {"NO_COLOR": "1"}, "A", "", "Review: approved"),
+        ((200, 60), {}, "C", "Say more", "changes requested"),
+        ((40, 12), {"TERM": "vt100"}, "C", "Say more", "changes requested"),
+    ],
+)
+def test_a_pull_request_is_reviewed_by_a_key(
+    stage_of: MakeStage,
+    size: tuple[int, int],
+    env: dict[str, str],
+    key: str,
+    words: str,
+    told: str,
+) -> None:
+    stage = stage_of(settings={"merge": {"by": "agent"}})
+    issue = started(stage)
+    stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: "sm review" in stage.sm("needs", check=False).stdout, "a need")
+    with top(stage, size, **env) as screen:
+        screen.await_text("1 needs you")
+        screen.press("M")
+        screen.await_text("needs something else")
+        screen.press("Space")
+        screen.await_text("A approve")
+        screen.press(key)
+        screen.await_text("What is to change" if words else "A word on it")
+        if words:
+            screen.press("Enter")  # without a word nothing is sent
+            screen.type(words)
+        screen.press("Enter")
+        screen.await_text("changes-requested #" if words else "approved #")
+        heard = wait_for(lambda: [one for one in stage.told() if told in one], "the review")
+        assert words in heard[0]
+
+
 def test_a_session_that_ends_while_it_is_watched_says_how(stage_of: MakeStage) -> None:
     stage = stage_of()
     issue = started(stage)

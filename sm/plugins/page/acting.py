@@ -19,10 +19,10 @@ from sm.messages.send import Letter, send
 from sm.personal import lifecycle
 from sm.plugins.page.limits import find_limit, list_limits
 from sm.plugins.page.looks import Looks
-from sm.plugins.page.offers import Act
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project, find_person
 from sm.sessions.session import AdHocSession
+from sm.views.offers import Act
 
 
 class Wish(Struct, frozen=True):

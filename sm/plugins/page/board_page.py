@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from sm.plugins.page.offers import NO_LIMITS, Limits, Offer, list_answers
 from sm.views.board import Board, BoardRow
+from sm.views.offers import NO_LIMITS, Limits, Offer, list_answers
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 

@@ -9,8 +9,8 @@ from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
 from sm.plugins.page.looks import GoneError, Looks
-from sm.plugins.page.offers import NO_LIMITS, Limits
 from sm.views.board import Board
+from sm.views.offers import NO_LIMITS, Limits
 from sm.views.open_need import OpenNeed
 
 

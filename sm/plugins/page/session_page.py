@@ -17,16 +17,16 @@ from sm.plugins.page.board_page import answer_needs
 from sm.plugins.page.documents import list_documents
 from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.limits import list_limits
-from sm.plugins.page.offers import (
+from sm.plugins.page.patch import read_patch
+from sm.plugins.page.site import BELOW
+from sm.sessions.session import IssueSession
+from sm.store.paths import check_name
+from sm.views.offers import (
     list_limit_offers,
     list_steering,
     offer_merge,
     offer_message,
 )
-from sm.plugins.page.patch import read_patch
-from sm.plugins.page.site import BELOW
-from sm.sessions.session import IssueSession
-from sm.store.paths import check_name
 
 
 async def show_session(page: Page, request: Request, visitor: Visitor) -> Response:

@@ -1,6 +1,6 @@
 """Tells browsers that something has changed: which sessions, and how far the journal is.
 
-The journal is looked at as long as anybody listens, once for all. What changes without an event,
+The journal is followed as long as anybody listens, once for all. What changes without an event,
 such as how full a context is, is seen by the files that hooks write. A stream says only that; the
 page then asks for these rows, by the position that it knows itself, so a message that it has missed
 costs nothing.
@@ -9,20 +9,25 @@ costs nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
 
-from sm.base.errors import SmError
+from sm.plugins.page.growth import Growth
 from sm.plugins.page.looks import Looks, list_changed
 from sm.store import journal
 from sm.store.paths import Root, SessionDir
 
 LOOK_S = 0.2
+"""Between two looks at the size of the journal, if the kernel does not say that it is written."""
+TOLD_LOOK_S = 1.0
+"""The same if it does: a journal elsewhere may grow all the same."""
+PAUSE_S = 0.05
+"""So far apart are two words of a stream, so that a page is not busy with nothing else."""
 FILES_S = 3.0
 """Between two looks at the files of all sessions."""
 ALIVE_S = 15
@@ -94,26 +99,29 @@ class Stream:
             self._listeners.discard(listener)
 
     async def _run(self) -> None:
-        position = journal.find_size(self._root.journal)
-        files = await asyncio.to_thread(stamp_files, self._root)
-        rounds = 0
-        while self._listeners:
-            await asyncio.sleep(LOOK_S)
-            rounds += 1
-            changed: set[str] = set()
-            with contextlib.suppress(SmError):
-                if journal.find_size(self._root.journal) != position:
+        path = str(self._root.journal)
+        with Growth(self._root.private) as growth:  # first, so that nothing is missed
+            size, position = _measure(path), journal.find_size(self._root.journal)
+            files = await asyncio.to_thread(stamp_files, self._root)
+            files_at = time.monotonic() + FILES_S
+            while self._listeners:
+                await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
+                changed: set[str] = set()
+                before, size = size, _measure(path)
+                if size != before:
                     changed, position = await asyncio.to_thread(
                         list_changed, self._looks.machine, position
                     )
-            if rounds % round(FILES_S / LOOK_S) == 0:
-                before, files = files, await asyncio.to_thread(stamp_files, self._root)
-                touched = find_touched(before, files)
-                changed |= touched
-                if touched:
-                    self._looks.spoil()
-            if changed:
-                self._tell(Changed(position, tuple(sorted(changed))))
+                if time.monotonic() >= files_at:
+                    known, files = files, await asyncio.to_thread(stamp_files, self._root)
+                    files_at = time.monotonic() + FILES_S
+                    touched = find_touched(known, files)
+                    changed |= touched
+                    if touched:
+                        self._looks.spoil()
+                if changed:
+                    self._tell(Changed(position, tuple(sorted(changed))))
+                    await asyncio.sleep(PAUSE_S)
 
     def _tell(self, changed: Changed) -> None:
         for listener in self._listeners:
@@ -144,6 +152,14 @@ def stamp_files(root: Root) -> Stamps:
     except OSError:
         return {}
     return {name: tuple(_stamp(f"{folder}/{name}/{file}") for file in WATCHED) for name in names}
+
+
+def _measure(path: str) -> int:
+    """Bytes of a file, 0 if there is none: a look that costs next to nothing."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - as above
+    except OSError:
+        return 0
 
 
 def _stamp(path: str) -> int:

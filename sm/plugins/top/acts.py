@@ -3,65 +3,103 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from msgspec import Struct
 
+from sm.adapters.forge.model import Hold, ReviewState
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
+from sm.cli.forges import find_author_name
+from sm.issues import meters
+from sm.issues.meters import SetLimit
 from sm.plugins.top.listing import Entry
 from sm.sessions import pause, registry
+from sm.sessions.caller import identify
+from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
+from sm.views.offers import Act, list_answers
+from sm.views.open_need import OpenNeed
 
-
-class Act(StrEnum):
-    """What is done."""
-
-    REPLY = "reply"
-    SEND = "send"
-    PAUSE = "pause"
-    RESUME = "resume"
-
-    @property
-    def takes_text(self) -> bool:
-        """Whether a person has to write something."""
-        return self in (Act.REPLY, Act.SEND)
+Projects = Mapping[str, Project]
+"""Those that are shown, by their names."""
+NO_PROJECTS: Projects = MappingProxyType({})
 
 
 class Plan(Struct, frozen=True):
-    """An act upon a session, before it is done; `says` is what it will do."""
+    """An act upon an entry, before it is done; `says` is what it will do.
+
+    `asks` is what a person is to write, '' for nothing; it may be left out if `optional`, and
+    `proposal` is there to be changed. Some acts are about a `project` and a `number`, that of a
+    pull request or an issue, at the commit `head`; another one raises a `limit`.
+    """
 
     act: Act
-    session: str
+    key: str
     says: str
+    session: str = ""
+    asks: str = ""
+    optional: bool = False
+    proposal: str = ""
+    project: str = ""
+    number: int = 0
+    head: str = ""
+    limit: SetLimit | None = None
 
 
 TEXT_VERBS = {"sm reply ": Act.REPLY, "sm send ": Act.SEND}
 """How a command begins that answers a need by words."""
+ASKED = {Act.REPLY: "type here", Act.SEND: "type here"}
 
 
-def choose_answer(entry: Entry) -> Act:
-    """How words that a person types for the entry reach its agent."""
+def choose_answer(entry: Entry) -> Act | None:
+    """What answers the entry's need; None if there are several ways."""
     command = entry.need.command if entry.need else ""
-    return next((act for start, act in TEXT_VERBS.items() if command.startswith(start)), Act.SEND)
+    by_words = next((act for start, act in TEXT_VERBS.items() if command.startswith(start)), None)
+    if by_words or entry.need is None or entry.over:
+        return by_words or Act.SEND
+    if entry.need.kind is NeedKind.BUDGET:
+        return Act.RAISE
+    offers = list_answers(entry.need, entry.row)
+    if len(offers) > 1:
+        return None
+    return offers[0].act if offers else Act.SEND
 
 
-def plan(root: Root, act: Act, entry: Entry) -> Plan:
-    """What the act would do to the session of the entry.
+KEYS = {"A": Act.APPROVE, "C": Act.REQUEST_CHANGES, "M": Act.MERGE, "B": Act.RAISE}
+"""What a key says of which only some needs have any."""
+
+
+def list_keys(entry: Entry | None) -> list[str]:
+    """Those of these keys that answer the entry's need."""
+    if entry is None or entry.need is None or entry.over:
+        return []
+    if entry.need.kind is NeedKind.BUDGET:
+        return ["B"]
+    acts = {offer.act for offer in list_answers(entry.need, entry.row)}
+    return [key for key, act in KEYS.items() if act in acts]
+
+
+def plan(root: Root, act: Act, entry: Entry, projects: Projects = NO_PROJECTS) -> Plan:
+    """What the act would do to the entry.
 
     Raises:
-        SmError: the entry has no session, or not any more.
+        SmError: it cannot be done to it, or not any more.
 
     """
+    if entry.over:
+        raise SmError(f"'{entry.name}' is over: {entry.over}")
+    if act not in SAYS:
+        return _plan_answer(root, act, entry, projects)
     if entry.row is None:
         command = f": {entry.need.command}" if entry.need else ""
         raise SmError(f"that is no session; a shell has the command for it{command}")
-    if entry.over:
-        raise SmError(f"'{entry.name}' is over: {entry.over}")
     if act is Act.PAUSE and pause.read(root).find(entry.row.project, entry.row.id):
         act = Act.RESUME
-    return Plan(act, entry.row.id, SAYS[act].format(name=entry.name))
+    says = SAYS[act].format(name=entry.name)
+    return Plan(act, entry.key, says, entry.row.id, asks=ASKED.get(act, ""))
 
 
 SAYS = {
@@ -72,14 +110,122 @@ SAYS = {
 }
 
 
-def carry_out(root: Root, plan: Plan, text: str = "") -> list[str]:
+def _plan_answer(root: Root, act: Act, entry: Entry, projects: Projects) -> Plan:
+    """What answers the need, in the words of the page."""
+    need = entry.need
+    if need is None:
+        raise SmError(f"'{entry.name}' needs nobody to {MEANT[act]}")
+    found = list_limits(root, need, projects) if act is Act.RAISE else []
+    limits = {one.command: one for one in found}
+    for offer in list_answers(need, entry.row, limits):
+        if offer.act is act:
+            return Plan(
+                act,
+                entry.key,
+                offer.tells,
+                offer.session,
+                asks=offer.asks,
+                optional=offer.optional,
+                proposal=offer.proposal,
+                project=offer.project or need.project,
+                number=offer.number,
+                head=offer.head,
+                limit=limits.get(need.command),
+            )
+    raise SmError(f"'{entry.name}' needs something else: {need.command}")
+
+
+MEANT = {
+    Act.APPROVE: "approve it",
+    Act.REQUEST_CHANGES: "review it",
+    Act.MERGE: "merge it",
+    Act.RERUN: "run CI again",
+    Act.ALLOW: "allow it",
+    Act.RAISE: "raise a limit",
+}
+
+
+def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit]:
+    """The limits that the need may be about."""
+    if need.session:
+        session = registry.find(root, need.session)
+        return meters.list_limits(session) if session else []
+    project = projects.get(need.project)
+    return meters.list_limits(project) if project else []
+
+
+def carry_out(
+    root: Root, plan: Plan, text: str = "", projects: Projects = NO_PROJECTS
+) -> list[str]:
     """Do it; return what came of it.
 
     Raises:
         SmError: it is refused.
 
     """
-    return DEEDS[plan.act](root, registry.load(root, plan.session), text)
+    if plan.act in DEEDS:
+        return DEEDS[plan.act](root, registry.load(root, plan.session), text)
+    if is_agent(root):
+        raise SmError(f"only a person may {MEANT[plan.act]} here")
+    if plan.limit:
+        return [f"the limit was {plan.limit.raise_by(text.strip())}"]
+    project = projects.get(plan.project)
+    if project is None:
+        raise SmError(f"the project '{plan.project}' is not shown here")
+    # What was opened stays as it was: so it is opened anew.
+    return ANSWERS[plan.act](Project(project.config, project.settings), plan, text)
+
+
+def is_agent(root: Root) -> bool:
+    """Whether an agent has called this program."""
+    return identify(root, os.environ).session is not None
+
+
+def _approve(project: Project, plan: Plan, text: str) -> list[str]:
+    return _review(project, plan, ReviewState.APPROVED, text)
+
+
+def _request_changes(project: Project, plan: Plan, text: str) -> list[str]:
+    return _review(project, plan, ReviewState.CHANGES_REQUESTED, text)
+
+
+def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> list[str]:
+    author = find_author_name(project, None)
+    review = project.forge.pulls.review(
+        plan.number, verdict, text, [], author=author, head=plan.head
+    )
+    return [f"{review.state} #{plan.number} at {review.head[:12]}"]
+
+
+def _merge(project: Project, plan: Plan, _text: str) -> list[str]:
+    author = find_author_name(project, None)
+    pull = project.forge.pulls.merge(plan.number, head=plan.head, author=author)
+    if pull.hold is Hold.QUEUED:
+        return [f"queued #{plan.number}: the forge merges it"]
+    return [f"merged #{plan.number} as {pull.merged_as[:12]}"]
+
+
+def _rerun(project: Project, plan: Plan, _text: str) -> list[str]:
+    from sm.issues import ci
+
+    return [f"CI runs again on {ci.rerun(project, plan.number)[:12]}"]
+
+
+def _allow(project: Project, plan: Plan, _text: str) -> list[str]:
+    from sm.issues.act.unblock import unblock
+
+    unblock(project, plan.number)
+    return [f"issue #{plan.number} is in the backlog again"]
+
+
+ANSWERS: dict[Act, Callable[[Project, Plan, str], list[str]]] = {
+    Act.APPROVE: _approve,
+    Act.REQUEST_CHANGES: _request_changes,
+    Act.MERGE: _merge,
+    Act.RERUN: _rerun,
+    Act.ALLOW: _allow,
+}
+"""What answers a need that is no question."""
 
 
 def _reply(_root: Root, session: AnySession, text: str) -> list[str]:
@@ -93,7 +239,6 @@ def _reply(_root: Root, session: AnySession, text: str) -> list[str]:
 def _send(root: Root, session: AnySession, text: str) -> list[str]:
     from sm.cli.send import tell
     from sm.messages.send import Letter, send
-    from sm.sessions.caller import identify
 
     sent = send(identify(root, os.environ), session, Letter(text))
     return [tell(session, sent)]
@@ -114,7 +259,6 @@ def _resume(root: Root, session: AnySession, _text: str) -> list[str]:
 def _find_part(root: Root, session: AnySession) -> tuple[list[pause.Part], str]:
     """What is meant, and who has said it; an agent may do so only with what is its own."""
     from sm.messages import pausing
-    from sm.sessions.caller import identify
 
     parts = [pausing.name_session(session)]
     return parts, pausing.name_caller(root, identify(root, os.environ), parts)

@@ -9,10 +9,11 @@ from textual.worker import WorkerFailed
 
 from sm.base.errors import SmError
 from sm.cli import attach
-from sm.plugins.top.acts import Act
+from sm.plugins.top.acts import KEYS
 from sm.plugins.top.asking import Asking
 from sm.plugins.top.view import Ask, Page
 from sm.sessions import registry
+from sm.views.offers import Act
 
 
 class Top(Asking):
@@ -119,7 +120,13 @@ def _also(deed: Deed, keys: Iterable[str]) -> dict[str, Deed]:
     return dict.fromkeys(keys, deed)
 
 
+def _answer(act: Act) -> Deed:
+    return lambda top: top.open_panel(act)
+
+
+ANSWERS = {key: _answer(act) for key, act in KEYS.items()}
 ACTS: dict[str, Deed] = {
+    **ANSWERS,
     " ": Top.peek,
     "r": lambda top: top.open_panel(Act.REPLY),
     "s": lambda top: top.open_panel(Act.SEND),
@@ -156,6 +163,7 @@ SESSION_KEYS: dict[str, Deed] = {
     **_also(Top.close_session, ("escape", "enter", "backspace", "left")),
 }
 PANEL_KEYS: dict[str, Deed] = {
+    **ANSWERS,
     "escape": Top.close_panel,
     "enter": Top.confirm,
     "down": lambda top: top.move(1),

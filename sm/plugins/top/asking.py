@@ -6,10 +6,12 @@ from textual.widgets import Input
 
 from sm.base.errors import SmError
 from sm.plugins.top import acts, lines
-from sm.plugins.top.acts import Act, Plan
+from sm.plugins.top.acts import Plan
+from sm.plugins.top.listing import Entry
 from sm.plugins.top.reading import Reading
 from sm.plugins.top.view import Ask, Page
 from sm.plugins.top.widgets import BREAK
+from sm.views.offers import Act
 
 
 class Asking(Reading):
@@ -39,7 +41,7 @@ class Asking(Reading):
             return
         self._is_named = act is not None
         try:
-            self.plan = acts.plan(self.root, act or acts.choose_answer(entry), entry)
+            self.plan = self._plan(act or acts.choose_answer(entry), entry)
         except SmError as error:
             self.plan = None
             if act:
@@ -51,12 +53,22 @@ class Asking(Reading):
             self.near = None
         if self.near is None:
             self.read_near()
-        if self.plan and self.plan.act.takes_text:
-            self.prompt.value = self.drafts.pop(self.plan.session, "")
+        if self.plan and self.plan.asks:
+            self.prompt.value = self.drafts.pop(self._draft_of(self.plan), self.plan.proposal)
+            optional = " (may be left out)" if self.plan.optional else ""
+            self.prompt.placeholder = f"{self.plan.asks}{optional}"
             self.prompt.cursor_position = len(self.prompt.value)
             self._type_there()
         else:
             self.set_focus(None)
+
+    def _plan(self, act: Act | None, entry: Entry) -> Plan | None:
+        return acts.plan(self.root, act, entry, self.feed.projects) if act else None
+
+    @staticmethod
+    def _draft_of(plan: Plan) -> str:
+        """What the words are for: a message and an answer may be the same, a review is neither."""
+        return plan.key if plan.act in acts.TEXT_VERBS.values() else f"{plan.act} {plan.key}"
 
     def _type_there(self) -> None:
         """Have the prompt take the keys; what is not shown yet cannot."""
@@ -65,8 +77,9 @@ class Asking(Reading):
 
     def keep_draft(self) -> None:
         """Keep what was typed for the next time."""
-        if self.plan and self.plan.act.takes_text and self.prompt.value.strip():
-            self.drafts[self.plan.session] = self.prompt.value
+        typed = self.prompt.value
+        if self.plan and self.plan.asks and typed.strip() and typed != self.plan.proposal:
+            self.drafts[self._draft_of(self.plan)] = typed
 
     def close_panel(self) -> None:
         """Leave the panel; nothing is done."""
@@ -85,7 +98,7 @@ class Asking(Reading):
 
     def confirm(self) -> None:
         """Do what the panel asks for."""
-        if self.ask is Ask.ACT and self.plan and not self.plan.act.takes_text:
+        if self.ask is Ask.ACT and self.plan and not self.plan.asks:
             plan = self.plan
             self._end_panel()
             self._carry_out(plan, "")
@@ -97,7 +110,7 @@ class Asking(Reading):
         if self.ask is Ask.FIND:
             self._found_from = ""
             self._end_panel()
-        elif self.plan and self.prompt.text.strip():
+        elif self.plan and (self.plan.optional or self.prompt.text.strip()):
             plan, text = self.plan, self.prompt.text
             self._end_panel()
             self._carry_out(plan, text)
@@ -109,7 +122,7 @@ class Asking(Reading):
 
         def work() -> None:
             try:
-                told = " ".join(acts.carry_out(self.root, plan, text))
+                told = " ".join(acts.carry_out(self.root, plan, text, self.feed.projects))
             except SmError as error:
                 self.call_from_thread(self._refuse, plan, text, error.message)
             else:
@@ -120,7 +133,7 @@ class Asking(Reading):
     def _refuse(self, plan: Plan, text: str, why: str) -> None:
         """Say why it was not done, and keep what was typed."""
         if text:
-            self.drafts.setdefault(plan.session, text.replace("\n", BREAK))
+            self.drafts.setdefault(self._draft_of(plan), text.replace("\n", BREAK))
         self.tell(f"not done: {why}", "bold red")
 
     def find(self) -> None:

@@ -58,6 +58,7 @@ class Feed:
         self.machine = machine
         self.root = machine.root
         self._projects = tuple(projects)
+        self.projects = {one.name: one for one in self._projects}
         self._watched = WatchedBoard(machine)
         self._rows: tuple[BoardRow, ...] = ()
         self._size = 0

@@ -13,6 +13,9 @@ Keys
   s      send a message: the agent gets it at the end of its turn
   a      attach: enter the terminal; the tmux prefix and d come back
   p      pause a session, or let it go on
+  A C    approve a pull request that waits for a review, or request changes
+  M      merge one that waits for a person
+  B      raise the limit that keeps a session or a project
 
 Nothing moves by itself: what is new comes to the end of the list, what is over stays where it
 was. o puts first again what needs you.

@@ -12,17 +12,25 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
+from sm.base.need import NeedKind
 from sm.base.text import one_line, printable
 from sm.cli.columns import Demand, allot, fit
 from sm.cli.table import LONGEST_FIGURE, STYLES
 from sm.cli.times import format_age
 from sm.plugins.top.listing import Entry
 from sm.views.board import BoardRow, Mark
+from sm.views.open_need import OpenNeed
+from sm.views.polling import START
 from sm.views.states import ShownState
 
 Piece = tuple[str, str]
 """A text, and its style in rich's words."""
 Line = tuple[Piece, ...]
+
+SUMMARY_FROM, KEYS_FROM, NOTICE_FROM, DETAIL_FROM = 4, 6, 10, 14
+"""Lines of a terminal from which on it has room for these."""
+HEADER_FROM = 2
+"""Lines of the list above which it begins with the names of its columns."""
 
 NEED, DIM, HEAD = "bold magenta", "dim", "bold"
 JOINED = re.compile("[\u200d\ufe00-\ufe0f]")
@@ -311,6 +319,23 @@ def draw_summary(entries: Sequence[Entry], *, only_needs: bool, is_arranged: boo
     return tuple(found)
 
 
+def draw_notice(needs: Sequence[OpenNeed], paused: Sequence[str], problems: Sequence[str]) -> Line:
+    """What holds everything up, and what cannot be read; () for nothing."""
+    named = {need.project for need in needs if need.kind is NeedKind.POLL}
+    told = [
+        *paused,
+        *(
+            one
+            for one in problems
+            if not (one.endswith(START) and one.partition(":")[0] in named)  # which has a line
+        ),
+    ]
+    if not told:
+        return ()
+    more = f"  (and {len(told) - 1} more: sm status)" if len(told) > 1 else ""
+    return ((plain(told[0]), "yellow"), (more, DIM))
+
+
 def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
     """What is known of the selected entry, in two lines: what it is, and what it waits for."""
     if entry is None:
@@ -378,6 +403,8 @@ BACK = (
 
 PANEL = (("Enter", "do it"), ("Esc", "leave"), ("up down", "another session"))
 """What can be pressed in the panel."""
+WAYS = {"A": "approve", "C": "request changes", "M": "merge", "B": "raise the limit"}
+"""What answers needs of some kinds."""
 
 
 def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Line:

@@ -25,7 +25,10 @@ class Reading(View):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self.show_all()
+        if self.seen:  # what stands there already
+            self._take(self.seen, is_first=True)
+        else:
+            self.show_all()
         self._tick()
         self.set_interval(LOOK_S, self._tick)
 
@@ -53,15 +56,18 @@ class Reading(View):
             why = error.message if isinstance(error, SmError) else str(error)
             self.call_from_thread(self._fail, why)
         else:
-            self.call_from_thread(self._take, seen)
+            self.call_from_thread(self._take_next, seen)
 
     def _fail(self, why: str) -> None:
         self._is_reading = False
         self.tell(f"cannot be read: {why}", "bold red")
 
-    def _take(self, seen: Seen) -> None:
+    def _take_next(self, seen: Seen) -> None:
         self._is_reading = False
-        is_first, self.seen = self.seen is None, seen
+        self._take(seen, is_first=self.seen is None)
+
+    def _take(self, seen: Seen, *, is_first: bool) -> None:
+        self.seen = seen
         self.listing.update(make_entries(seen.rows, seen.needs), self.feed.find_outcome)
         if is_first:
             self.listing.arrange()

@@ -9,8 +9,7 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
-from sm.base.need import NeedKind
-from sm.plugins.top import lines
+from sm.plugins.top import acts, lines
 from sm.plugins.top.acts import Plan
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.help_text import HELP
@@ -18,7 +17,7 @@ from sm.plugins.top.lines import Glyphs, Line, Look
 from sm.plugins.top.listing import Listing
 from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
 from sm.plugins.top.widgets import BoardList, Prompt, Sheet
-from sm.views.polling import START
+from sm.views.offers import Act
 
 
 class Page(Enum):
@@ -35,6 +34,10 @@ class Ask(Enum):
     NOTHING = auto()
     ACT = auto()
     FIND = auto()
+
+
+PEEKED = frozenset(Act) - {Act.PAUSE, Act.RESUME}
+"""What is done by somebody who should see the last words."""
 
 
 class View(App[None]):
@@ -55,7 +58,9 @@ class View(App[None]):
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True, show=False)]
 
-    def __init__(self, feed: Feed, glyphs: Glyphs, *, colours: bool = True) -> None:
+    def __init__(
+        self, feed: Feed, glyphs: Glyphs, *, colours: bool = True, seen: Seen | None = None
+    ) -> None:
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"  # the terminal's own colours, also on a light ground
         if not colours and not self.no_color:
@@ -67,7 +72,7 @@ class View(App[None]):
         self.root = feed.root
         self.glyphs = glyphs
         self.listing = Listing()
-        self.seen: Seen | None = None
+        self.seen = seen
         self.page = Page.LIST
         self.ask = Ask.NOTHING
         self.plan: Plan | None = None
@@ -130,44 +135,33 @@ class View(App[None]):
         """How many lines each part has; -1 for what is left, 0 for nothing."""
         height, page = self.size.height, self.page
         is_asking, is_act = self.ask is not Ask.NOTHING, self.ask is Ask.ACT
-        types = self.ask is Ask.FIND or (is_act and bool(self.plan and self.plan.act.takes_text))
-        has_detail = height >= 14 and page is Page.LIST and not is_asking
+        types = self.ask is Ask.FIND or (is_act and bool(self.plan and self.plan.asks))
+        has_detail = height >= lines.DETAIL_FROM and page is Page.LIST and not is_asking
         return {
-            "summary": int(height >= 4),
-            "notice": int(height >= 10 and bool(self._find_notice())),
+            "summary": int(height >= lines.SUMMARY_FROM),
+            "notice": int(height >= lines.NOTICE_FROM and bool(self._find_notice())),
             "list": -int(page is Page.LIST),
             "session": -int(page is Page.SESSION),
             "help": -int(page is Page.HELP),
-            "say": int(is_asking),
+            "say": min(len(self._draw_says()), max(1, height // 3)) if is_asking else 0,
             "peek": self._find_peek_room() if is_act else 0,
             "prompt": int(types),
             "detail": 2 * has_detail,
-            "keys": int(height >= 6 or bool(self.message)),
+            "keys": int(height >= lines.KEYS_FROM or bool(self.message)),
         }
 
     def _find_peek_room(self) -> int:
         """It grows with what is there to be seen, and never shrinks below it: nothing jumps."""
         height = self.size.height
-        peeks = self.plan is None or self.plan.act.takes_text
+        peeks = self.plan is None or self.plan.act in PEEKED
         room = max(0, min(height // 2, height - 6)) if peeks else 0
         self.peeked = max(self.peeked, len(self._draw_peek(room))) if room else 0
         return min(room, self.peeked)
 
     def _find_notice(self) -> Line:
         """What holds everything up, and what cannot be read."""
-        if self.seen is None:
-            return ()
-        named = {need.project for need in self.seen.needs if need.kind is NeedKind.POLL}
-        problems = (
-            one
-            for one in self.seen.problems
-            if not (one.endswith(START) and one.partition(":")[0] in named)  # which has a line
-        )
-        told = [*self.seen.paused, *problems]
-        if not told:
-            return ()
-        more = f"  (and {len(told) - 1} more: sm status)" if len(told) > 1 else ""
-        return ((lines.plain(told[0]), "yellow"), (more, lines.DIM))
+        seen = self.seen
+        return lines.draw_notice(seen.needs, seen.paused, seen.problems) if seen else ()
 
     def draw(self) -> None:
         """Draw all that has changed."""
@@ -191,20 +185,29 @@ class View(App[None]):
 
     @property
     def _keys(self) -> tuple[tuple[str, str], ...]:
+        ways = tuple((key, lines.WAYS[key]) for key in acts.list_keys(self.listing.current))
         if self.ask is not Ask.NOTHING:
-            return lines.PANEL
-        return lines.KEYS if self.page is Page.LIST else lines.BACK
+            return lines.PANEL if self.plan or self.ask is Ask.FIND else (*ways, *lines.PANEL[1:])
+        return (*ways, *(lines.KEYS if self.page is Page.LIST else lines.BACK))
 
     def _draw_panel(self) -> None:
+        if self.ask is Ask.NOTHING:
+            return
+        if self.ask is Ask.ACT:
+            peek = self.sheet("peek")
+            peek.show(self._draw_peek(peek.size.height))
+        self.sheet("say").show(self._draw_says())
+
+    def _draw_says(self) -> list[Line]:
+        """What will be done, all of it also on a narrow terminal."""
+        entry, width = self.listing.current, self.size.width
         if self.ask is Ask.FIND:
             says = "find: then n for the next one, N for the one before"
-        elif self.ask is Ask.ACT:
-            entry, peek = self.listing.current, self.sheet("peek")
-            says = self.plan.says if self.plan else (entry.name if entry else "")
-            peek.show(self._draw_peek(peek.size.height))
         else:
-            return
-        self.sheet("say").show([lines.draw_rule(says, self.size.width, self.glyphs, lines.HEAD)])
+            says = self.plan.says if self.plan else (entry.name if entry else "")
+        first, *more = lines.wrap(lines.plain(says), width - 4)
+        rule = lines.draw_rule(first, width, self.glyphs, lines.HEAD)
+        return [rule, *(((f"   {line}", lines.HEAD),) for line in more)]
 
     def _draw_peek(self, height: int) -> list[Line]:
         entry = self.listing.current

@@ -13,7 +13,16 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from sm.base.text import normalise, printable
-from sm.plugins.top.lines import Glyphs, Layout, Line, Look, draw_entry, draw_header, lay_out
+from sm.plugins.top.lines import (
+    HEADER_FROM,
+    Glyphs,
+    Layout,
+    Line,
+    Look,
+    draw_entry,
+    draw_header,
+    lay_out,
+)
 from sm.plugins.top.listing import Entry, Listing
 from sm.views.figures import list_headers
 
@@ -126,7 +135,7 @@ class BoardList(Lined):
     @property
     def page(self) -> int:
         """How many entries are seen at once."""
-        return max(1, self.size.height - (self.size.height > 2))
+        return max(1, self.size.height - (self.size.height > HEADER_FROM))
 
     def draw_lines(self, width: int, height: int) -> Sequence[Line]:
         """The entries around the selected one."""

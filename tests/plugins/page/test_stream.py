@@ -10,6 +10,7 @@ import pytest
 from msgspec import json
 from sse_starlette import ServerSentEvent
 
+from sm.plugins.page import growth
 from sm.plugins.page import stream as streams
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.stream import Changed, Stream, find_touched
@@ -122,6 +123,23 @@ def test_there_is_a_limit_to_listeners(project: Project, monkeypatch: pytest.Mon
     run(project, act)
 
 
+def test_a_change_wakes_the_stream_without_a_look_in_between(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "TOLD_LOOK_S", HANG_S)
+    record(project, "dev-harb-3")
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        for number in (4, 5):
+            record(project, f"dev-harb-{number}")
+            assert (await hear(told)).sessions == (f"dev-harb-{number}",)
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
 def test_who_is_too_much_is_told_so(
     project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,3 +149,20 @@ def test_who_is_too_much_is_told_so(
     assert answer.status_code == 503
     assert "too many browsers" in answer.text
     assert browser.get("/page/changes?since=0").status_code == 200
+
+
+def test_where_the_kernel_does_not_tell_the_journal_is_looked_at(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growth, "IN_MODIFY", 0)
+    monkeypatch.setattr(growth, "IN_MOVED_TO", 0)
+    monkeypatch.setattr(growth, "IN_CREATE", 0)  # which the kernel refuses
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        record(project, "dev-harb-4")
+        assert (await hear(told)).sessions == ("dev-harb-4",)
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)

@@ -17,9 +17,10 @@ from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.config.forges import LocalSettings
 from sm.plugins.top import feed as feeding
+from sm.plugins.top import opening
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
-from sm.plugins.top.lines import UNICODE
+from sm.plugins.top.lines import UNICODE, Line
 from sm.plugins.top.view import Ask, Page
 from sm.plugins.top.widgets import Lined
 from sm.sessions import pause, registry
@@ -232,6 +233,26 @@ def test_what_happens_is_shown_and_the_selection_stays(
         assert selected(top) == "9"
 
     play(steps)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60), (40, 9), (30, 5), (12, 2)])
+def test_the_first_picture_is_what_the_program_draws_then(play: Any, size: tuple[int, int]) -> None:
+    async def steps(pilot: Pilot[None], top: Top) -> None:
+        await until(pilot, lambda: "harb#7" in shown(top))
+        assert top.seen
+        drawn = opening.draw(top.seen, *size, top.look)
+        first = ["".join(text for text, _ in line).rstrip() for line in drawn]
+        await until(pilot, lambda: [one.rstrip() for one in shown(top).split("\n")] == first)
+
+    play(steps, size=size)
+
+
+def test_the_first_picture_has_nothing_that_a_terminal_acts_upon() -> None:
+    line: Line = (("a\x1b]0;b\x07\n", "bold red"), ("c", "reverse"))
+    told = opening.spell([line], 20, colours=False)
+    assert "\x1b]" not in told
+    assert "31m" not in told
+    assert "31m" in opening.spell([line], 20, colours=True)
 
 
 class Slow(Feed):

@@ -1,4 +1,4 @@
-"""What a person can do on the page: for a need by the command that answers it, else for a session.
+"""What a person can do where sessions are shown: for a need by its command, else for a session.
 
 Each is a verb of `sm`, and says what it will do before it is done. Nothing is read or done here.
 """
