@@ -7,9 +7,11 @@ from pathlib import Path
 from sm.adapters.forge.model import InlineComment, PullRequest, ReviewState
 from sm.adapters.tmux import Tmux
 from sm.sessions import terminal_log
+from sm.store import events, journal
+from sm.views.numbers_reading import NumbersReader
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, kill
-from tests.helpers import git, wait_for
+from tests.helpers import HANG_S, git, wait_for
 
 
 def assert_nothing_left(stage: Stage, issue: int) -> None:
@@ -36,6 +38,17 @@ def test_issue_becomes_a_merged_branch(stage_of: MakeStage) -> None:
     assert heard[1].startswith("[sm] CI passed")
     assert heard[2].startswith("[sm] Review: approved")
     assert_nothing_left(stage, issue)
+    [told] = NumbersReader(stage.project.root).read([stage.project.name])
+    assert (told.merged, told.project) == (1, stage.project.name)
+    assert min(told.agent_s, told.ci_s, told.review_s) > 0
+    assert (told.person_s, told.rest_s) == (0, 0)
+
+
+def list_waits(stage: Stage) -> list[tuple[str, float]]:
+    """The decisions about CI, and how long after its phase was written each was made."""
+    found = journal.read(stage.project.root.journal)
+    decided = (event for event in found if isinstance(event, events.Decided))
+    return [(one.row, one.at - one.written_at) for one in decided if one.row.startswith("ci-")]
 
 
 BY_SM: dict[str, object] = {"merge": {"by": "sm"}, "review": {"required": False}}
@@ -63,6 +76,10 @@ def test_failing_ci_is_handed_to_the_agent_with_its_log(stage_of: MakeStage) -> 
     stage.push_work(issue, content="good\n")
     stage.write_phase(issue, "PHASE:awaiting_ci")
     wait_for(lambda: [t for t in stage.told() if "CI passed for" in t], "the second CI result")
+    (failed_row, first), (passed_row, second) = list_waits(stage)
+    assert (failed_row, passed_row) == ("ci-failed", "ci-passed")
+    assert 0 < first < HANG_S
+    assert 0 < second < HANG_S
 
 
 def test_requested_changes_reach_the_agent_with_file_and_line(stage_of: MakeStage) -> None:
