@@ -97,13 +97,15 @@ def serving(
     base: Mapping[str, str] | None = None,
     clean: bool = True,
     program: tuple[str, ...] = ("-Im", "sm"),
+    place: tuple[str, ...] = ("--port", "0"),
 ) -> Iterator[Served]:
     """A server on a free port, with `env` added to the environment, or to `base`.
 
-    `clean`: it has to end without a word on stderr. `program`: what Python is told to run.
+    `clean`: it has to end without a word on stderr. `program`: what Python is told to run. `place`:
+    where it listens if not there; its URL is then what it says of that.
     """
     process = subprocess.Popen(
-        [sys.executable, *program, *verb, "--port", "0", *options],
+        [sys.executable, *program, *verb, *place, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -112,7 +114,7 @@ def serving(
     )
     assert process.stdout
     line = process.stdout.readline()
-    assert line.startswith("listening on http://"), process.communicate(timeout=HANG_S)
+    assert line.startswith("listening on "), process.communicate(timeout=HANG_S)
     served = Served(process, line.split()[-1])
     try:
         yield served

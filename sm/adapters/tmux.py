@@ -119,8 +119,8 @@ class Pane(Struct, frozen=True):
 
     @property
     def is_covered(self) -> bool:
-        """Whether tmux has put a text of its own over it, and nobody is there to close that."""
-        return self.mode == "view-mode" and not self.viewers
+        """Whether tmux has put a text of its own over it."""
+        return self.mode == "view-mode"
 
 
 class Tmux(Struct, frozen=True, dict=True):

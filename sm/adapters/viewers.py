@@ -49,15 +49,17 @@ class Use(Struct, frozen=True):
         - Programs move none of them: send-keys, paste-buffer, set-option, capture-pane; nor does a
           new size of the window, nor what the agent prints.
         - A read-only client's keys move session_activity as well, though none arrives. So while
-          anybody is there, the clients that may type decide. When all are gone, session_activity
-          does; then the key by which the last one has left counts as typed.
+          anybody is there who may type, those clients decide. When all of them are gone,
+          session_activity does, unless a client that only looks has moved it; then the key by which
+          the last one has left counts as typed.
 
         The agent's hook for prompts is no witness: it is called for a task in the background that
         reports its end, just as for a person's prompt, and that has come by keys.
         """
-        if not self.viewers:
+        if not self.attached:
             typed = self.active_at > self.attached_at + ATTACHING_S
-            return self.active_at if typed and self.attached_at else 0.0
+            by_others = all(viewer.active_at < self.active_at for viewer in self.viewers)
+            return self.active_at if typed and by_others and self.attached_at else 0.0
         typed_at = (
             viewer.active_at
             for viewer in self.viewers
@@ -85,6 +87,18 @@ def look_at_use(tmux: Tmux, pane: Pane) -> Use:
         said = tmux.command(*join_commands(("list-clients", "-t", pane.id, "-F", VIEWER)))
         viewers = tuple(_viewer(line) for line in said.splitlines() if line)
     return Use(pane.keyed_at, pane.attached_at, viewers)
+
+
+def can_be_uncovered(tmux: Tmux, pane: Pane) -> bool:
+    """Whether a client is there that can close what tmux has put over the pane.
+
+    Raises:
+        NoServerError, MissingPaneError: there is no such pane.
+        TmuxBusyError: tmux did not answer.
+
+    """
+    use = look_at_use(tmux, pane)
+    return use.attached or len(use.viewers) < pane.viewers  # others of its group
 
 
 def _viewer(line: str) -> Viewer:

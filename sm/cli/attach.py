@@ -58,9 +58,12 @@ def find_way(place: AnySession | tuple[Project, int], *, read_only: bool = False
         SmError: there is none, or the person is in it.
 
     """
+    from sm.messages.presence import remember_hands
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
     from sm.sessions.session import AdHocSession
 
+    if read_only and not isinstance(place, tuple):
+        remember_hands(place)
     if isinstance(place, tuple):
         project, issue = place
     elif isinstance(place, AdHocSession):

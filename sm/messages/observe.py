@@ -16,6 +16,7 @@ from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import SHELLS, is_typed
 from sm.adapters.tmux import Pane
+from sm.adapters.viewers import can_be_uncovered
 from sm.base.clock import is_within
 from sm.base.refusal import Refusal
 from sm.messages import conversation, offers
@@ -87,8 +88,8 @@ class Sight(NamedTuple):
 def look(session: Session, pane_id: str) -> Sight:
     """Look at the pane, and at its screen once that shows what the hooks have just told.
 
-    A pane that tmux has covered is uncovered. One that is too small for an input line gets room:
-    the next look will see it redrawn.
+    A pane that tmux has covered is uncovered if nobody is there to do it. One that is too small for
+    an input line gets room: the next look will see it redrawn.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
@@ -97,7 +98,7 @@ def look(session: Session, pane_id: str) -> Sight:
     """
     while True:
         pane, shown = session.tmux.look(pane_id, escapes=True)
-        if pane.is_covered:
+        if pane.is_covered and not can_be_uncovered(session.tmux, pane):
             session.tmux.uncover(pane.id)
             continue
         screen = read_screen(session.profile, shown)

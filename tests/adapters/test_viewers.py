@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sm.adapters.tmux import MissingPaneError, Pane, Tmux
 from sm.adapters.tmux_start import start_session
-from sm.adapters.viewers import Use, Viewer, look_at_use
+from sm.adapters.viewers import Use, Viewer, can_be_uncovered, look_at_use
 from tests.helpers import wait_for
 
 CAME = 1_000.0
@@ -27,6 +27,8 @@ CAME = 1_000.0
         (Use(CAME, CAME, (Viewer(False, CAME, CAME),)), True, 0.0),
         (Use(CAME + 9, CAME, (Viewer(False, CAME, CAME + 9),)), True, CAME + 9),
         (Use(CAME + 9, CAME, (Viewer(True, CAME, CAME + 9),)), False, 0.0),
+        # One who typed is gone, and one who only looks is still there.
+        (Use(CAME + 9, CAME, (Viewer(True, CAME, CAME),)), False, CAME + 9),
         (
             Use(CAME + 9, CAME + 5, (Viewer(True, CAME + 5, CAME + 9), Viewer(False, 0.0, CAME))),
             True,
@@ -85,3 +87,13 @@ def test_a_pane_that_is_gone_is_told(tmux: Tmux, tmp_path: Path) -> None:
     pane = start_session(tmux, "work", tmp_path, ["cat"])
     with pytest.raises(MissingPaneError):
         look_at_use(tmux, replace(pane, id="%99", viewers=1))
+
+
+def test_who_only_looks_leaves_a_text_of_tmux_over_the_pane(tmux: Tmux, tmp_path: Path) -> None:
+    pane = start_session(tmux, "work", tmp_path, ["cat"])
+    assert not can_be_uncovered(tmux, tmux.look(pane.id)[0])
+    _attach(tmux, tmp_path, "viewer", "-r")
+    wait_for(lambda: _use(tmux, pane).viewers, "the viewer")
+    assert not can_be_uncovered(tmux, tmux.look(pane.id)[0])
+    _attach(tmux, tmp_path, "writer")
+    wait_for(lambda: can_be_uncovered(tmux, tmux.look(pane.id)[0]), "a person who can close it")

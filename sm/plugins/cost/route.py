@@ -56,4 +56,5 @@ ENDPOINT = Endpoint(
     errors=(422, 503),
     slow=True,
     lane=_of_all,
+    acts=False,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from msgspec import structs
 from starlette.applications import Starlette
@@ -18,6 +19,7 @@ from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
+from sm.plugins.http.rights import Declared, Keys, Trust, is_act
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
@@ -33,12 +35,15 @@ def serve(
     rules: Rules,
     receivers: Mapping[str, Receiver],
     key: str = "",
+    *,
+    key_reads: bool = False,
 ) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C; `receivers` take webhooks, by project.
 
     `key` is what sites take from the person who has started the server.
     """
-    running.run(make_application(machine, version, rules, receivers, key), listener)
+    app = make_application(machine, version, rules, receivers, key, key_reads=key_reads)
+    running.run(app, listener, sockets=True)
 
 
 def load_added() -> list[Endpoint]:
@@ -53,28 +58,47 @@ def make_application(
     rules: Rules,
     receivers: Mapping[str, Receiver],
     key: str = "",
+    *,
+    key_reads: bool = False,
 ) -> Starlette:
     """Make the interface to the sessions of a state root."""
-    endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
-    described = openapi.describe(endpoints, version, token=bool(rules.token))
-    sites = load_sites()
-    paths = tuple(path for site in sites for path in site.paths)
+    keys, sites = rules.keys, load_sites()
+    # Any other site was written when the token was all that there was to look at.
+    deciding = [site for site in sites if site.logs_in or (rules.token and not rules.public)]
+    paths = tuple(path for site in deciding for path in site.paths)
     rules = structs.replace(rules, signed=PREFIX if receivers else "", sites=paths)
-    fixed: dict[str, Health | dict[str, object]] = {
-        openapi.HEALTH: Health("healthy", version),
-        openapi.DESCRIPTION: described,
-    }
+    entrance = Entrance(
+        rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
+    )
+    routes = [
+        *list_own_routes(machine, version, receivers, keys),
+        *make_site_routes(machine, sites, entrance),
+    ]
     app = Starlette(
-        routes=[
-            *make_routes(machine, endpoints, receivers),
-            *(Route(path, _constant(said)) for path, said in fixed.items()),
-            *make_site_routes(machine, sites, Entrance(rules.token, rules.loopback, key)),
-        ],
-        middleware=[Middleware(Guard, rules)],
+        routes=[one.route for one in routes],
+        middleware=[Middleware(Guard, rules, partial(is_act, routes))],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
     return app
+
+
+def list_own_routes(
+    machine: Machine, version: str, receivers: Mapping[str, Receiver], keys: Keys
+) -> list[Declared]:
+    """All endpoints, and the description of them."""
+    endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
+    needs_token = keys.trust is not Trust.ANYONE
+    described = openapi.describe(endpoints, version, token=needs_token, readers=bool(keys.readers))
+    fixed: dict[str, Health | dict[str, object]] = {
+        openapi.HEALTH: Health("healthy", version),
+        openapi.DESCRIPTION: described,
+    }
+    answering = zip(make_routes(machine, endpoints, receivers), endpoints, strict=True)
+    return [
+        *(Declared(route, endpoint.acts) for route, endpoint in answering),
+        *(Declared(Route(path, _constant(said)), acts=False) for path, said in fixed.items()),
+    ]
 
 
 def _constant(value: Health | dict[str, object]) -> Callable[[Request], object]:

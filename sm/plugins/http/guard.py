@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import re
 import socket
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.plugins.http.answers import answer_failure
+from sm.plugins.http.rights import ONLY_READS, Keys, Right, Trust
 from sm.plugins.http.sites import is_below
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -45,8 +46,12 @@ the connection reset, and would never read why."""
 class Rules(Struct, frozen=True):
     """The `token` that every request must bring, '' for none; `loopback`: only this machine.
 
-    `public` is the origin under which a proxy offers us, '' for none. Then the application decides
-    who may ask, because it also issues tokens of its own.
+    `readers` are tokens that only read. `trust` says who needs none; None: anyone, unless there is
+    a token.
+
+    `public` is the origin under which a proxy offers us, '' for none. If it `issues` tokens of its
+    own, the application decides who may ask. Otherwise only that very name is ours: whatever comes
+    through a proxy comes from this machine, so neither its address nor a name of ours says much.
 
     What is posted below the path `signed` is let in from everywhere and without a token, because
     its sender signs it instead; '' for no such path.
@@ -60,28 +65,42 @@ class Rules(Struct, frozen=True):
     public: str = ""
     signed: str = ""
     sites: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    trust: Trust | None = None
+    issues: bool = False
+
+    @property
+    def keys(self) -> Keys:
+        """What lets in."""
+        has_token = bool(self.token or self.readers)
+        return Keys(self.token, self.readers, self.trust or _choose_trust(has_token))
 
     def lets_in(self, method: str, path: str) -> bool:
         """Whether the application alone decides about such a request, by its signature."""
         return self.signed != "" and method == "POST" and path.startswith(self.signed)
 
-    def refusal(self, headers: Headers, path: str = "") -> tuple[int, str] | None:
-        """Return status and reason for refusing these headers; None if they are allowed."""
-        if self.token and self._has_token(headers.get("authorization", "")):
+    def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Return status and reason for refusing this request; None if it is allowed."""
+        if self.keys.find_brought(headers.get("authorization", "")):
             return None  # no page has the token, so any name for us is fine
-        if not self._is_ours(_name(headers.get("host", ""))):
+        if not self._is_ours(headers.get("host", "")):
             return 403, "the name in 'Host' is not one of this server"
         origin = headers.get("origin")
         if origin is not None and not self._may_ask(origin):
             return 403, "web pages of other origins may not ask"
-        if self.token and not self.public and not is_below(path, self.sites):
-            return 401, "a token is needed: send 'Authorization: Bearer …'"
-        return None
+        if self.issues or is_below(scope["path"], self.sites) or self.keys.find_trusted(scope):
+            return None
+        return 401, "a token is needed: send 'Authorization: Bearer …'"
 
     def _may_ask(self, origin: str) -> bool:
+        if self.public and not self.issues:
+            return origin == self.public
         return _origin(origin) in LOOPBACK or (self.public != "" and origin == self.public)
 
-    def _is_ours(self, name: str) -> bool:
+    def _is_ours(self, authority: str) -> bool:
+        if self.public and not self.issues:
+            return authority.lower().removesuffix(":443") == self.public.removeprefix("https://")
+        name = _name(authority)
         if name in LOOPBACK or (self.public and name == _origin(self.public)):
             return True
         if self.loopback:
@@ -89,10 +108,9 @@ class Rules(Struct, frozen=True):
         # An address in the place of a name cannot lead elsewhere.
         return _is_address(name, loopback=False) or name == socket.gethostname().lower()
 
-    def _has_token(self, authorization: str) -> bool:
-        kind, _, token = authorization.partition(" ")
-        right = hmac.compare_digest(token.strip().encode(), self.token.encode())
-        return right and kind.lower() == "bearer"
+
+def _choose_trust(has_token: bool) -> Trust:
+    return Trust.NOBODY if has_token else Trust.ANYONE
 
 
 def _name(authority: str) -> str:
@@ -148,20 +166,30 @@ def refuse_head(scope: Scope) -> tuple[int, str] | None:
     return None
 
 
+def find_method(scope: Scope) -> str:
+    """The method of a request; that of a WebSocket's is always the same (RFC 6455, 4.1)."""
+    return str(scope.get("method", "GET"))
+
+
 def _measure_head(scope: Scope) -> int:
     """Return the size of a head whose lines have no blanks but the usual ones."""
     target = len(scope["raw_path"]) + len(scope["query_string"]) + bool(scope["query_string"])
-    first = len(scope["method"]) + target + len("  HTTP/1.1\r\n")
+    first = len(find_method(scope)) + target + len("  HTTP/1.1\r\n")
     return first + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + 2
+
+
+def _always(_scope: Scope) -> bool:
+    return True
 
 
 class Guard:
     """Admits what the rules allow, and closes the connection of a client that goes on sending."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
-        """Stand before `app`."""
+    def __init__(self, app: ASGIApp, rules: Rules, acts: Callable[[Scope], bool] = _always) -> None:
+        """Stand before `app`; `acts` says whether a request asks for what acts."""
         self.app = app
         self.rules = rules
+        self._keys, self._acts = rules.keys, acts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or have `app` answer."""
@@ -176,9 +204,12 @@ class Guard:
         unclear = refuse_head(scope)
         if unclear:
             return answer_failure(*unclear, {"Connection": "close"})
-        if self.rules.lets_in(scope["method"], scope["path"]):
+        brought = self._keys.find_brought(headers.get("authorization", ""))
+        if brought is Right.READ and self._acts(scope):
+            return answer_failure(403, ONLY_READS)
+        if self.rules.lets_in(find_method(scope), scope["path"]):
             return self.app
-        refused = self.rules.refusal(headers, scope["path"])
+        refused = self.rules.refusal(scope, headers)
         return answer_failure(*refused) if refused else self.app
 
 

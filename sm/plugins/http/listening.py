@@ -16,6 +16,8 @@ from sm.base.errors import SmError, UsageError
 VARIABLE = "SM_SERVE_TOKEN"
 TOKEN = re.compile(r"[!-~]{16,512}")
 BACKLOG = 128
+FILE_LIMIT = 64 * 1024
+"""Bytes of a file with tokens."""
 NAME = re.compile(r"[a-z0-9_-]+(?:[.][a-z0-9_-]+)*", re.ASCII)
 LOCAL = ("localhost", "127.0.0.1")
 
@@ -45,6 +47,24 @@ def read_secret(file: Path) -> str:
     return _usable(_read(file), f"'{file}'")
 
 
+def read_readers(file: Path | None, token: str) -> tuple[str, ...]:
+    """Return the tokens that only read: each line of a private file, without remarks (`#`).
+
+    Raises:
+        UsageError: the file cannot be used, has none, or has the `token` that acts.
+
+    """
+    if file is None:
+        return ()
+    lines = [line.strip() for line in _read(file).splitlines()]
+    found = tuple(_usable(line, f"'{file}'") for line in lines if line and line[0] != "#")
+    if not found:
+        raise UsageError(f"'{file}' has no token: put one into each line")
+    if token in found:
+        raise UsageError(f"'{file}' has the token that acts: a token that only reads is another")
+    return found
+
+
 def _usable(found: str, origin: str) -> str:
     if not TOKEN.fullmatch(found.strip()):
         raise UsageError(
@@ -65,11 +85,26 @@ def _read(file: Path) -> str:
                 raise UsageError(f"'{file}' is not owned by you: put the token into one that is")
             if found.st_mode & 0o077:
                 raise UsageError(f"'{file}' can be read by others: run chmod 600 on it")
-            return opened.read(4096).decode("ascii", "replace")
+            if found.st_size > FILE_LIMIT:
+                raise UsageError(f"'{file}' is above {FILE_LIMIT:,} bytes: put only tokens there")
+            return opened.read(FILE_LIMIT).decode("ascii", "replace")
     except OSError as error:
         raise UsageError(
             f"cannot read '{file}': {os.strerror(error.errno or 0).lower()}"
         ) from error
+
+
+def parse_tls_origin(url: str) -> str:
+    """Return that origin for a page: only over TLS a browser keeps what lets it in to itself.
+
+    Raises:
+        UsageError: browsers cannot use it.
+
+    """
+    origin = parse_public_origin(url)
+    if origin and not origin.startswith("https://"):
+        raise UsageError(f"'{url}' cannot be the public URL: browsers need https://")
+    return origin
 
 
 def parse_public_origin(url: str) -> str:
@@ -87,8 +122,8 @@ def parse_public_origin(url: str) -> str:
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and name in LOCAL)
     if not (is_plain and is_safe and NAME.fullmatch(name)):
         raise UsageError(
-            f"'{url}' cannot be the public URL: it begins with https://, and has a name, "
-            "perhaps a port, and nothing more, such as https://sm.example.org"
+            f"'{url}' cannot be the public URL: it begins with https://, and has a name "
+            "of its own, perhaps a port, and nothing more (no path), such as https://sm.example.org"
         )
     return f"{parts.scheme}://{name}{_port(url, parts)}"
 
@@ -105,6 +140,8 @@ def _port(url: str, parts: SplitResult) -> str:
 
 def is_loopback(listener: socket.socket) -> bool:
     """Say whether only this machine can reach the socket."""
+    if listener.family == socket.AF_UNIX:
+        return True
     return ip_address(listener.getsockname()[0]).is_loopback
 
 

@@ -35,8 +35,10 @@ ALWAYS = (401, 403, 500)
 WITH_BODY = (400, 408, 413, 415, 422)
 
 
-def describe(endpoints: Iterable[Endpoint], version: str, *, token: bool) -> dict[str, Any]:
-    """Return the document; `token` says whether requests need one."""
+def describe(
+    endpoints: Iterable[Endpoint], version: str, *, token: bool, readers: bool = False
+) -> dict[str, Any]:
+    """Return the document; `token` says whether requests need one, `readers` whether some read."""
     every = list(endpoints)
     kinds = (*(each.answer for each in every), *(each.body for each in every if each.body))
     _, components = msgspec.json.schema_components(
@@ -44,7 +46,10 @@ def describe(endpoints: Iterable[Endpoint], version: str, *, token: bool) -> dic
     )
     paths: dict[str, Any] = {HEALTH: {"get": _plain("Whether the server answers.", shapes.Health)}}
     for each in every:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+        operation = _operation(each)
+        if readers and each.acts is False:
+            operation["security"] = [{"token": []}, {"reader": []}]
+        paths.setdefault(each.path, {})[each.method.lower()] = operation
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "sm", "version": version, "description": "Sessions of coding agents."},
@@ -53,7 +58,12 @@ def describe(endpoints: Iterable[Endpoint], version: str, *, token: bool) -> dic
     }
     if token:
         document["security"] = [{"token": []}]
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        schemes = {"token": "Acts, and reads", "reader": "Only reads"}
+        document["components"]["securitySchemes"] = {
+            name: {"type": "http", "scheme": "bearer", "description": what}
+            for name, what in schemes.items()
+            if readers or name == "token"
+        }
     return document
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -69,34 +70,60 @@ def listening(
 ) -> Iterator[tuple[socket.socket, Rules]]:
     """A socket that listens as the options say, and who may ask; prints its URL, with `path`.
 
-    `public_url`: where a proxy on this machine offers it to others, '' for nowhere.
+    `public_url`: where a proxy on this machine offers it to others, '' for nowhere. Then what is
+    behind it issues tokens of its own.
 
     Raises:
         UsageError: an agent has called, or there is no such place or token.
 
     """
-    from sm.plugins.http import listening
     from sm.plugins.http.guard import Rules
+    from sm.plugins.http.listening import format_url, is_loopback, parse_public_origin, read_token
+
+    check_may_serve(machine)
+    token = read_token(token_file, os.environ)
+    public = parse_public_origin(public_url)
+    with listening_on_port(address, port, bool(token), public) as listener, ending_quietly():
+        say(f"listening on {format_url(address, listener.getsockname()[1])}{path}")
+        yield listener, Rules(token, is_loopback(listener), public, issues=bool(public))
+    leave()
+
+
+def check_may_serve(machine: Machine) -> None:
+    """Refuse an agent.
+
+    Raises:
+        UsageError: an agent has called.
+
+    """
     from sm.sessions.caller import identify
 
     identify(machine.root, os.environ).check_may_serve()
-    token = listening.read_token(token_file, os.environ)
-    public = listening.parse_public_origin(public_url)
-    with listening.listen(address, port, protected=bool(token)) as listener:
-        is_loopback = listening.is_loopback(listener)
-        if public and not is_loopback:
+
+
+@contextlib.contextmanager
+def listening_on_port(
+    address: str, port: int, protected: bool, public: str
+) -> Iterator[socket.socket]:
+    """A socket that listens there; only on this machine if there is a `public` URL.
+
+    Raises:
+        UsageError: there is no such address, or others could reach it.
+
+    """
+    from sm.plugins.http import listening
+
+    with listening.listen(address, port, protected=protected) as listener:
+        if public and not listening.is_loopback(listener):
             raise UsageError(
                 f"with a public URL others come through its proxy: listen on 127.0.0.1, not on "
                 f"'{address}'"
             )
-        url = listening.format_url(address, listener.getsockname()[1])
-        with _ending_quietly():
-            say(f"listening on {url}{path}")
-            yield listener, Rules(token, is_loopback, public)
+        yield listener
 
 
 @contextlib.contextmanager
-def _ending_quietly() -> Iterator[None]:
+def ending_quietly() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end the process without an error: a server is stopped by them.
 
     The server has its own way once it runs.
@@ -111,3 +138,9 @@ def _ending_quietly() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def leave() -> None:
+    """End the process, also if threads still wait for a terminal or a forge."""
+    if threading.active_count() > 1:
+        os._exit(0)

@@ -50,6 +50,8 @@ class Endpoint(Struct, frozen=True):
     A `slow` one works on terminals and forges: few run at a time in each `lane`. A `signed` one
     takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
     One without a body may have a `query`, whose keys all have defaults; it is the call's body then.
+
+    `acts`: whether it changes anything. A token that only reads is refused where it is not False.
     """
 
     method: str
@@ -65,10 +67,13 @@ class Endpoint(Struct, frozen=True):
     signed: bool = False
     status: int = 200
     query: type[Struct] | None = None
+    acts: bool | None = None
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/sessions", actions.list_sessions, "All sessions.", shapes.Sessions),
+    Endpoint(
+        "GET", "/sessions", actions.list_sessions, "All sessions.", shapes.Sessions, acts=False
+    ),
     Endpoint(
         "GET",
         "/sessions/{session_id}",
@@ -76,8 +81,16 @@ ENDPOINTS = (
         "One session, by id or name.",
         shapes.Session,
         errors=(404,),
+        acts=False,
     ),
-    Endpoint("GET", "/needs", actions.list_needs, "What waits for a person.", shapes.Needs),
+    Endpoint(
+        "GET",
+        "/needs",
+        actions.list_needs,
+        "What waits for a person.",
+        shapes.Needs,
+        acts=False,
+    ),
     Endpoint(
         "GET",
         "/sessions/{session_id}/needs",
@@ -85,6 +98,7 @@ ENDPOINTS = (
         "What of that waits in one session.",
         shapes.Needs,
         errors=(404,),
+        acts=False,
     ),
     Endpoint(
         "POST",
@@ -97,6 +111,7 @@ ENDPOINTS = (
         errors=(409, 503),
         slow=True,
         lane=_of_directory,
+        acts=True,
     ),
     Endpoint(
         "PATCH",
@@ -106,6 +121,7 @@ ENDPOINTS = (
         shapes.Session,
         body=shapes.SessionChange,
         errors=(403, 404),
+        acts=True,
     ),
     Endpoint(
         "DELETE",
@@ -115,6 +131,7 @@ ENDPOINTS = (
         shapes.KillAnswer,
         errors=(404, 409, 503),
         slow=True,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -123,6 +140,7 @@ ENDPOINTS = (
         "Replace the session's own context when its turn ends; refusals are in `error`.",
         shapes.HandoffAnswer,
         body=shapes.HandoffRequest,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -134,6 +152,7 @@ ENDPOINTS = (
         limit=2048 * KIB,  # for 250,000 characters, most of them escaped
         errors=(404, 409, 503),
         slow=True,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -144,6 +163,7 @@ ENDPOINTS = (
         body=shapes.KillRequest,
         errors=(403, 404, 409, 503),
         slow=True,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -155,6 +175,7 @@ ENDPOINTS = (
         errors=(403, 503),
         slow=True,
         lane=_of_all,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -166,6 +187,7 @@ ENDPOINTS = (
         errors=(403, 409, 503),
         slow=True,
         lane=_of_all,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -174,6 +196,7 @@ ENDPOINTS = (
         "How full an agent's context is, or that it is being summed up.",
         shapes.ContextAnswer,
         body=shapes.ContextUsage,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -183,6 +206,7 @@ ENDPOINTS = (
         shapes.HookAnswer,
         body=shapes.HookEvent,
         limit=1024 * KIB,
+        acts=True,
     ),
     Endpoint(
         "POST",
@@ -194,6 +218,7 @@ ENDPOINTS = (
         errors=(404, 503),
         signed=True,
         status=202,
+        acts=True,
     ),
 )
 

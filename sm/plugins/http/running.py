@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import asyncio
 import signal
 import socket
-import threading
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sm.plugins.http.guard import HEAD_LIMIT
 from sm.plugins.http.listening import BACKLOG
+from sm.plugins.http.rights import PEER
+from sm.plugins.http.unix_socket import find_peer
 
 GRACE_S = 5
 """How long running requests may take when the server stops."""
@@ -20,24 +23,39 @@ CONNECTIONS = 200
 """At the same time. Most systems allow 1024 file descriptors."""
 UNREAD_S = 90
 """How long a client may read nothing of its answer, or be gone without a word."""
+FRAME_LIMIT = 64 * 1024
+"""Bytes of what comes over a WebSocket at once."""
+ALIVE_S = 20.0
+"""So often the other side of a WebSocket is asked whether it is there, and so long it may take."""
 PARSED = 4 * HEAD_LIMIT
 """How much of a head the parser collects. What is above HEAD_LIMIT only, the guard refuses."""
 
 
-def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> None:
-    """Answer on that socket until SIGTERM or Ctrl-C. `lifespan`: the application wants to know.
+def run(
+    app: ASGIApp, listener: socket.socket, *, lifespan: bool = False, sockets: bool = False
+) -> None:
+    """Answer on that socket until SIGTERM or Ctrl-C.
+
+    `lifespan`: the application wants to know of both. `sockets`: it takes WebSockets.
 
     Requests under way then have some seconds. After that the process ends with them, as any process
     of sm may at any moment: the next pass over the session goes on with the work.
     """
-    _bound_waiting(listener)
+    is_unix = listener.family == socket.AF_UNIX
+    if not is_unix:
+        _bound_waiting(listener)
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Peered if is_unix else "h11",
         h11_max_incomplete_event_size=PARSED,
         # It also counts the connection that asks.
         limit_concurrency=CONNECTIONS + 1,
-        ws="none",
+        ws="websockets-sansio" if sockets else "none",
+        ws_max_size=FRAME_LIMIT,
+        ws_ping_interval=ALIVE_S,
+        ws_ping_timeout=ALIVE_S,
+        # What it saves on this machine costs more than it is worth, and memory for each connection.
+        ws_per_message_deflate=False,
         lifespan="on" if lifespan else "off",
         loop="asyncio",
         log_config=None,
@@ -59,8 +77,30 @@ def run(app: ASGIApp, listener: socket.socket, *, lifespan: bool = False) -> Non
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    if threading.active_count() > 1:
-        os._exit(0)
+
+
+class _Peered(H11Protocol):
+    """Tells the application which user is at the other end of a Unix socket."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Ask the kernel once, for all requests of the connection."""
+        super().connection_made(transport)
+        self._peer = find_peer(transport.get_extra_info("socket"))
+        self.app = self._tell(self.app)
+        if (upgraded := self.ws_protocol_class) is not None:
+            self.ws_protocol_class = lambda **given: self._upgrade(upgraded, given)  # type: ignore[assignment]
+
+    def _upgrade(self, kind: Any, given: dict[str, Any]) -> Any:
+        protocol = kind(**given)
+        protocol.app = self._tell(protocol.app)
+        return protocol
+
+    def _tell(self, app: Any) -> Any:
+        async def told(scope: Scope, receive: Receive, send: Send) -> None:
+            scope[PEER] = self._peer
+            await app(scope, receive, send)
+
+        return told
 
 
 def _bound_waiting(listener: socket.socket) -> None:

@@ -6,45 +6,66 @@ may read and who may act below its own paths, a site decides itself.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
+from sm.plugins.http.rights import Declared, Keys, Right, Trust
 from sm.sessions.machine import Machine
 
 
 class Entrance(Struct, frozen=True):
     """How the server is reached: the `token` of its clients, '' for none; `loopback`: from here.
 
-    `key` is what the person who has started the server was given for one browser, '' for nothing.
+    `key` is what the person who has started the server was given for one browser, '' for nothing;
+    with `key_reads` that browser only reads. `readers` are tokens that only read, `trust` says who
+    needs none, and `public` is the origin under which a proxy offers the server to others.
     """
 
     token: str = ""
     loopback: bool = True
     key: str = ""
+    key_reads: bool = False
+    readers: tuple[str, ...] = ()
+    trust: Trust = Trust.ANYONE
+    public: str = ""
+
+    @property
+    def keys(self) -> Keys:
+        """What lets in."""
+        return Keys(self.token, self.readers, self.trust)
 
     def is_brought(self, authorization: str) -> bool:
-        """Whether this header brings the token; False if there is none."""
-        kind, _, token = authorization.partition(" ")
-        right = hmac.compare_digest(token.strip().encode(), self.token.encode())
-        return right and self.token != "" and kind.lower() == "bearer"
+        """Whether this header brings the token that acts; False if there is none."""
+        return self.keys.find_brought(authorization) is Right.ACT
+
+    def find_right(self, scope: Scope) -> Right:
+        """What whoever sends this may do, by a token in it, or as the server is open."""
+        return self.keys.find_right(scope)
 
 
 class Site(Struct, frozen=True):
     """The application of a plugin: what it answers, and what makes it when it is first asked.
 
     A path that ends with `/` stands for all below it, and `/` for itself alone. `door` is what the
-    link of `sm serve --open` has before its key, '' if the site has no use for one.
+    link of `sm serve --open` has before its key, '' if the site has no use for one. `sockets`: it
+    takes WebSockets, too, below the paths that end with `/`.
+
+    A site that has logins of its own (`logs_in`) decides all that itself. Any other one is asked
+    only by those whom the server would let in, and by who has a token that only reads if it says
+    that it does not act (`acts`).
     """
 
     paths: tuple[str, ...]
     make: Callable[[Machine, Entrance], ASGIApp]
     door: str = ""
+    logs_in: bool = False
+    acts: bool | None = None
+    sockets: bool = False
 
 
 def load_sites() -> list[Site]:
@@ -69,12 +90,16 @@ class _Lazy:
 
 def make_site_routes(
     machine: Machine, sites: Iterable[Site], entrance: Entrance
-) -> Iterator[Route]:
-    """Return the routes of these sites for Starlette."""
+) -> Iterator[Declared]:
+    """Return the routes of these sites for Starlette: for requests, and for WebSockets."""
     for site in sites:
         app = _Lazy(partial(site.make, machine, entrance))
+        acts = False if site.logs_in else site.acts
         for path in site.paths:
-            yield Route(f"{path}{{rest:path}}" if is_folder(path) else path, app)
+            place = f"{path}{{rest:path}}" if is_folder(path) else path
+            yield Declared(Route(place, app), acts)
+            if site.sockets and is_folder(path):
+                yield Declared(WebSocketRoute(place, app), acts)
 
 
 def is_folder(path: str) -> bool:

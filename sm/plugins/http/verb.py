@@ -7,26 +7,55 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sm.base.errors import UsageError
-from sm.base.output import say
-from sm.cli.options import pass_machine
-from sm.plugins.http.options import listening, listening_options
+from sm.cli.options import load_machine
+from sm.plugins.http.options import listening_options
 
 if TYPE_CHECKING:
-    import socket
-
-    from sm.plugins.http.sites import Site
     from sm.plugins.http.webhooks import Receiver
     from sm.sessions.machine import Machine
 
 
 @click.command("serve")
 @listening_options(port=8420)
+@click.option(
+    "--read-token-file",
+    "readers_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Each line of this file is a token that only reads.",
+)
+@click.option(
+    "--socket",
+    "path",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Listen at this Unix socket instead of a port: only you can open it, and need no token.",
+)
+@click.option(
+    "--public-url",
+    metavar="URL",
+    default="",
+    help="Where a TLS proxy on this machine offers it, such as https://sm.example.org: browsers "
+    "elsewhere may log in, and nobody reads without a login or a token.",
+)
 @click.option("--open", "opened", is_flag=True, help="Print a link by which one browser may act.")
-@pass_machine
+@click.option(
+    "--open-read-only", "only_reads", is_flag=True, help="Print a link by which it only reads."
+)
+@click.pass_context
 def command(
-    machine: Machine, address: str, port: int, token_file: Path | None, opened: bool
+    ctx: click.Context,
+    address: str,
+    port: int,
+    token_file: Path | None,
+    readers_file: Path | None,
+    path: Path | None,
+    public_url: str,
+    opened: bool,
+    only_reads: bool,
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C; docs/HTTP.md lists the endpoints.
 
@@ -39,36 +68,28 @@ def command(
     """
     from sm.cli.root import version
     from sm.plugins.http.app import load_added, serve
+    from sm.plugins.http.entry import Entry, print_link, serving
     from sm.plugins.http.sites import load_sites
 
+    if opened and only_reads:
+        raise UsageError("--open and --open-read-only exclude each other")
+    if path and any(is_given(ctx, name) for name in ("address", "port")):
+        raise UsageError("--socket stands for a port: leave out --host and --port")
+    machine = load_machine(ctx)
     # All that before it says that it listens: scripts wait half a second.
     load_added()
     sites = load_sites()
     receivers = _make_receivers(machine)
-    with listening(machine, address, port, token_file) as (listener, rules):
-        if opened and not rules.loopback:
-            raise UsageError("--open is for a browser on this machine: leave out --host")
-        key = _print_link(listener, sites) if opened else ""
-        serve(machine, version(), listener, rules, receivers, key)
+    where = path and path.absolute()
+    entry = Entry(address, port, where, token_file, readers_file, public_url)
+    with serving(machine, entry) as (listener, rules):
+        key = print_link(listener, rules, sites) if opened or only_reads else ""
+        serve(machine, version(), listener, rules, receivers, key, key_reads=only_reads)
 
 
-def _print_link(listener: socket.socket, sites: list[Site]) -> str:
-    """Print the link, and return the key in it.
-
-    Raises:
-        UsageError: no plugin offers anything to a browser.
-
-    """
-    from sm.base.nonce import make_nonce
-    from sm.plugins.http.listening import format_url
-
-    door = next((site.door for site in sites if site.door), "")
-    if not door:
-        raise UsageError("no plugin offers a page to a browser: leave --open out")
-    key = make_nonce(32)
-    host, port = listener.getsockname()[:2]
-    say(f"open {format_url(host, port)}{door}{key}")
-    return key
+def is_given(ctx: click.Context, name: str) -> bool:
+    """Whether the option stands on the command line."""
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _make_receivers(machine: Machine) -> dict[str, Receiver]:

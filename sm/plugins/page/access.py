@@ -10,8 +10,9 @@ from __future__ import annotations
 import hmac
 
 from msgspec import Struct
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 
+from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
 from sm.plugins.page.logins import LASTS_S, Logins, make_pledge
 
@@ -28,11 +29,16 @@ class RefusedError(Exception):
 
 
 class Visitor(Struct, frozen=True):
-    """Who asks. `browser` is the secret of one that has logged in, '' for none."""
+    """Who asks. `browser` is the secret of one that has logged in, '' for none.
+
+    `only_reads`: by a login or a token that is good for no more. `origin` is where our forms are.
+    """
 
     may_read: bool
     may_act: bool
     browser: str = ""
+    only_reads: bool = False
+    origin: str = ""
 
     @property
     def pledge(self) -> str:
@@ -40,14 +46,28 @@ class Visitor(Struct, frozen=True):
         return make_pledge(self.browser) if self.browser else ""
 
 
-def identify(request: Request, entrance: Entrance, logins: Logins) -> Visitor:
+def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Visitor:
     """Say who asks."""
-    browser = request.cookies.get(COOKIE, "")
-    if browser and entrance.loopback and logins.knows(browser):
-        return Visitor(may_read=True, may_act=True, browser=browser)
-    if entrance.is_brought(request.headers.get("authorization", "")):
-        return Visitor(may_read=True, may_act=True)
-    return Visitor(may_read=not entrance.token, may_act=False)
+    browser = request.cookies.get(name_cookie(entrance.public), "")
+    login = logins.find_right(browser) if entrance.loopback else Right.NOTHING
+    brought = entrance.keys.find_brought(request.headers.get("authorization", ""))
+    if login and login >= brought:
+        origin = find_origin(request, entrance.public)
+        acts = login is Right.ACT
+        return Visitor(True, acts, browser, only_reads=not acts, origin=origin)
+    if brought:
+        acts = brought is Right.ACT
+        return Visitor(True, acts, only_reads=not acts)
+    return Visitor(may_read=bool(entrance.keys.find_trusted(request.scope)), may_act=False)
+
+
+def find_origin(request: HTTPConnection, public: str) -> str:
+    """The origin at which a browser has our pages: only the one behind the proxy if it is public.
+
+    What a request says of a proxy (`X-Forwarded-…`) is not looked at: anybody can write that.
+    """
+    scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
+    return public or f"{scheme}://{request.headers.get('host', '')}"
 
 
 def check_reads(visitor: Visitor) -> None:
@@ -68,11 +88,14 @@ def check_may_act(visitor: Visitor) -> None:
         RefusedError: it may not.
 
     """
-    if not visitor.may_act:
-        raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
+    if visitor.may_act:
+        return
+    if visitor.only_reads:
+        raise RefusedError(403, "this login only reads: to act, open another link")
+    raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
 
 
-def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
+def check_acts(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
     """Refuse who may not act, and what does not come from a form of ours.
 
     Raises:
@@ -80,28 +103,44 @@ def check_acts(request: Request, visitor: Visitor, pledge: str) -> None:
 
     """
     check_may_act(visitor)
+    check_form(request, visitor, pledge)
+
+
+def check_form(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
+    """Refuse what a browser has sent from another page than ours.
+
+    Raises:
+        RefusedError: it has.
+
+    """
     if not visitor.browser:
         return  # no page can send a token
-    check_origin(request)
+    check_origin(request, visitor.origin)
     if not hmac.compare_digest(pledge.encode(), visitor.pledge.encode()):
         raise RefusedError(403, "the form is of another login: load the page again")
 
 
-def check_origin(request: Request) -> None:
+def check_origin(request: HTTPConnection, ours: str = "") -> None:
     """Refuse what another page has sent, also one on another port of this machine.
 
     Raises:
         RefusedError: it is not from a page of ours.
 
     """
-    ours = f"{request.url.scheme}://{request.headers.get('host', '')}"
     origin = request.headers.get("origin", "")
     site = request.headers.get("sec-fetch-site", "same-origin")
-    if origin != ours or site != "same-origin":
+    if origin != (ours or find_origin(request, "")) or site != "same-origin":
         raise RefusedError(403, "this did not come from the page of sm")
 
 
-def spell_cookie(browser: str) -> str:
+def name_cookie(public: str) -> str:
+    """The cookie's name. With the prefix only a page of that very name, over TLS, can set it."""
+    return f"__Host-{COOKIE}" if public else COOKIE
+
+
+def spell_cookie(browser: str, public: str = "") -> str:
     """Return the header that gives the browser its secret, or takes it back for ''."""
     lasts = int(LASTS_S) if browser else 0
-    return f"{COOKIE}={browser}; Max-Age={lasts}; Path=/; HttpOnly; SameSite=Strict"
+    secure = "; Secure" if public else ""
+    named = f"{name_cookie(public)}={browser}"
+    return f"{named}; Max-Age={lasts}; Path=/; HttpOnly; SameSite=Strict{secure}"

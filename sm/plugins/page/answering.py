@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from sm.base.errors import SmError
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page.access import RefusedError, Visitor, check_reads, identify
+from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import GoneError, Looks
@@ -70,12 +70,16 @@ Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
 
 
 class Way(Struct, frozen=True):
-    """A path, and what answers it, whoever asks if it is not for `readers` alone."""
+    """A path, and what answers it, whoever asks if it is not for `readers` alone.
+
+    `acts`: whether only who may act is answered. None: it was not said, so all but GET acts.
+    """
 
     path: str
     answer: Answer
     methods: tuple[str, ...] = ("GET",)
     readers: bool = True
+    acts: bool | None = None
 
     def open(self, page: Page) -> BaseRoute:
         """The route for Starlette."""
@@ -88,6 +92,8 @@ async def _guard(page: Page, way: Way, request: Request) -> Response:
     try:
         if way.readers:
             check_reads(visitor)
+        if way.acts is True or (way.acts is None and way.methods != ("GET",)):
+            check_may_act(visitor)
         response = await way.answer(page, request, visitor)
     except RefusedError as refused:
         response = show_problem(request, visitor, refused.status, refused.why)

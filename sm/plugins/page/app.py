@@ -15,8 +15,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from sm.plugins.http.lanes import Lanes
+from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page import login_page, overview_page, session_page, wishes
+from sm.plugins.page import login_page, overview_page, session_page, terminal, wishes
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
 from sm.plugins.page.logins import Logins
@@ -32,6 +33,7 @@ READERS = 4
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
+    *terminal.ROUTES,
     *wishes.ROUTES,
     *login_page.ROUTES,
 )
@@ -52,9 +54,10 @@ def make_page(machine: Machine, entrance: Entrance) -> ASGIApp:
 def _gather(machine: Machine, entrance: Entrance) -> Page:
     looks = Looks(machine)
     file = machine.root.plugins / "page" / "logins.json"
+    right = Right.READ if entrance.key_reads else Right.ACT
     return Page(
         looks,
-        Logins(file, entrance.token, entrance.key),
+        Logins(file, entrance.keys, entrance.key, right),
         entrance,
         Stream(looks),
         Lanes(4, 16),

@@ -1,19 +1,23 @@
-"""How a browser is let in, makes a link for another one, and leaves."""
+"""How a browser is let in, makes a link for another one, and leaves; and which ones there are."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from sm.plugins.http.rights import Right
 from sm.plugins.page.access import (
     RefusedError,
     Visitor,
     check_acts,
-    check_may_act,
+    check_form,
     check_origin,
+    find_origin,
     spell_cookie,
 )
 from sm.plugins.page.answering import Page, Way, read_form, show
+from sm.plugins.page.browser_names import call_browser
+from sm.plugins.page.logins import name_browser
 from sm.plugins.page.site import BELOW, LOGIN, ROOT
 
 
@@ -23,39 +27,71 @@ async def show_login(_page: Page, request: Request, visitor: Visitor) -> Respons
 
 
 async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
-    """Let a browser in that brings the key of a link, or the token."""
+    """Let a browser in that brings the key of a link, or a token."""
     fields = await read_form(request)
-    check_origin(request)
+    check_origin(request, find_origin(request, page.entrance.public))
     if not page.entrance.loopback:
         raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
-    browser = page.logins.log_in(fields.get("key", "").strip())
+    called = call_browser(request.headers.get("user-agent", ""))
+    browser = page.logins.log_in(fields.get("key", "").strip(), called)
     if not browser:
         why = "That link was used already, or is too old. Call sm serve --open for a new one."
         return show("login.html", visitor, 403, key="", why=why)
-    return RedirectResponse(ROOT, 303, {"Set-Cookie": spell_cookie(browser)})
+    if visitor.browser:
+        page.logins.log_out(visitor.browser)  # its cookie is replaced
+    return _redirect(page, ROOT, browser)
 
 
 async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
-    """Forget the browser."""
-    check_may_act(visitor)
+    """Forget the browser that asks."""
     fields = await read_form(request)
-    check_acts(request, visitor, fields.get("pledge", ""))
-    page.logins.log_out(visitor.browser)
-    return RedirectResponse(ROOT, 303, {"Set-Cookie": spell_cookie("")})
+    check_form(request, visitor, fields.get("pledge", ""))
+    if visitor.browser:
+        page.logins.log_out(visitor.browser)
+    return _redirect(page, ROOT, "")
 
 
 async def invite(page: Page, request: Request, visitor: Visitor) -> Response:
     """Make a link for one more browser."""
-    check_may_act(visitor)
     fields = await read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
-    link = f"{request.url.scheme}://{request.headers['host']}{LOGIN}?key={page.logins.make_key()}"
-    return show("invite.html", visitor, link=link)
+    only_reads = fields.get("only", "") == "read"
+    key = page.logins.make_key(Right.READ if only_reads else Right.ACT)
+    link = f"{find_origin(request, page.entrance.public)}{LOGIN}?key={key}"
+    return show("invite.html", visitor, link=link, only_reads=only_reads)
 
 
+async def show_browsers(page: Page, _request: Request, visitor: Visitor) -> Response:
+    """Answer with the browsers that are logged in."""
+    own = name_browser(visitor.browser)
+    return show("browsers.html", visitor, known=page.logins.list_known(), own=own, reads=Right.READ)
+
+
+async def forget(page: Page, request: Request, visitor: Visitor) -> Response:
+    """Log one of these browsers out, or all."""
+    fields = await read_form(request)
+    check_acts(request, visitor, fields.get("pledge", ""))
+    if (name := fields.get("name", "")) == ALL:
+        page.logins.forget_all()
+    else:
+        page.logins.forget(name)
+    if name in (ALL, name_browser(visitor.browser)):
+        return _redirect(page, ROOT, "")
+    return RedirectResponse(BROWSERS, 303)
+
+
+def _redirect(page: Page, path: str, browser: str) -> Response:
+    """Lead on, and give the browser its secret, or take it back for ''."""
+    return RedirectResponse(path, 303, {"Set-Cookie": spell_cookie(browser, page.entrance.public)})
+
+
+BROWSERS = f"{BELOW}browsers"
+ALL = "all"
 ROUTES = (
-    Way(LOGIN, show_login, readers=False),
-    Way(LOGIN, log_in, ("POST",), readers=False),
-    Way(f"{BELOW}logout", log_out, ("POST",)),
-    Way(f"{BELOW}invite", invite, ("POST",)),
+    Way(LOGIN, show_login, readers=False, acts=False),
+    Way(LOGIN, log_in, ("POST",), readers=False, acts=False),
+    Way(f"{BELOW}logout", log_out, ("POST",), acts=False),
+    Way(f"{BELOW}invite", invite, ("POST",), acts=True),
+    Way(BROWSERS, show_browsers, acts=True),
+    Way(BROWSERS, forget, ("POST",), acts=True),
 )

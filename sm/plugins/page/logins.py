@@ -1,92 +1,217 @@
-"""Which browsers may act: each has a secret in a cookie, of which only a hash is kept on disk.
+"""Which browsers may act, or only read: each has a secret in a cookie; on disk is only its hash.
 
 So a server that is started anew knows its browsers, and nobody who reads the file can be one.
+Several servers may share the file: each looks at it again when it has changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
+from sm.base.text import one_line
+from sm.plugins.http.rights import Keys, Right
+from sm.plugins.page.ages import Ages, is_in_doubt
+from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, write_json
 
 LASTS_S = 7 * 24 * 3600.0
-"""So long a browser may act before it needs another link."""
+"""So long a login counts; then a browser needs another link."""
 KEY_S = 600.0
 """So long a link can be used."""
 MOST = 50
 """Browsers that are remembered; the oldest is forgotten first."""
 DIGITS = 64
+CALLED = 80
+"""Characters of what a browser calls itself."""
+NOTED_S = 3600.0
+"""So often it is noted how late it is."""
+LOCKED_S = 5.0
+
+
+class About(Struct, frozen=True):
+    """Since when a browser is logged in (seconds since 1970), and what it called itself."""
+
+    since: float = 0.0
+    called: str = ""
 
 
 class Book(Struct, frozen=True):
-    """Until when each browser may act, in seconds since 1970, by the hash of its secret."""
+    """Until when each browser may act, and each of the `readers` may read, by its secret's hash.
+
+    In seconds since 1970, as is the latest time that was `seen`.
+    """
 
     until: dict[str, float] = {}
+    readers: dict[str, float] = {}
+    about: dict[str, About] = {}
+    seen: float = 0.0
+
+    def find_right(self, name: str, now: float) -> Right:
+        """What the browser of that name may do."""
+        if self.until.get(name, 0.0) > now:
+            return Right.ACT
+        return Right.READ if self.readers.get(name, 0.0) > now else Right.NOTHING
+
+    def add(self, name: str, right: Right, until: float, about: About) -> Book:
+        """The book with that browser as well."""
+        into = "until" if right is Right.ACT else "readers"
+        added = {into: getattr(self, into) | {name: until}, "about": self.about | {name: about}}
+        return structs.replace(self, **added)
+
+    def keep(self, names: set[str]) -> Book:
+        """The book with these browsers alone."""
+        until, readers, about = (
+            {name: at for name, at in each.items() if name in names}
+            for each in (self.until, self.readers, self.about)
+        )
+        return Book(until, readers, about, self.seen)  # type: ignore[arg-type]
+
+    def list_newest(self, now: float, most: int) -> set[str]:
+        """The browsers whose logins count, the newest of them."""
+        every = [(at, name) for name, at in (self.until | self.readers).items() if at > now]
+        return {name for _, name in sorted(every)[-most:]}
+
+
+class Known(NamedTuple):
+    """A browser that is logged in. `name` is good for logging it out, and for nothing else."""
+
+    name: str
+    right: Right
+    about: About
+    until: float
 
 
 class Logins:
-    """The browsers of one server. `key` is in the first link, '' for none."""
+    """The browsers of a state root. `key` is in the first link, '' for none."""
 
-    def __init__(self, file: Path, token: str = "", key: str = "") -> None:
-        """Know those that the file names."""
-        self._file, self._token = file, token
-        self._lock = threading.Lock()
-        self._keys: dict[str, float] = {}
-        self._book = read_rebuildable(file, Book) or Book()
+    def __init__(
+        self,
+        file: Path,
+        tokens: Keys,
+        key: str = "",
+        right: Right = Right.ACT,
+        ages: Ages | None = None,
+    ) -> None:
+        """Know those that the file names; `key` is good for a login with that `right`."""
+        self._file, self._tokens, self._ages = file, tokens, ages or Ages()
+        self._guard = threading.Lock()
+        self._keys: dict[str, tuple[float, Right]] = {}
+        self._read, self._stamp = Book(), (-1, -1)
         if key:
-            self._keys[_hash(key)] = time.monotonic() + KEY_S
+            self._keep_key(key, right)
 
-    def make_key(self) -> str:
+    def make_key(self, right: Right = Right.ACT) -> str:
         """The key of one more link, for another browser."""
         key = make_nonce(32)
-        with self._lock:
-            self._keys[_hash(key)] = time.monotonic() + KEY_S
+        with self._guard:
+            self._keep_key(key, right)
         return key
 
-    def log_in(self, secret: str) -> str:
-        """Return the secret of a new browser for a link's key or the token; '' if it is neither.
+    def log_in(self, secret: str, called: str = "") -> str:
+        """Return the secret of a new browser for a link's key or a token; '' if it is neither.
 
-        A key is used up by that.
+        A key is used up by that. The browser may do what the key or the token is good for.
         """
-        with self._lock:
-            if not (self._take_key(secret) or self._is_token(secret)):
+        with self._guard:
+            right = self._take_key(secret) or self._tokens.find_secret(secret)
+            if not right:
                 return ""
             browser = make_nonce(DIGITS // 2)
-            now = time.time()
-            known = {one: at for one, at in self._book.until.items() if at > now}
-            newest = sorted(known.items(), key=lambda entry: entry[1])[-(MOST - 1) :]
-            self._save(Book({**dict(newest), _hash(browser): now + LASTS_S}))
+            with self._changing() as (book, now):
+                about = About(now, one_line(called)[:CALLED])
+                kept = book.keep(book.list_newest(now, MOST - 1))
+                self._save(kept.add(_hash(browser), right, now + LASTS_S, about), now)
             return browser
 
     def log_out(self, browser: str) -> None:
-        """Forget the browser."""
-        with self._lock:
-            left = {one: at for one, at in self._book.until.items() if one != _hash(browser)}
-            self._save(Book(left))
+        """Forget the browser with that secret."""
+        self.forget(_hash(browser))
 
-    def knows(self, browser: str) -> bool:
-        """Whether that is the secret of a browser that may act."""
-        return self._book.until.get(_hash(browser), 0.0) > time.time()
+    def forget(self, name: str) -> None:
+        """Forget the browser of that name."""
+        with self._guard, self._changing() as (book, now):
+            self._save(book.keep({*book.until, *book.readers} - {name}), now)
 
-    def _take_key(self, key: str) -> bool:
-        until = self._keys.pop(_hash(key), 0.0)
-        return until > time.monotonic()
+    def forget_all(self) -> None:
+        """Forget all browsers, and the keys of all links."""
+        with self._guard, self._changing() as (book, now):
+            self._keys.clear()
+            self._save(book.keep(set()), now)
 
-    def _is_token(self, secret: str) -> bool:
-        return self._token != "" and hmac.compare_digest(secret.encode(), self._token.encode())
+    def find_right(self, browser: str) -> Right:
+        """What the browser with that secret may do."""
+        if not browser:
+            return Right.NOTHING
+        with self._guard:
+            book, now = self._look()
+            self._note_sometimes(book, now)
+            return book.find_right(_hash(browser), now)
 
-    def _save(self, book: Book) -> None:
+    def list_known(self) -> list[Known]:
+        """All browsers that are logged in, the newest first."""
+        with self._guard:
+            book, now = self._look()
+        every = [
+            Known(name, book.find_right(name, now), book.about.get(name, About()), until)
+            for name, until in (book.until | book.readers).items()
+        ]
+        return sorted((one for one in every if one.right), key=lambda one: -one.until)
+
+    def _keep_key(self, key: str, right: Right) -> None:
+        self._keys[_hash(key)] = self._ages.elapse() + KEY_S, right
+
+    def _take_key(self, key: str) -> Right:
+        until, right = self._keys.pop(_hash(key), (0.0, Right.NOTHING))
+        return right if until > self._ages.elapse() else Right.NOTHING
+
+    def _look(self) -> tuple[Book, float]:
+        """The logins that count, and how late it is; another server may have written the file."""
+        if (stamp := self._find_stamp()) != self._stamp:
+            self._read = read_rebuildable(self._file, Book) or Book()
+            self._stamp = stamp
+        now, seen = self._ages.tell_time(), self._read.seen
+        return (Book(), now) if is_in_doubt(now, seen) else (self._read, max(now, seen))
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[tuple[Book, float]]:
+        """The logins, which no other server changes meanwhile."""
         ensure_private_dir(self._file.parent)
+        with lock.hold(self._file.with_suffix(".lock"), timeout_s=LOCKED_S):
+            yield self._look()
+
+    def _note_sometimes(self, book: Book, now: float) -> None:
+        """Have the file say how late it is. That it cannot be written does no harm."""
+        if (book.until or book.readers) and now - book.seen > NOTED_S:
+            with contextlib.suppress(SmError), self._changing() as (found, later):
+                self._save(found, later)
+
+    def _find_stamp(self) -> tuple[int, int]:
+        try:
+            found = self._file.stat()
+        except OSError:
+            return 0, 0
+        return found.st_ino, found.st_mtime_ns
+
+    def _save(self, book: Book, now: float) -> None:
+        book = structs.replace(book, seen=now)
         write_json(self._file, book)
-        self._book = book
+        self._read, self._stamp = book, self._find_stamp()
+
+
+def name_browser(browser: str) -> str:
+    """The name of the browser with that secret."""
+    return _hash(browser)
 
 
 def _hash(secret: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from sse_starlette import EventSourceResponse
+from collections.abc import AsyncIterator
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.foreign import read_number
-from sm.plugins.page.access import RefusedError, Visitor
+from sm.plugins.page.access import RefusedError, Visitor, identify
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
 from sm.plugins.page.limits import find_needed
@@ -80,15 +82,25 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
 
 
 async def open_stream(page: Page, request: Request, _visitor: Visitor) -> Response:
-    """Answer with what changes, as it changes."""
+    """Answer with what changes, as it changes, as long as the login counts."""
     if page.stream.is_full:
         raise RefusedError(503, "too many browsers look at this page: close some of them")
     told = request.headers.get("last-event-id") or request.query_params.get("since", "")
-    return EventSourceResponse(page.stream.listen(read_number(told)), ping=ALIVE_S)
+    words = page.stream.listen(read_number(told))
+    return EventSourceResponse(_tell_readers(page, request, words), ping=ALIVE_S)
+
+
+async def _tell_readers(
+    page: Page, request: Request, words: AsyncIterator[ServerSentEvent]
+) -> AsyncIterator[ServerSentEvent]:
+    async for word in words:
+        if not identify(request, page.entrance, page.logins).may_read:
+            return
+        yield word
 
 
 ROUTES = (
-    Way(ROOT, show_overview),
-    Way(f"{BELOW}changes", show_changes),
-    Way(f"{BELOW}stream", open_stream),
+    Way(ROOT, show_overview, acts=False),
+    Way(f"{BELOW}changes", show_changes, acts=False),
+    Way(f"{BELOW}stream", open_stream, acts=False),
 )

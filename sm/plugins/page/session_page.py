@@ -132,6 +132,6 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
 
 
 ROUTES = (
-    Way(f"{BELOW}session/{{ident}}", show_session),
-    Way(f"{BELOW}session/{{ident}}/{{part}}", show_part),
+    Way(f"{BELOW}session/{{ident}}", show_session, acts=False),
+    Way(f"{BELOW}session/{{ident}}/{{part}}", show_part, acts=False),
 )

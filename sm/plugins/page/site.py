@@ -19,4 +19,4 @@ def make(machine: Machine, entrance: Entrance) -> ASGIApp:
     return make_page(machine, entrance)
 
 
-SITE = Site((ROOT, BELOW), make, door=f"{LOGIN}?key=")
+SITE = Site((ROOT, BELOW), make, door=f"{LOGIN}?key=", logs_in=True, sockets=True)

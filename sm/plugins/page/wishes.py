@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.foreign import read_number
-from sm.plugins.page.access import RefusedError, Visitor, check_acts, check_may_act
+from sm.plugins.page.access import RefusedError, Visitor, check_acts
 from sm.plugins.page.acting import Wish, carry_out
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
 from sm.plugins.page.offers import Act
@@ -21,7 +21,6 @@ ACT_S = 60.0
 
 async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     """Do what a form asks for, and say what came of it."""
-    check_may_act(visitor)
     fields = await read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     wish = _read_wish(fields)
@@ -56,4 +55,4 @@ def _read_wish(fields: dict[str, str]) -> Wish:
     )
 
 
-ROUTES = (Way(f"{BELOW}act", act, ("POST",)),)
+ROUTES = (Way(f"{BELOW}act", act, ("POST",), acts=True),)

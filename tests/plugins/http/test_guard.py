@@ -290,9 +290,26 @@ def test_what_is_no_http_is_refused(served: Served, sent: bytes) -> None:
     assert served.get("/health").status == 200
 
 
-def test_a_websocket_is_not_opened(served: Served) -> None:
-    upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
-    assert served.get("/health", **upgrade).status == 200
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [
+        ("/health", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", 403),
+        ("/nothing", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", 403),
+        ("/page/nothing", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", 403),
+        ("/page/terminal/dev-harb-9", "", 400),
+        ("/page/terminal/dev-harb-9", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", 403),
+    ],
+)
+def test_a_websocket_is_not_opened(served: Served, path: str, more: str, status: int) -> None:
+    with served.open() as connection:
+        connection.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\n"
+            f"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n{more}\r\n".encode()
+        )
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        assert response.status == status
+    assert served.get("/health").status == 200
 
 
 def test_other_methods_and_places_are_told_apart(served: Served) -> None:

@@ -673,16 +673,16 @@ def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path:
 LOADED = """
 import sys
 from sm.__main__ import main
-from sm.plugins.http import verb as serve
+from sm.plugins.http import entry as serve
 class Told:
     def find_spec(self, name, path, target=None):
         if name.partition(".")[0] in ("sm", "starlette"):
             sys.stderr.write(f"{name} is loaded late\\n")
-opened = serve.listening
+opened = serve.serving
 def listening(*given):
     sys.meta_path.insert(0, Told())
     return opened(*given)
-serve.listening = listening
+serve.serving = listening
 main()
 """
 

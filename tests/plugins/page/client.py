@@ -19,26 +19,33 @@ TOKEN = "t" * 32
 PLEDGE = re.compile(r'name="pledge" value="([0-9a-f]{64})"')
 
 
-def make_server(machine: Machine, *, token: str = "", key: str = KEY) -> ASGIApp:
-    return make_application(machine, "1", Rules(token), {}, key)
+def make_server(
+    machine: Machine,
+    *,
+    token: str = "",
+    key: str = KEY,
+    rules: Rules | None = None,
+    key_reads: bool = False,
+) -> ASGIApp:
+    return make_application(machine, "1", rules or Rules(token), {}, key, key_reads=key_reads)
 
 
 class Browser:
     """Keeps cookies, and sends what a browser sends with a form of the page."""
 
-    def __init__(self, server: ASGIApp) -> None:
-        self.server = server
+    def __init__(self, server: ASGIApp, origin: str = ORIGIN) -> None:
+        self.server, self.origin = server, origin
         self.cookies: dict[str, str] = {}
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
-        return self._ask("GET", path, headers, {})
+        return self.ask("GET", path, headers)
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx2.Response:
         """A form of our own page; `headers` in the place of a browser's, '' for none."""
-        ours = {"origin": ORIGIN, "sec-fetch-site": "same-origin"}
+        ours = {"origin": self.origin, "sec-fetch-site": "same-origin"}
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         sent = {name: text for name, text in (ours | named).items() if text}
-        return self._ask("POST", path, sent, fields)
+        return self.ask("POST", path, sent, fields)
 
     def log_in(self, secret: str = KEY) -> httpx2.Response:
         return self.post("/page/login", {"key": secret})
@@ -48,13 +55,19 @@ class Browser:
         found = PLEDGE.search(self.get("/").text)
         return self.post("/page/act", {"pledge": found[1] if found else ""} | fields)
 
-    def _ask(
-        self, method: str, path: str, headers: dict[str, str], fields: dict[str, str]
+    def ask(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        fields: dict[str, str] | None = None,
     ) -> httpx2.Response:
+        """Send a request as it is."""
+
         async def ask() -> httpx2.Response:
             transport = httpx2.ASGITransport(app=self.server)
             async with httpx2.AsyncClient(
-                transport=transport, base_url=ORIGIN, cookies=self.cookies
+                transport=transport, base_url=self.origin, cookies=self.cookies
             ) as client:
                 return await client.request(method, path, headers=headers, data=fields or None)
 

@@ -25,6 +25,12 @@ from sm.views.watched_board import WatchedBoard
 from tests.helpers import put_session
 from tests.plugins.page.client import Browser, Read
 
+PUBLISHED = {
+    "xterm.mjs": "b336ec65a086c056d4804b3d4c2347da5663d3f23c3f25be866467bd8857ad59",
+    "xterm.css": "854a7c0fb70e8b1a083c16797ab827299fb18744f5ad34f227b48337e33293c6",
+    "xterm.LICENSE": "b569f629d00f2626a8100df2a1798210535621e42164dfd426a6fe5aac7b0ccd",
+}
+"""SHA-256 of the library, its styles and its licence in @xterm/xterm 6.0.0, from there, too."""
 HTMX = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
 """SHA-256 of dist/htmx.min.js in htmx.org 2.0.11, as the npm registry has it."""
 
@@ -36,6 +42,8 @@ HOSTILE = (
 
 def test_the_files_of_others_are_as_they_were_published() -> None:
     assert hashlib.sha256((app.STATIC / "htmx.min.js").read_bytes()).hexdigest() == HTMX
+    for name, digest in PUBLISHED.items():
+        assert hashlib.sha256((app.STATIC / name).read_bytes()).hexdigest() == digest, name
     assert (app.STATIC / "htmx.LICENSE").read_text().startswith("Zero-Clause BSD")
 
 

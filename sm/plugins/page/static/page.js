@@ -28,7 +28,7 @@
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
-      if (answer.status === 401) setLive(false, "logged out");
+      if (answer.status === 401) endLogin();
       if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
@@ -40,7 +40,16 @@
     }
   };
 
+  // The login is over: what was shown is taken away, but not what somebody is writing.
+  let out = false;
+  const endLogin = () => {
+    if (!isTyped(body)) { location.reload(); return; }
+    out = true;
+    setLive(false);
+  };
+
   const show = (found) => {
+    out = false;
     if (body.dataset.session && !found.dataset.order) {
       if (!isTyped(body)) { location.reload(); return; } // its story stays, on another page
       warn("It is over. What you have typed is still here.", "/page/session/" + encodeURIComponent(body.dataset.session), "What is left of it");
@@ -66,6 +75,7 @@
     else warn("");
     pledge = now;
     for (const box of document.querySelectorAll("input[name=pledge]")) box.value = now;
+    for (const part of document.querySelectorAll("main [data-pledge]")) part.dataset.pledge = now;
   };
 
   const warning = document.getElementById("warning");
@@ -143,9 +153,9 @@
   // keeps its lock and says nothing: then a tab that is looked at takes it away.
 
   const live = document.getElementById("live");
-  const setLive = (on, why) => {
+  const setLive = (on) => {
     live.className = on ? "live on" : "live off";
-    live.textContent = on ? "live" : why || "not connected";
+    live.textContent = on ? "live" : out ? "logged out" : "not connected";
     body.dataset.live = on ? "on" : "off";
   };
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("sm-page") : null;
@@ -163,7 +173,7 @@
   const both = (word) => { say(word); hear(word); };
 
   const open = () => {
-    leave();
+    letGo();
     body.dataset.leads = "yes";
     const mine = source = new EventSource(`/page/stream?since=${position}`);
     mine.addEventListener("open", () => { pause = AGAIN_MS; both({ what: "live", on: true }); });
@@ -176,7 +186,7 @@
       pause = Math.min(2 * pause, LONGEST_MS);
     });
   };
-  const leave = () => { source?.close(); source = null; delete body.dataset.leads; };
+  const letGo = () => { source?.close(); source = null; delete body.dataset.leads; };
 
   const hold = () => { open(); return new Promise(() => {}); };
   const queue = () => {
@@ -187,7 +197,7 @@
     waiting?.abort("taken");
     navigator.locks.request(LOCK, { steal: true }, hold).catch(lose);
   };
-  const lose = (why) => { if (why !== "taken") { leave(); queue(); say({ what: "hello" }); } };
+  const lose = (why) => { if (why !== "taken") { letGo(); queue(); say({ what: "hello" }); } };
 
   const watch = () => {
     if (source) say({ what: "beat" });

@@ -83,10 +83,10 @@ def site_of(
     made: list[Site] = []
     with ExitStack() as open_:
 
-        def make(*, width: int = WIDTH, **settings: object) -> Site:
+        def make(*, width: int = WIDTH, options: tuple[str, ...] = (), **settings: object) -> Site:
             stage = stage_of(settings=settings)
             server = open_.enter_context(
-                serving(tmp_path, "--open", base=stage.environment, clean=False)
+                serving(tmp_path, "--open", *options, base=stage.environment, clean=False)
             )
             assert server.process.stdout
             link = server.process.stdout.readline().split()[-1]

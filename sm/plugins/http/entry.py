@@ -1,0 +1,101 @@
+"""How `sm serve` is reached, by whom, and what it says of that."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from sm.base.errors import UsageError
+from sm.base.output import say
+from sm.plugins.http.options import check_may_serve, ending_quietly, leave, listening_on_port
+
+if TYPE_CHECKING:
+    from sm.plugins.http.guard import Rules
+    from sm.plugins.http.sites import Site
+    from sm.sessions.machine import Machine
+
+FORWARDED = 8420
+"""The port on a person's own machine in the advice for a Unix socket."""
+
+
+class Entry(NamedTuple):
+    """How `sm serve` is reached: at a port, or at the Unix socket `path`; and by whom."""
+
+    address: str
+    port: int
+    path: Path | None
+    token_file: Path | None
+    readers_file: Path | None
+    public_url: str
+
+
+@contextlib.contextmanager
+def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rules]]:
+    """A socket that listens there, and who may ask; prints where that is.
+
+    Raises:
+        UsageError: an agent has called, or there is no such place or token.
+
+    """
+    from sm.plugins.http import listening
+    from sm.plugins.http.guard import Rules
+    from sm.plugins.http.rights import Trust
+    from sm.plugins.http.unix_socket import listen_at
+
+    check_may_serve(machine)
+    token = listening.read_token(entry.token_file, os.environ)
+    readers = listening.read_readers(entry.readers_file, token)
+    public = listening.parse_tls_origin(entry.public_url)
+    trust = None
+    if public:
+        trust = Trust.NOBODY  # all that a proxy passes on comes from this machine, and from us
+    elif entry.path:
+        trust = Trust.OWNER
+    opened = (
+        listen_at(entry.path, listening.BACKLOG)
+        if entry.path
+        else listening_on_port(entry.address, entry.port, bool(token or readers), public)
+    )
+    with opened as listener, ending_quietly():
+        port = 0 if entry.path else listener.getsockname()[1]
+        say(f"listening on {entry.path or listening.format_url(entry.address, port)}")
+        is_loopback = listening.is_loopback(listener)
+        yield listener, Rules(token, is_loopback, public, readers=readers, trust=trust)
+    leave()
+
+
+def print_link(listener: socket.socket, rules: Rules, sites: list[Site]) -> str:
+    """Print the link for a browser, and how it gets there; return the key in it.
+
+    Raises:
+        UsageError: no plugin offers anything to a browser, or it could not keep what lets it in.
+
+    """
+    from sm.base.nonce import make_nonce
+
+    if not rules.loopback:
+        raise UsageError("--open is for a browser on this machine: leave out --host")
+    door = next((site.door for site in sites if site.door), "")
+    if not door:
+        raise UsageError("no plugin offers a page to a browser: leave --open out")
+    key = make_nonce(32)
+    say(f"open {_find_origin(listener, rules)}{door}{key}")
+    return key
+
+
+def _find_origin(listener: socket.socket, rules: Rules) -> str:
+    from sm.plugins.http.listening import format_url
+
+    if rules.public:
+        return rules.public
+    if listener.family != socket.AF_UNIX:
+        return format_url(*listener.getsockname()[:2])
+    path = shlex.quote(listener.getsockname())
+    say(f"for scripts here: curl --unix-socket {path} http://localhost/sessions")
+    say(f"for a browser, first: ssh -N -L {FORWARDED}:{path} {socket.gethostname()}")
+    return format_url("localhost", FORWARDED)

@@ -1,0 +1,94 @@
+"""What whoever asks may do: nothing, read, or act; by the token that it brings, or by who it is.
+
+Each route says itself whether it acts. So a token that only reads can be given to a dashboard: it
+is refused by whatever acts, also by a route that is asked with GET.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+
+from msgspec import Struct
+from starlette.datastructures import Headers
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
+
+PEER = "sm.peer"
+"""Where a scope has the user id at the other end of a Unix socket."""
+ONLY_READS = "this token only reads: what acts needs the token of --token-file"
+
+
+class Right(IntEnum):
+    """What somebody may do, each with what is before it."""
+
+    NOTHING = 0
+    READ = 1
+    ACT = 2
+
+
+class Trust(Enum):
+    """Who needs no token."""
+
+    ANYONE = "anyone who reaches the server"
+    OWNER = "the user whose server it is, at the other end of a Unix socket, and root"
+    NOBODY = "nobody"
+
+
+class Keys(Struct, frozen=True):
+    """What lets in: the `token` of those who act, '' for none, and tokens of those who only read.
+
+    `trust` says who needs none.
+    """
+
+    token: str = ""
+    readers: tuple[str, ...] = ()
+    trust: Trust = Trust.ANYONE
+
+    def find_brought(self, authorization: str) -> Right:
+        """What the token in this header is good for."""
+        kind, _, brought = authorization.partition(" ")
+        if kind.lower() != "bearer":
+            return Right.NOTHING
+        return self.find_secret(brought.strip())
+
+    def find_secret(self, secret: str) -> Right:
+        """What this token is good for. It is compared with each, so time tells nothing."""
+        known = [(self.token, Right.ACT), *((one, Right.READ) for one in self.readers)]
+        fits = [right for token, right in known if _is_same(secret, token)]
+        return max(fits, default=Right.NOTHING)
+
+    def find_trusted(self, scope: Scope) -> Right:
+        """What whoever sends this may do without a token."""
+        if self.trust is Trust.ANYONE:
+            return Right.ACT
+        if self.trust is Trust.OWNER and scope.get(PEER) in (os.geteuid(), 0):
+            return Right.ACT
+        return Right.NOTHING
+
+    def find_right(self, scope: Scope) -> Right:
+        """What whoever sends this may do, by the token in it or by who it is."""
+        brought = self.find_brought(Headers(scope=scope).get("authorization", ""))
+        return brought or self.find_trusted(scope)
+
+
+def _is_same(secret: str, token: str) -> bool:
+    right = hmac.compare_digest(secret.encode("utf-8", "surrogatepass"), token.encode())
+    return right and token != ""
+
+
+class Declared(Struct, frozen=True):
+    """A route, and whether it `acts`. None: it was not said, so it counts as one that does."""
+
+    route: BaseRoute
+    acts: bool | None
+
+
+def is_act(routes: Iterable[Declared], scope: Scope) -> bool:
+    """Whether a request is answered by a route that acts, or that does not say."""
+    for one in routes:
+        if one.route.matches(scope)[0] is Match.FULL:
+            return one.acts is not False
+    return False  # nothing answers it
