@@ -28,7 +28,7 @@
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
-      if (answer.status === 401) showLoggedOut();
+      if (answer.status === 401) endLogin();
       if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
@@ -42,7 +42,7 @@
 
   // The login is over: what was shown is taken away, but not what somebody is writing.
   let out = false;
-  const showLoggedOut = () => {
+  const endLogin = () => {
     if (!isTyped(body)) { location.reload(); return; }
     out = true;
     setLive(false);
@@ -75,6 +75,7 @@
     else warn("");
     pledge = now;
     for (const box of document.querySelectorAll("input[name=pledge]")) box.value = now;
+    for (const part of document.querySelectorAll("main [data-pledge]")) part.dataset.pledge = now;
   };
 
   const warning = document.getElementById("warning");
@@ -172,7 +173,7 @@
   const both = (word) => { say(word); hear(word); };
 
   const open = () => {
-    leave();
+    letGo();
     body.dataset.leads = "yes";
     const mine = source = new EventSource(`/page/stream?since=${position}`);
     mine.addEventListener("open", () => { pause = AGAIN_MS; both({ what: "live", on: true }); });
@@ -185,7 +186,7 @@
       pause = Math.min(2 * pause, LONGEST_MS);
     });
   };
-  const leave = () => { source?.close(); source = null; delete body.dataset.leads; };
+  const letGo = () => { source?.close(); source = null; delete body.dataset.leads; };
 
   const hold = () => { open(); return new Promise(() => {}); };
   const queue = () => {
@@ -196,7 +197,7 @@
     waiting?.abort("taken");
     navigator.locks.request(LOCK, { steal: true }, hold).catch(lose);
   };
-  const lose = (why) => { if (why !== "taken") { leave(); queue(); say({ what: "hello" }); } };
+  const lose = (why) => { if (why !== "taken") { letGo(); queue(); say({ what: "hello" }); } };
 
   const watch = () => {
     if (source) say({ what: "beat" });

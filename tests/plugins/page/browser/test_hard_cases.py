@@ -24,6 +24,10 @@ from tests.serving import serving
 pytestmark = pytest.mark.long_lived
 
 
+FOREIGN = "main img, main script:not([src^='/page/static/']), [onfocus], [onerror]"
+"""What words of others would have become."""
+
+
 @pytest.fixture
 def site(site_of: MakeSite) -> Site:
     made = site_of()
@@ -110,23 +114,23 @@ def test_a_session_that_ends_while_it_is_watched_is_told_to_its_end(site: Site) 
     site.log_in()
     page = site.open("/page/session/dev-harb-3")
     typing = site.open("/page/session/dev-harb-4")
-    typing.get_by_label("Your message").fill("Just one more thing")
+    typing.locator("#letter-text").fill("Just one more thing")
     end(site, 3)
     expect(page.get_by_role("heading", name="It is over")).to_be_visible()
     expect(page.locator(".outcome")).to_contain_text("merged")
     end(site, 4)
     expect(typing.locator("#warning")).to_contain_text("It is over")
-    assert typing.get_by_label("Your message").input_value() == "Just one more thing"
-    typing.get_by_role("button", name="Send").click()
+    assert typing.locator("#letter-text").input_value() == "Just one more thing"
+    typing.locator("#letter button").click()
     expect(typing.locator("#said")).to_contain_text("no such session any more")
     typing.get_by_role("link", name="What is left of it").click()
-    assert typing.get_by_label("Your message").input_value() == "Just one more thing"
+    assert typing.locator("#letter-text").input_value() == "Just one more thing"
 
 
 def test_what_was_typed_outlives_a_login(site: Site) -> None:
     site.log_in()
     page = site.open("/page/session/dev-harb-3")
-    page.get_by_label("Your message").fill("Only the cart")
+    page.locator("#letter-text").fill("Only the cart")
     other = site.open()
     other.get_by_text("Logged in").click()
     other.get_by_role("button", name="Link for another browser").click()
@@ -135,7 +139,7 @@ def test_what_was_typed_outlives_a_login(site: Site) -> None:
     other.get_by_text("Logged in").click()
     other.get_by_role("button", name="Log out").click()
     expect(other.get_by_text("Log in to act")).to_be_visible()
-    page.get_by_role("button", name="Send").click()
+    page.locator("#letter button").click()
     expect(page.locator("#said")).to_contain_text("log in")
     show(site, 3)
     expect(page.locator("#warning")).to_contain_text("Your login is over")
@@ -144,8 +148,8 @@ def test_what_was_typed_outlives_a_login(site: Site) -> None:
     other.wait_for_url(f"{site.server.url}/")
     show(site, 3, "stopped")
     expect(page.locator("#warning")).to_be_hidden()
-    assert page.get_by_label("Your message").input_value() == "Only the cart"
-    page.get_by_role("button", name="Send").click()
+    assert page.locator("#letter-text").input_value() == "Only the cart"
+    page.locator("#letter button").click()
     expect(page.locator("#said")).not_to_contain_text("log in")
     expect(page.locator("#said")).not_to_contain_text("another login")
 
@@ -160,9 +164,9 @@ def test_a_message_is_echoed_at_once_and_followed_to_its_receipt(site_of: MakeSi
     page = site.open(f"/page/session/dev-harb-{issue}")
     held: list[Route] = []
     page.route("**/page/act", lambda route: held.append(route))
-    page.get_by_label("Your message").fill("Only the cart\nplease")
+    page.locator("#letter-text").fill("Only the cart\nplease")
     with page.expect_request("**/page/act"):
-        page.get_by_role("button", name="Send").click()
+        page.locator("#letter button").click()
     echo = page.locator("#messages li", has_text="Only the cart")
     expect(echo).to_contain_text("on its way")
     with page.expect_response("**/messages"):
@@ -174,11 +178,11 @@ def test_a_message_is_echoed_at_once_and_followed_to_its_receipt(site_of: MakeSi
     expect(echo).to_have_count(1)
     page.unroute("**/page/act")
     page.route("**/page/act", lambda route: route.abort())
-    page.get_by_label("Your message").fill("Never sent")
-    page.get_by_role("button", name="Send").click()
+    page.locator("#letter-text").fill("Never sent")
+    page.locator("#letter button").click()
     expect(page.locator("#said")).to_contain_text("could not be sent")
     expect(page.locator("#messages li", has_text="Never sent")).to_have_count(0)
-    assert page.get_by_label("Your message").input_value() == "Never sent"
+    assert page.locator("#letter-text").input_value() == "Never sent"
 
 
 def test_a_link_leads_to_the_answer_and_a_settled_one_to_what_is_left(site: Site) -> None:
@@ -210,7 +214,7 @@ def test_no_words_of_others_run_hide_or_break_the_page(site: Site, words: str) -
         page.set_viewport_size({"width": 360, "height": 740})
         page.goto(site.server.url + path)
         open_all(page)
-        assert page.locator("main img, main script, [onfocus], [onerror]").count() == 0
+        assert page.locator(FOREIGN).count() == 0
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         shown = page.locator("body").inner_text()
         assert words[:20] in shown
