@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Page, sync_playwright
 
 from sm.issues.look.snapshot import look
-from sm.sessions.project import Project
 from sm.store import events
-from tests.bench.crowd import make_crowd
+from sm.store.paths import name_session
+from tests.bench.crowd import Crowd, make_crowd
 from tests.bench.measure import Bench, Figure, used_s
 from tests.bench.page import fill_journal
 from tests.serving import serving
@@ -49,7 +49,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
         page = open_.enter_context(open_page(server.url))
         what = f"{count} sessions, {EVENTS:,} events"
         rounds = range(bench.rounds(20, 20) + 1)
-        _, *changed = [_take_change(page, crowd.project, number) for number in rounds]
+        _, *changed = [_take_change(page, crowd, number) for number in rounds]
         yield Figure(
             name=f"a change on the page, {what}", unit="ms", samples=changed, budget=CHANGED_MS
         )
@@ -78,10 +78,10 @@ def open_page(url: str) -> Iterator[Page]:
         browser.close()
 
 
-def _take_change(page: Page, project: Project, number: int) -> float:
+def _take_change(page: Page, crowd: Crowd, number: int) -> float:
     """From an event until the row of its session has its words, by the same clock."""
-    name = f"dev-{project.name}-{number % 5 + 1}"
-    state = "ended" if number // 5 % 2 else "started"
+    project = crowd.project
+    name, state = name_session(project.name, number % crowd.count + 1), f"seen {number}"
     page.evaluate(f"window.wanted = 'monitor {state}'")
     page.evaluate(WATCH, name)
     begun = time.time()
