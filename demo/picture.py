@@ -1,6 +1,6 @@
-"""Plays the demo and keeps its table, at the moment that shows most, and `sm top` at that moment.
+"""Plays the demo and keeps its table, `sm top` and the page, each at the moment that shows most.
 
-.venv/bin/python demo/picture.py docs/status.svg docs/top.svg
+.venv/bin/python demo/picture.py docs
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from page_picture import PagePicture
 from person import People
 from progress import Progress
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -36,31 +37,50 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.D
 )
 
 
+WAIT_S = 8.0
+"""So long what needs a person is to be seen."""
+
+
 class Picture(Board):
-    """The live table, which nobody watches, and its best moment so far."""
+    """The live table, which nobody watches, and the best moments so far."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(Console(file=io.StringIO(), force_terminal=True, width=WIDTH), stage)
         self._best: tuple[int, Sequence[RenderableType]] = (0, ())
         self._top = ""
+        self._page = PagePicture()
+
+    def keep(self, text: str) -> None:
+        """Open the page: the link is the last word."""
+        self._page.open(text.split()[-1])
 
     def update(self, progress: Progress, people: People) -> None:
         """Draw the table anew; the later of two moments that show as much is the better one."""
         super().update(progress, people)
+        self._left = {}  # which is only with the page
         asks = any(need.kind is NeedKind.QUESTION for need in progress.needs)
-        moment = (_worth(progress) + len(self._entries) + 20 * asks, list(self._parts(progress)))
-        if moment[0] >= self._best[0]:
-            self._best = moment
-            self._top = draw_top(progress.stage)
+        worth = _worth(progress) + len(self._entries) + 20 * asks
+        if worth >= self._best[0]:
+            self._best = worth, list(self._parts(progress))
+        if asks:
+            self._top = draw_top(progress.stage) or self._top
+        self._page.look()
 
-    def save(self, path: Path, of_top: Path) -> None:
-        """Write the best moment as SVG."""
+    def save(self, folder: Path) -> None:
+        """Write the best moments."""
         console = Console(file=io.StringIO(), record=True, width=WIDTH)
         console.print(*self._best[1], sep="\n")
+        status = str(folder / "status.svg")
         console.save_svg(
-            str(path), title="bin/demo", theme=MONOKAI, code_format=FORMAT, unique_id="sm"
+            status, title="bin/demo", theme=MONOKAI, code_format=FORMAT, unique_id="sm"
         )
-        of_top.write_text(self._top, "utf-8")
+        (folder / "top.svg").write_text(self._top, "utf-8")
+        for scheme, picture in self._page.found.items():
+            (folder / f"page-{scheme}.png").write_bytes(picture)
+
+    def close(self) -> None:
+        """End the browser."""
+        self._page.close()
 
 
 def _worth(progress: Progress) -> int:
@@ -71,19 +91,20 @@ def _worth(progress: Progress) -> int:
     return len(shown) + 2 * tried + 2 * bool(progress.next)
 
 
-def main(path: Path, of_top: Path) -> None:
+def main(folder: Path) -> None:
     """Play the demo to its end, then write the pictures."""
     stage = Stage(PLACE)
     picture = Picture(stage)
     try:
-        played = play(stage, picture)
+        played = play(stage, picture, WAIT_S)
     finally:
+        picture.close()
         stage.clear()
         stage.remove()
     if played.problems:
         sys.exit("\n".join(played.problems))
-    picture.save(path, of_top)
+    picture.save(folder)
 
 
 if __name__ == "__main__":
-    main(*(Path(one).resolve() for one in sys.argv[1:3]))
+    main(Path(sys.argv[1]).resolve())

@@ -7,6 +7,7 @@ import re
 
 from stage import Stage
 
+from sm.base.need import NeedKind
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed
 from sm.plugins.top.lines import UNICODE
@@ -18,7 +19,7 @@ ADDRESS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def draw_top(stage: Stage) -> str:
-    """The screen with the first need open, as it is now."""
+    """The screen with the question open, as it is now; '' if it was answered meanwhile."""
     svg = asyncio.run(_draw(stage))
     return ADDRESS.sub("", svg).replace("<svg ", '<svg xml:space="preserve" ', 1)
 
@@ -29,6 +30,13 @@ async def _draw(stage: Stage) -> str:
     async with asyncio.timeout(END_S), top.run_test(size=SIZE) as pilot:
         while not top.listing.shown:
             await pilot.pause(0.05)
+        for _ in top.listing.shown:  # a question rather than a review
+            entry = top.listing.current
+            if entry and entry.need and entry.need.kind is NeedKind.QUESTION:
+                break
+            await pilot.press("j")
+        else:
+            return ""
         await pilot.press("space")
         while top.near is None:
             await pilot.pause(0.05)

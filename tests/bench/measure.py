@@ -12,6 +12,8 @@ from statistics import median
 
 from msgspec import Struct
 
+TICKS = os.sysconf("SC_CLK_TCK")
+
 Take = Callable[[], float]
 """Does something once and returns what it measured."""
 
@@ -98,6 +100,12 @@ def run(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Spent:
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, f"{' '.join(argv)}: {said.decode('utf-8', 'replace')}"
     return Spent(wall, used.ru_utime + used.ru_stime)
+
+
+def used_s(pid: int) -> float:
+    """Seconds of a processor that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def wall_ms(*argv: str) -> Take:

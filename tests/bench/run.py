@@ -58,6 +58,7 @@ BENCHMARKS = {
     "top": "top",
     "page": "page",
     "numbers": "numbers",
+    "live": "live_page",
 }
 """The names on the command line, and their modules here."""
 
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def take(name: str, *, quick: bool = False, once: bool = False) -> Iterator[Figure]:
     """The figures of a benchmark, one by one, in a folder that is gone afterwards."""
-    with _sealed() as folder:
+    with sealed() as folder:
         module = import_module(f"tests.bench.{BENCHMARKS[name]}")
         yield from module.figures(Bench(folder, quick, once))
 
@@ -140,7 +141,7 @@ def _machine() -> dict[str, object]:
 
 
 @contextmanager
-def _sealed() -> Iterator[Path]:
+def sealed() -> Iterator[Path]:
     """A folder with a HOME and a tmux server of its own, all gone afterwards."""
     before = dict(os.environ)
     folder = Path(tempfile.mkdtemp(prefix="sm-bench-"))

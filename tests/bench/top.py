@@ -20,11 +20,10 @@ import msgspec
 from sm.store import events
 from sm.store.paths import name_session
 from tests.bench.crowd import Crowd, make_crowd
-from tests.bench.measure import Bench, Figure, in_turns, wall_ms
+from tests.bench.measure import Bench, Figure, in_turns, used_s, wall_ms
 from tests.shell import BIN
 
 SHOWN_MS, KEY_MS, REST_PERCENT = 600, 50, 1
-TICKS = os.sysconf("SC_CLK_TCK")
 GIVE_UP_S = 60.0
 FEWEST = 3
 """Sessions between which a key can move."""
@@ -154,11 +153,11 @@ class _Top:
     def take_rest_percent(self, seconds: float) -> float:
         """How much of a processor it takes while nothing happens."""
         [child] = _list_children(self.process.pid)
-        before, begun = _used_s(child), time.perf_counter()
+        before, begun = used_s(child), time.perf_counter()
         while (left := begun + seconds - time.perf_counter()) > 0:
             if select.select([self.fd], [], [], left)[0]:
                 os.read(self.fd, 65536)
-        return 100 * (_used_s(child) - before) / (time.perf_counter() - begun)
+        return 100 * (used_s(child) - before) / (time.perf_counter() - begun)
 
     def close(self) -> None:
         """End it."""
@@ -203,8 +202,3 @@ def _list_children(pid: int) -> list[int]:
     """The processes that `setsid` has begun; it may have become the program itself."""
     found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(one) for one in found] or [pid]
-
-
-def _used_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS

@@ -22,7 +22,7 @@ def test_nobody_is_waited_for_once_and_who_has_come_at_each_need() -> None:
     now = 150.0
     assert patience.find_end("b") == 160.0, "of nobody is not known that they come"
     people.append("ada")
-    assert patience.find_end("b") == 210.0
+    assert patience.find_end("a") == patience.find_end("b") == 210.0, "from when they came"
     now = 200.0
     assert patience.find_end("c") == 260.0
     assert patience.find_end("b") == 210.0

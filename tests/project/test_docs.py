@@ -159,6 +159,16 @@ def test_the_picture_of_top_shows_a_question_and_fetches_nothing() -> None:
     assert "url(http" not in drawn
 
 
+def test_the_pictures_of_the_page_are_there_in_light_and_dark_and_small() -> None:
+    for name in ("README.md", "docs/PAGE.md"):
+        named = re.findall(r'(?:src|srcset)="([^"]+)"', text(name))
+        found = [(REPOSITORY / name).parent / one for one in named]
+        assert [path.name for path in found] == ["page-dark.png", "page-light.png"]
+        for path in found:
+            assert path.read_bytes().startswith(b"\x89PNG")
+            assert path.stat().st_size < 200_000
+
+
 def test_the_picture_of_contexts_has_the_thresholds_that_hold() -> None:
     drawn = text("docs/context.svg")
     said = " ".join(ElementTree.fromstring(drawn).itertext())

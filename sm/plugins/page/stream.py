@@ -29,7 +29,9 @@ TOLD_LOOK_S = 1.0
 PAUSE_S = 0.05
 """So far apart are two words of a stream, so that a page is not busy with nothing else."""
 FILES_S = 3.0
-"""Between two looks at the files of all sessions."""
+"""Between two looks at the files of all sessions, unless these are many."""
+FILES_PART = 1000
+"""The looks take at most one in so many parts of a processor."""
 ALIVE_S = 15
 """So often a line keeps the connection alive, also through a proxy."""
 AGAIN_MS = 1000
@@ -102,8 +104,8 @@ class Stream:
         path = str(self._root.journal)
         with Growth(self._root.private) as growth:  # first, so that nothing is missed
             size, position = _measure(path), journal.find_size(self._root.journal)
-            files = await asyncio.to_thread(stamp_files, self._root)
-            files_at = time.monotonic() + FILES_S
+            files, rest_s = await asyncio.to_thread(_look_at_files, self._root)
+            files_at = time.monotonic() + rest_s
             while self._listeners:
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
@@ -113,8 +115,9 @@ class Stream:
                         list_changed, self._looks.machine, position
                     )
                 if time.monotonic() >= files_at:
-                    known, files = files, await asyncio.to_thread(stamp_files, self._root)
-                    files_at = time.monotonic() + FILES_S
+                    known = files
+                    files, rest_s = await asyncio.to_thread(_look_at_files, self._root)
+                    files_at = time.monotonic() + rest_s
                     touched = find_touched(known, files)
                     changed |= touched
                     if touched:
@@ -142,6 +145,13 @@ WATCHED = tuple(
     map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new", _ANY.queue / "done"))
 )
 """What changes in a session's directory without an event: most of it is renamed into the folder."""
+
+
+def _look_at_files(root: Root) -> tuple[Stamps, float]:
+    """The times of the files, and how long it is until they are looked at again."""
+    begun = time.thread_time()
+    found = stamp_files(root)
+    return found, max(FILES_S, (time.thread_time() - begun) * FILES_PART)
 
 
 def stamp_files(root: Root) -> Stamps:
