@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.protocol import list_signs
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
 from sm.issues.act.compose import gather, launch_with, read_git_state
@@ -41,6 +42,17 @@ from sm.store.files import discard, write_atomic
 from sm.store.paths import name_session
 
 
+class Held(NamedTuple):
+    """The number of an attempt, and the commit of the claim that another installation holds."""
+
+    attempt: int
+    claim: str
+
+
+NOT_HELD = Held(0, "")
+"""What a session has that is begun for this installation itself."""
+
+
 class TakenError(TemporaryError):
     """Another session works on the issue."""
 
@@ -62,13 +74,35 @@ def _receipts(session: IssueSession) -> list[Receipt]:
     return plan.read_receipts(session.dir)
 
 
+def begin_placed(project: Project, number: int, attempt: int, claim: str) -> IssueSession:
+    """Bring an issue to that point which another installation has placed here.
+
+    That one holds its claim, by the commit `claim`. It can be called again at any time: a session
+    of this attempt exists once. An agent of an earlier attempt is ended first.
+
+    Raises:
+        TakenError: the claim is another one by now.
+        UsageError: `attempt` is no number of an attempt.
+        SettledError, UntrustedTextError, PausedError: as `start`.
+
+    """
+    if attempt < 1 or not claim:
+        raise UsageError("an attempt has a number from 1 on, and a claim")
+    return start(project, project.forge.issues.read(number), held=Held(attempt, claim))
+
+
 def start(
-    project: Project, issue: Issue, *, by_hand: bool = False, seize: bool = False
+    project: Project,
+    issue: Issue,
+    *,
+    by_hand: bool = False,
+    seize: bool = False,
+    held: Held = NOT_HELD,
 ) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
     `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from
-    its holder.
+    its holder. `held`: another installation holds the claim for this one.
 
     Raises:
         TakenError: another installation holds the claim.
@@ -80,7 +114,7 @@ def start(
     by_person = by_hand or seize
     if not by_person:
         _check_not_paused(project, name_session(project.name, issue.number))
-    session = put_on_record(project, issue)
+    session = put_on_record(project, issue, held)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
@@ -91,7 +125,7 @@ def start(
             ours = seen is not None and _find_claim_or_end(session, seen)
             _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
-                head = _claim(session, seen, seize=seize)
+                head = _claim(session, seen, ours=ours, seize=seize)
                 _begin(session, head)
     monitors.ensure(session)
     return session
@@ -102,9 +136,9 @@ def _check_not_paused(project: Project, name: str) -> None:
         raise PausedError(found.sentence)
 
 
-def put_on_record(project: Project, issue: Issue) -> IssueSession:
+def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    session = registry.create(project.root, identify(project, issue))
+    session = registry.create(project.root, identify(project, issue, held))
     return session.provide(project=project)
 
 
@@ -133,7 +167,7 @@ def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
 
     """
     project = session.project
-    ours = claim.is_ours(project.git, project.settings, session.issue, project.root, seen)
+    ours = claim.is_of(session, seen)
     issue = _find_issue(session)
     if is_due(project.settings, issue, ours=ours):
         return ours
@@ -210,7 +244,7 @@ def _noted(session: IssueSession) -> Iterator[None]:
     discard(session.dir.problem)
 
 
-def identify(project: Project, issue: Issue) -> IssueSession:
+def identify(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
     """Return the session that the issue would have; nothing is written."""
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)
@@ -229,14 +263,21 @@ def identify(project: Project, issue: Issue) -> IssueSession:
             config=project.config.source,
             state_root=project.root.path,
             created_at=time.time(),
+            attempt=held.attempt,
+            claim=held.claim,
         )
     )
 
 
-def _claim(session: IssueSession, seen: dict[str, str] | None, *, seize: bool) -> str:
-    """Take the claim; return the commit at which the remote has the branch, as far as `seen`."""
+def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, seize: bool) -> str:
+    """Take the claim; return the commit at which the remote has the branch, as far as `seen`.
+
+    That of a session with an attempt was taken for it, and is never taken by it.
+    """
     project, settings = session.project, session.own_settings
-    if seize:
+    if session.record.attempt:
+        outcome = Claim.OURS if ours else Claim.TAKEN
+    elif seize:
         outcome = claim.seize(project.git, settings, session.issue, project.root)
     else:
         outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)

@@ -190,6 +190,10 @@ class ProjectDir(Folder, frozen=True):
     """Held while a slot is taken or freed."""
     slot_freed = StateEntry("slot-freed")
     """Gets a new time when a slot is freed for which no session waits."""
+    placements = StateEntry("placements", EntryKind.DIRECTORY)
+    """A file for each issue that is worked on elsewhere: where, and by which claim."""
+    placed_seen = StateEntry("placed-seen.json")
+    """What was last seen of the sessions elsewhere."""
     doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")

@@ -18,6 +18,7 @@ from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import normalise
 from sm.config.schema import ProjectSettings
+from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 from sm.store.paths import Root
 
@@ -69,6 +70,14 @@ def is_ours(
     algorithm = "sha256" if len(held) == SHA256_DIGITS else "sha1"
     tree = _name(algorithm, "tree", b"")
     return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
+
+
+def is_of(session: IssueSession, refs: Mapping[str, str]) -> bool:
+    """Say whether the claim among the remote's `refs` is the one that the session works by."""
+    if held := session.record.claim:
+        return refs.get(name_ref(session.issue)) == held
+    project = session.project
+    return is_ours(project.git, project.settings, session.issue, project.root, refs)
 
 
 def claim(
