@@ -94,15 +94,17 @@ class Runner(Protocol):
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Return what is known of each, by the session's name, by one look at all of them."""
 
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
-        """Run `sm` with these arguments where the session is.
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
+        """Run `sm` with these arguments where the session is, in the project's clone there.
 
         Raises:
             TemporaryError: the node does not answer.
 
         """
 
-    def attach(self, placement: Placement) -> list[str]:
+    def attach(self, project: Project, placement: Placement) -> list[str]:
         """Return the command that enters the session's terminal."""
 
     def end(self, project: Project, placement: Placement) -> None:

@@ -91,6 +91,8 @@ CALLS: dict[str, tuple[str, ...]] = {
         "--day 5 {hostile}",
     ),
     "budget lower": ("{hostile}", "harb --project 5"),
+    "host link": ("{folder} {hostile}",),
+    "host serve": ("",),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),
     "hooks uninstall": ("--settings {folder}/s.json",),

@@ -34,11 +34,13 @@ class Board:
         """Read all notices; one that was taken down is over."""
         return {one.session: self._read(self._find(project, one)) for one in placements}
 
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
         """No one answers at a board."""
         raise TemporaryError("a notice does not answer")
 
-    def attach(self, placement: Placement) -> list[str]:
+    def attach(self, project: Project, placement: Placement) -> list[str]:
         """Return a command that says so, too."""
         return ["false"]
 
