@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
@@ -58,6 +58,18 @@ class Seen(NamedTuple):
     words: str = ""
 
 
+class Shown(NamedTuple):
+    """What a node has said of a session for people: a row of its `sm status`, as JSON has it.
+
+    `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
+    say more now, '' if it does.
+    """
+
+    row: Mapping[str, Any] | None
+    known_at: float
+    trouble: str = ""
+
+
 class Answer(NamedTuple):
     """What a node's own `sm` has answered."""
 
@@ -94,6 +106,12 @@ class Runner(Protocol):
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Return what is known of each, by the session's name, by one look at all of them."""
 
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Return what people are shown of each, by the session's name, within half a second.
+
+        What does not answer by then is what it said last.
+        """
+
     def call(
         self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
     ) -> Answer:
@@ -104,8 +122,10 @@ class Runner(Protocol):
 
         """
 
-    def attach(self, project: Project, placement: Placement) -> list[str]:
-        """Return the command that enters the session's terminal."""
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
+        """Return the command that enters the session's terminal, or only looks at it."""
 
     def end(self, project: Project, placement: Placement) -> None:
         """End what runs of it, if that can be reached; it is no error if nothing does."""

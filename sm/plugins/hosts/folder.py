@@ -48,14 +48,13 @@ class HostFolder(Struct, frozen=True):
         return self.path / "trouble.json"
 
     @property
-    def report(self) -> Path:
-        """What the node has said last of its sessions; its time is when."""
-        return self.path / "report.json"
+    def silent(self) -> Path:
+        """Since when dev-poll has asked in vain, and when it did so last."""
+        return self.path / "silent.json"
 
-    @property
-    def outbox(self) -> Path:
-        """Messages for sessions there that could not be handed on yet."""
-        return self.path / "outbox"
+    def report(self, project: str) -> Path:
+        """What the node has said last of a project's sessions, and when."""
+        return self.path / f"report-{project}.json"
 
 
 def open_folder(root: Root, host: str) -> HostFolder:
