@@ -130,6 +130,7 @@ STEPS: dict[str, str] = {
     Verb.LET_GO_ON: "let it go on",
     Verb.ADOPT_TEXT: "took over the edited text",
     Verb.ADOPT_REVIEW: "took over the edited review",
+    Verb.KEEP_WORK: "kept its work in a branch of its own",
     Verb.REMOVE_WORKTREE: "removed the worktree",
     Verb.DELETE_BRANCH: "deleted the branch",
     Verb.DELETE_EMPTY_BRANCH: "deleted the branch, which has no work",
