@@ -319,6 +319,13 @@ WORDINGS: dict[type[Event], Wording] = dict(
             lambda _: "claimed",
         ),
         _wording(
+            events.Placed,
+            "placed",
+            lambda event: f"{event.host}, attempt {event.attempt}",
+            lambda event: f"placed on {event.host}, attempt {event.attempt}",
+            lambda event: f"on {event.host}",
+        ),
+        _wording(
             events.Started,
             "started",
             lambda event: event.title,
