@@ -8,26 +8,15 @@ has a `Runner` among its parts of the kind `runners`; a project names one by `ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
 from sm.base import plugin
-from sm.config.schema import LOCAL, ProjectSettings
+from sm.config.schema import LOCAL as LOCAL
+from sm.config.schema import ProjectSettings
+from sm.issues.rules.placing import Standing as Standing
 from sm.sessions.project import Project
-
-
-class Standing(StrEnum):
-    """How a session elsewhere stands, by what its runner says."""
-
-    WAITING = "waits in a queue"
-    RUNNING = "runs"
-    SILENT = "does not answer"
-    LOST = "is lost"
-    """Whoever runs it says that it is gone, or it has been silent for too long."""
-    OVER = "has ended"
-    """The node has no such session any more."""
 
 
 class Placement(Struct, frozen=True):

@@ -18,6 +18,7 @@ from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
+from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
@@ -114,6 +115,8 @@ def start(
     by_person = by_hand or seize
     if not by_person:
         _check_not_paused(project, name_session(project.name, issue.number))
+    if held.attempt:
+        _clear_earlier(project, issue, held)
     session = put_on_record(project, issue, held)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
@@ -129,6 +132,28 @@ def start(
                 _begin(session, head)
     monitors.ensure(session)
     return session
+
+
+def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
+    """End the session of an earlier attempt that is still here; its work is kept, and told of.
+
+    Raises:
+        TakenError: a later attempt is here.
+
+    """
+    found = registry.find(project.root, name_session(project.name, issue.number))
+    if not isinstance(found, IssueSession) or found.record.claim == held.claim:
+        return
+    if found.attempt >= held.attempt:
+        raise TakenError(f"attempt {found.attempt} at #{found.issue} is here already")
+    earlier = found.provide(project=project)
+    from sm.issues.work import yielding  # for few starts
+
+    with lock.hold(earlier.dir.lock, timeout_s=120):
+        attempts.give_up(earlier, f"attempt {held.attempt} begins here")
+        agent_process.stop(earlier.tmux, earlier)
+        yielding.keep_work(earlier)
+        _forget(earlier)
 
 
 def _check_not_paused(project: Project, name: str) -> None:
@@ -297,15 +322,22 @@ def _begin(session: IssueSession, head: str) -> None:
     project = session.project
     directory = session.dir
     note = make_ready(session, at=head)
+    moved = _take_up_work(session) if session.attempt else ""
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
-        agent_process.launch(session.tmux, session, _launch(session), generation=1)
+        agent_process.launch(session.tmux, session, _launch(session, moved), generation=1)
     crash_point("start:launched")
     _write_watch(session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
+
+
+def _take_up_work(session: IssueSession) -> str:
+    from sm.issues.work import wip  # for few starts
+
+    return wip.take_up(session)
 
 
 def _write_watch(session: IssueSession) -> None:
@@ -323,12 +355,15 @@ def _write_watch(session: IssueSession) -> None:
     write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 
 
-def _launch(session: IssueSession) -> Launch:
-    """With the first prompt; where the branch has work already, the one for going on with it."""
+def _launch(session: IssueSession, moved: str) -> Launch:
+    """With the first prompt; where the branch has work already, the one for going on with it.
+
+    `moved` is what there is to say of an attempt elsewhere that came before.
+    """
     work = read_git_state(session)
-    name = "recovery" if work.log or work.status else "start"
+    name = "recovery" if work.log or work.status or moved else "start"
     # Where nothing was done yet, the text quotes nothing of what may have changed meanwhile.
     last = last_snapshot(session.project.directory) if name == "start" else None
     seen = recall(session, last or snapshot(session.project))
-    prompt = write_prompt(name, gather(session, seen, work, SOURCES[name]))
-    return launch_with(session, prompt)
+    material = structs.replace(gather(session, seen, work, SOURCES[name]), moved=moved)
+    return launch_with(session, write_prompt(name, material))

@@ -7,6 +7,7 @@ import time
 
 from msgspec import Struct, structs
 
+from sm.base.acts import before_act
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
@@ -16,7 +17,7 @@ from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
 from sm.messages.queue import PERSON, Message, Mode, Place
-from sm.sessions import agent_state, brake, monitors, pause, registry
+from sm.sessions import agent_state, brake, fence, monitors, pause, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.session import AnySession, Session
@@ -70,6 +71,8 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     if letter.notify:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
+    with fence.guard(caller.session):
+        before_act()
     outcome = delivery.deliver(session, message)
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
         journal.record(session.root.journal, _make_event(session, caller, message, outcome))

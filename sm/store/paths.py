@@ -241,6 +241,8 @@ class SessionDir(Folder, frozen=True):
     """The first prompt of the agent."""
     opening = StateEntry("opening")
     """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
+    wip = StateEntry("wip.json")
+    """The last push of work in progress by a session that was placed here."""
     plan = StateEntry("plan.json")
     """Intent: the steps under way, written before the first one."""
     receipts = StateEntry("receipts.jsonl")

@@ -13,11 +13,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import Struct
+
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, TemporaryError
+from sm.base.foreign import read_number
 from sm.base.text import normalise
 from sm.config.schema import ProjectSettings
+from sm.sessions.fence import name_claim
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 from sm.store.paths import Root
@@ -34,6 +38,13 @@ SIGNATURE = "sm <sm@localhost> 946684800 +0000"
 SUBJECT = "claimed by sm"
 
 
+ON, ATTEMPT = "on", "attempt"
+"""The facts of a claim for a session elsewhere, behind those of the installation."""
+FACTS = 10
+"""How many of a claim are read."""
+
+
+OVERTAKEN = "kept: another attempt has the issue by now"
 NOT_OURS = "kept: it is not ours, or this machine has another name now"
 
 
@@ -49,9 +60,15 @@ class BranchNameError(SmError):
     """The name of another branch on the remote makes this branch impossible."""
 
 
-def name_ref(issue: int) -> str:
-    """Return the ref that claims `issue`."""
-    return f"refs/sm/claims/{issue}"
+name_ref = name_claim
+"""The ref that claims an issue."""
+
+
+class Elsewhere(Struct, frozen=True):
+    """That a claim is for a session on another host, and which attempt it is, from 1 on."""
+
+    host: str
+    attempt: int
 
 
 def is_held(issue: int, refs: Mapping[str, str]) -> bool:
@@ -87,11 +104,13 @@ def claim(
     root: Root,
     *,
     first: dict[str, str] | None = None,
+    on: Elsewhere | None = None,
 ) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
     One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
-    has just seen: that it still holds, the push finds out.
+    has just seen: that it still holds, the push finds out. `on` is where it is to be worked on, if
+    that is not here.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -99,7 +118,7 @@ def claim(
         RemoteUnreachableError: and the other errors of `Git`.
 
     """
-    ours = _object(git, project, issue, root)
+    ours = make_object(git, project, issue, root, on)
     seen: dict[str, str] | None = None
     for _ in range(LOOKS):
         before, seen, first = seen, first or look(git, project, issue), None
@@ -142,6 +161,16 @@ def _missing_branch(
     return [Update(branch, base, ABSENT)]
 
 
+def release_attempt(session: IssueSession) -> str:
+    """Give up the claim that another installation holds for the session; return as `release`."""
+    record, git, ref = session.record, session.project.git, name_ref(session.issue)
+    try:
+        git.delete_ref(record.remote, ref, expect=record.claim)
+    except RefMovedError:
+        return OVERTAKEN
+    return ""
+
+
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
     refs = git.ls_remote(project.remote, name_ref(issue))
@@ -163,7 +192,7 @@ def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
         RefMovedError: the claim has changed meanwhile.
 
     """
-    ours = _object(git, project, issue, root)
+    ours = make_object(git, project, issue, root)
     seen = look(git, project, issue)
     if seen.get(name_ref(issue), ours) == ours:
         return claim(git, project, issue, root)
@@ -206,7 +235,20 @@ def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> lis
     except SmError:
         return []
     lines = [normalise(line)[:200] for line in message.splitlines()]
-    return [line for line in lines if ": " in line][:8]
+    return [line for line in lines if ": " in line][:FACTS]
+
+
+def read_elsewhere(
+    git: Git, project: ProjectSettings, issue: int, root: Root, sha: str
+) -> Elsewhere | None:
+    """Say where the issue is worked on by the claim `sha` on the remote; None if it is not ours."""
+    theirs = _read_facts(git, project, issue, sha)
+    said = dict(line.split(": ", 1) for line in theirs)
+    attempt = read_number(said.get(ATTEMPT, ""))
+    if not attempt or ON not in said:
+        return None
+    found = Elsewhere(said[ON], attempt)
+    return found if theirs == _list_facts(git, project, issue, root, found) else None
 
 
 def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
@@ -243,19 +285,30 @@ def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> N
             )
 
 
-def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+def make_object(
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
     tree = git.write_object("tree", b"")
-    return git.write_object("commit", _commit(git, project, issue, root, tree))
+    return git.write_object("commit", _commit(git, project, issue, root, tree, on))
 
 
-def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
-    lines = _list_facts(git, project, issue, root)
+def _commit(
+    git: Git,
+    project: ProjectSettings,
+    issue: int,
+    root: Root,
+    tree: str,
+    on: Elsewhere | None = None,
+) -> bytes:
+    lines = _list_facts(git, project, issue, root, on)
     text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
     return (text + "\n".join(lines) + "\n").encode()
 
 
-def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> list[str]:
+def _list_facts(
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+) -> list[str]:
     facts = {
         "host": _host(),
         "machine": _machine(),
@@ -264,6 +317,8 @@ def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> l
         "state": os.path.realpath(root.path),
         "project": project.name,
         "issue": str(issue),
+        ON: on.host if on else "",
+        ATTEMPT: str(on.attempt) if on else "",
     }
     return [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
 
