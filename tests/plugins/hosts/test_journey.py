@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from sm.issues import placements
+from sm.issues.placements import list_placements
 from sm.issues.reaching import list_kept
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.sessions import agent, monitors
 from sm.store.paths import Root
 from tests.e2e.test_journeys import BY_SM
-from tests.helpers import kill_monitor, wait_for
+from tests.helpers import git, kill_monitor, wait_for
 from tests.plugins.hosts.world import World, living
 from tests.sshd import MISSING, PROGRAM
 
@@ -41,27 +42,34 @@ def world_of(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[MakeWorld
 def test_an_issue_becomes_a_merge_on_a_node(world_of: MakeWorld) -> None:
     world = world_of(auto=True, **BY_SM)
     issue = world.stage.file_issue()
-    project = world.project
-    placement = RUNNER.place(project, world.claim(issue))
-    assert placement.handle == placement.session
-    seen = RUNNER.follow(project, [placement])[placement.session]
-    assert seen.standing is Standing.RUNNING, seen
-    assert RUNNER.place(project, placement).handle == placement.handle, "again has no effect"
+    assert "placed #1 on box, attempt 1" in world.stage.poll().stdout
+    assert find(world, issue).handle == "dev-harb-1"
+    assert not world.stage.sessions(), "none runs here"
 
     def is_over() -> bool:
-        return RUNNER.follow(project, [placement])[placement.session].standing is Standing.OVER
+        world.stage.poll()
+        return not list_placements(world.project.directory)
 
-    wait_for(is_over, "the issue to be merged")
+    wait_for(is_over, "the issue to be merged, and let go of")
     assert world.stage.merged(issue)
+    assert world.project.forge.issues.read(issue).state == "closed"
+    refs = git(world.stage.repository.bare, "for-each-ref", "--format=%(refname)", "refs/sm")
+    assert refs == "", "no claim is left, and nothing of what was in progress"
+
+
+def find(world: World, issue: int) -> Placement:
+    """Where the issue is worked on."""
+    found = placements.read_placement(world.project.directory, issue)
+    assert found
+    return found
 
 
 def placed(world: World) -> tuple[int, Placement]:
     """An issue whose agent on the node has its first prompt."""
     issue = world.stage.file_issue()
-    placement = RUNNER.place(world.project, world.claim(issue))
-    placements.keep(world.project.directory, placement)
+    world.stage.poll()
     wait_for(world.stage.told, "the first prompt")
-    return issue, placement
+    return issue, find(world, issue)
 
 
 def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) -> None:
@@ -108,7 +116,7 @@ def test_what_a_node_refuses_is_refused_here(world_of: MakeWorld) -> None:
 
 def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    _, placement = placed(world)
+    placed(world)
     sm = world.stage.sm
     world.sshd.stop(cut=True)
     first = sm("send", "harb#1", "the first").stdout
@@ -126,7 +134,7 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
     world.sshd.start()
 
     def is_handed_on() -> bool:
-        RUNNER.follow(world.project, [placement])
+        world.stage.poll()
         return not list_kept(world.project.directory)
 
     wait_for(is_handed_on, "the host to be back")

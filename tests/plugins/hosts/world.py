@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,13 @@ from unittest.mock import patch
 import yaml
 
 from sm.config.load import load
-from sm.issues import placements
-from sm.issues.runners import Placement
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.asking import Node
 from sm.plugins.hosts.ssh.node import find_node
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.store.paths import Root, name_session
+from sm.store.paths import Root
 from tests.conftest import end_tmux
 from tests.e2e.stage import make_stage
 from tests.helpers import REPOSITORY, git
@@ -112,28 +109,6 @@ class World:
         """End what runs on the node."""
         with patch.dict(os.environ, {"SM_TMUX_SOCKET": self.socket}):
             end_sessions(self.root_there)
-
-    def claim(self, issue: int, attempt: int = 1) -> Placement:
-        """Have the issue claimed for the node, and put that on record."""
-        bare = self.stage.repository.bare
-        tree = git(bare, "hash-object", "-t", "tree", "-w", "/dev/null")
-        commit = git(bare, "commit-tree", tree, "-m", f"claimed by sm: attempt {attempt}")
-        git(bare, "update-ref", f"refs/sm/claims/{issue}", commit)
-        branch = f"refs/heads/{self.project.settings.branch(issue)}"
-        if attempt == 1:
-            git(bare, "update-ref", branch, "refs/heads/main")
-        made = Placement(
-            project="harb",
-            issue=issue,
-            session=name_session("harb", issue),
-            runner="ssh",
-            host="box",
-            attempt=attempt,
-            claim=commit,
-            placed_at=time.time(),
-        )
-        placements.keep(self.project.directory, made)
-        return made
 
     def end(self) -> None:
         """End all that runs for it."""
