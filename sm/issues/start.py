@@ -150,6 +150,8 @@ def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
     from sm.issues.work import yielding  # for few starts
 
     with lock.hold(earlier.dir.lock, timeout_s=120):
+        if not earlier.dir.identity.exists():  # a pass of its own was faster
+            return
         attempts.give_up(earlier, f"attempt {held.attempt} begins here")
         agent_process.stop(earlier.tmux, earlier)
         yielding.keep_work(earlier)

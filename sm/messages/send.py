@@ -72,8 +72,7 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
     with fence.guard(caller.session):
-        before_act()
-    outcome = delivery.deliver(session, message)
+        outcome = delivery.deliver(session, message, at_last=before_act)
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
         journal.record(session.root.journal, _make_event(session, caller, message, outcome))
     registry.poke(session.dir)

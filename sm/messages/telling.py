@@ -70,8 +70,7 @@ def tell(root: Root, name: str, ident: str, text: str) -> bool:
         receiver = registry.load(root, name) if name else None
         if receiver is None or receiver.is_over:
             return True
-        before_act()
-        is_new = queue.put(receiver.dir, Message(id=ident, text=text))
+        is_new = queue.put(receiver.dir, Message(id=ident, text=text), at_last=before_act)
     except UsageError:
         return True
     except SmError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,21 @@ from sm.issues.work.takeover import claim_for
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
+from sm.store.paths import Root
+from tests.conftest import end_tmux
 from tests.e2e.stage import Stage
 from tests.helpers import Repository, git
+from tests.teardown import end_sessions
+
+BEGIN = """
+import os, sys
+from pathlib import Path
+from sm.config.load import load
+from sm.issues.start import begin_placed
+from sm.sessions.project import Project
+config = load(None, os.environ, Path.cwd())
+begin_placed(Project(config, config.projects[0]), int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+"""
 
 
 @dataclass
@@ -62,6 +76,20 @@ class Node:
         session = put_on_record(project, issue, Held(placement.attempt, placement.claim))
         make_ready(session)
         return session
+
+    def begin(self, placement: Placement) -> None:
+        """What a runner does there: begin the session, with an agent and a monitor."""
+        words = (str(placement.issue), str(placement.attempt), placement.claim)
+        self.stage.run(sys.executable, "-c", BEGIN, *words, check=True, env=self.environment)
+
+    def end(self) -> None:
+        """End what runs there."""
+        end_sessions(Root(self.folder / "state"))
+        end_tmux(self.socket)
+
+    def sessions(self) -> list[IssueSession]:
+        """Return what is on record there."""
+        return registry.list_for(self.project)
 
     def session(self, issue: int) -> IssueSession:
         """The session of an issue, freshly loaded."""

@@ -11,12 +11,16 @@ from sm.base.acts import OvertakenError, before_act
 from sm.base.errors import TemporaryError
 from sm.channels import people
 from sm.channels.channel import Word
+from sm.issues.act.effects import EFFECTS
+from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
 from sm.messages import queue, telling
 from sm.messages.queue import Place
 from sm.messages.send import Letter, send
 from sm.sessions import fence, registry
 from sm.sessions.caller import Caller
+from sm.sessions.history import Verb
+from sm.sessions.plan import PlannedStep
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, IssueSession
 from sm.store.paths import Root
@@ -141,6 +145,22 @@ def test_an_attempt_whose_claim_was_given_up_does_nothing(stage: Stage, node: No
     git(stage.repository.bare, "update-ref", "-d", f"refs/sm/claims/{issue.number}")
     with fence.guard(session), pytest.raises(OvertakenError, match="was given up"):
         before_act()
+
+
+def test_giving_the_claim_up_is_one_act(
+    stage: Stage, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it was gone, the rest of it was refused, and stayed on the remote."""
+    _, placement = file_and_claim(stage)
+    session = node.put_on_record(placement)
+    commit_in(session.worktree)
+    wip.save(session)
+    monkeypatch.setattr(fence, "FRESH_S", 0.0)
+    with fence.guard(session):
+        step = PlannedStep(Verb.RELEASE_CLAIM)
+        assert EFFECTS[Verb.RELEASE_CLAIM](session, step, "") == ""
+    assert "refs/sm" not in git(stage.repository.bare, "for-each-ref")
+    assert EFFECTS[Verb.RELEASE_CLAIM](session, step, "") == "", "again, after a crash"
 
 
 def test_a_remote_that_does_not_answer_puts_an_act_off(

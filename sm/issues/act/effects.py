@@ -353,10 +353,9 @@ def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _release_attempt(session: IssueSession) -> str:
     from sm.issues.work import wip
 
-    if kept := claim.release_attempt(session):
-        return kept
-    wip.forget(session.project.git, session.record.remote, session.issue)
-    return ""
+    record = session.record
+    is_ours = wip.give_up(session.project.git, record.remote, record.issue, record.claim)
+    return "" if is_ours else claim.OVERTAKEN
 
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:

@@ -161,16 +161,6 @@ def _missing_branch(
     return [Update(branch, base, ABSENT)]
 
 
-def release_attempt(session: IssueSession) -> str:
-    """Give up the claim that another installation holds for the session; return as `release`."""
-    record, git, ref = session.record, session.project.git, name_ref(session.issue)
-    try:
-        git.delete_ref(record.remote, ref, expect=record.claim)
-    except RefMovedError:
-        return OVERTAKEN
-    return ""
-
-
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
     refs = git.ls_remote(project.remote, name_ref(issue))

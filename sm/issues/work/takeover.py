@@ -154,12 +154,5 @@ def let_go(project: Project, placement: Placement) -> bool:
 
     False if the claim is none of ours any more.
     """
-    git, remote = project.git, project.settings.remote
-    ref = claim.name_ref(placement.issue)
     crash_point("placement:before-release")
-    try:
-        git.delete_ref(remote, ref, expect=placement.claim)
-    except RefMovedError:
-        return False
-    wip.forget(git, remote, placement.issue)
-    return True
+    return wip.give_up(project.git, project.settings.remote, placement.issue, placement.claim)

@@ -18,12 +18,13 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.git_push import ABSENT, RefMovedError, Update
 from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
-from sm.base.errors import SmError, StateError
+from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import read_number
 from sm.base.redact import redact
 from sm.issues.look import phase_file
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
+from sm.sessions.fence import name_claim
 from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, Receipt, Verb
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
@@ -37,6 +38,10 @@ DONE, BEGUN = "sm-taken-up", "sm-taking-up"
 """In the worktree's own git directory: that the work of an earlier attempt is in it, or half so."""
 NOT_CARRIED = (Verb.START, Verb.RECOVER)
 ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
+
+
+LOOKS = 5
+"""How often the remote is looked at again if it changes meanwhile."""
 
 
 class About(Struct, frozen=True):
@@ -73,10 +78,24 @@ def list_refs(git: Git, remote: str, issue: int) -> dict[str, str]:
     return git.ls_remote(remote, f"refs/sm/wip/{issue}/*")
 
 
-def forget(git: Git, remote: str, issue: int) -> None:
-    """Remove what the remote has of all attempts at an issue that is over."""
-    if refs := list_refs(git, remote, issue):
-        git.push(remote, *(Update(ref, "", commit) for ref, commit in refs.items()))
+def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
+    """Give up the claim at that commit, with what is kept of all attempts; False: it is another.
+
+    It is one push: once the claim is gone, a session may do nothing more.
+    """
+    held = name_claim(issue)
+    for _ in range(LOOKS):
+        refs = git.ls_remote(remote, held, f"refs/sm/wip/{issue}/*")
+        if refs.get(held, claim) != claim:
+            return False
+        if not refs:
+            return True
+        try:
+            git.push(remote, *(Update(ref, "", commit) for ref, commit in refs.items()))
+        except RefMovedError:
+            continue  # something of an earlier attempt has just come, or others were faster
+        return True
+    raise TemporaryError(f"what is kept of issue {issue} keeps changing on the remote: try again")
 
 
 # Saving
