@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.issues import placements
 from sm.issues.placements import list_placements
 from sm.issues.reaching import list_kept
 from sm.issues.runners import Placement, Standing
+from sm.plugins.hosts import looking
+from sm.plugins.hosts.folder import open_folder
+from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.sessions import agent, monitors
 from sm.store.paths import Root
@@ -87,7 +91,7 @@ def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) 
     (row,) = json.loads(sm("status", "--json").stdout)[0]["sessions"]
     assert (row["issue"], row["host"], row["title"]) == (issue, "box", "Add a file")
     assert "box" in sm("status").stdout
-    world.write_phase_there(issue, "PHASE:escalate\nReason: which colour?")
+    world.box.write_phase(issue, "PHASE:escalate\nReason: which colour?")
     wait_for(lambda: "which colour?" in sm("needs", check=False).stdout, "the question")
     assert "answered #1" in sm("reply", "harb", "1", "blue").stdout
     wait_for(lambda: "blue" in "".join(world.stage.told()), "the answer")
@@ -95,9 +99,9 @@ def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) 
     wait_for(lambda: "paused" in sm("status").stdout, "the pause")
     sm("resume", "harb#1")
     assert "on 'box': " in sm("pause").stdout
-    assert "paused" in world.sm_there("status").stdout
+    assert "paused" in world.box.sm("status").stdout
     sm("resume")
-    assert "paused" not in world.sm_there("status").stdout
+    assert "paused" not in world.box.sm("status").stdout
     assert "ended dev-harb-1" in sm("kill", "harb", "1").stdout
     seen = RUNNER.follow(world.project, [placement])[placement.session]
     assert seen.standing is Standing.OVER
@@ -118,7 +122,7 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
     world = world_of(auto=False)
     placed(world)
     sm = world.stage.sm
-    world.sshd.stop(cut=True)
+    world.box.sshd.stop(cut=True)
     first = sm("send", "harb#1", "the first").stdout
     assert "its host 'box' does not answer" in first
     sm("send", "harb#1", "the second")
@@ -131,7 +135,7 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
     assert "host 'box' does not answer" in told
     assert "#1" in told
     assert sm("kill", "harb", "1", check=False).returncode == 4
-    world.sshd.start()
+    world.box.sshd.start()
 
     def is_handed_on() -> bool:
         world.stage.poll()
@@ -146,8 +150,8 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
 def test_a_node_that_has_lost_its_state_has_lost_the_session(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
     _, placement = placed(world)
-    world.end_sessions_there()
-    shutil.rmtree(world.root_there.private)
+    world.box.end_sessions()
+    shutil.rmtree(world.box.root.private)
     seen = RUNNER.follow(world.project, [placement])[placement.session]
     assert seen.standing is Standing.LOST
 
@@ -155,7 +159,7 @@ def test_a_node_that_has_lost_its_state_has_lost_the_session(world_of: MakeWorld
 def test_an_agent_that_dies_on_a_node_is_restarted_there(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
     issue, _ = placed(world)
-    found = wait_for(lambda: agent.load(world.session_there(issue).dir), "its agent")
+    found = wait_for(lambda: agent.load(world.box.session(issue).dir), "its agent")
     assert found
     os.kill(found.pid, signal.SIGKILL)
     wait_for(lambda: [t for t in world.stage.told() if "take over" in t], "the recovery")
@@ -164,8 +168,66 @@ def test_an_agent_that_dies_on_a_node_is_restarted_there(world_of: MakeWorld) ->
 def test_a_monitor_that_dies_on_a_node_is_started_again_by_a_look(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
     issue, placement = placed(world)
-    session = world.session_there(issue)
+    session = world.box.session(issue)
     kill_monitor(session)
-    (world.root_there.plugins / "hosts" / "kept-harb").unlink(missing_ok=True)
+    (world.box.root.plugins / "hosts" / "kept-harb").unlink(missing_ok=True)
     RUNNER.follow(world.project, [placement])
     wait_for(lambda: monitors.is_watched(session), "another monitor")
+
+
+def test_the_issue_of_a_lost_node_is_worked_on_elsewhere_and_merged_once(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, names=("box", "oak"), lost_after="1s", **BY_SM)
+    issue, before = placed(world)
+    lost = world.machines[before.host]
+    other = next(one for one in world.machines.values() if one is not lost)
+    session = lost.session(issue)
+    assert session.record.attempt == 1
+    lost.sshd.stop(cut=True)
+
+    def is_moved() -> bool:
+        world.stage.poll(check=False)
+        return find(world, issue).attempt == 2 and bool(find(world, issue).handle)
+
+    wait_for(is_moved, "another host to have it", 60)
+    assert find(world, issue).host == other.place.name
+    worktree = Path(other.session(issue).worktree)
+    (worktree / "work-1.txt").write_text("done")
+    git(worktree, "add", "work-1.txt")
+    git(worktree, "commit", "-q", "-m", "the work")
+    git(worktree, "push", "-q", "origin", "HEAD")
+    other.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: world.stage.merged(issue), "the merge", 90)
+    lost.sshd.start()  # and its session, which went on, finds that it is overtaken
+    lost.write_phase(issue, "PHASE:awaiting_ci")
+    wait_for(lambda: not lost.has_sessions(), "its end", 60)
+    log = git(world.stage.repository.bare, "log", "--merges", "--format=%s", "main")
+    assert len(log.splitlines()) == 1
+
+
+def test_a_host_that_is_full_gets_nothing_new(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, max_sessions=8)
+    issues = [world.stage.file_issue() for _ in range(3)]
+    world.stage.poll()
+    assert [one.issue for one in list_placements(world.project.directory)] == issues[:2]
+    assert "0" in world.stage.sm("host", "list").stdout
+
+
+def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    folder = open_folder(world.project.root, "box")
+    assert RUNNER.list_free(world.project, []) == ["box", "box"]
+    looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+    assert RUNNER.list_free(world.project, []) == []
+
+
+def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    said = yaml.safe_load(world.stage.config.read_text())
+    said["hosts"]["ssh"]["box"]["sm"] = "/nowhere/sm"
+    world.stage.config.write_text(yaml.safe_dump(said))
+    world.stage.file_issue()
+    told = world.stage.poll(check=False)
+    assert "no sm there" in told.stdout + told.stderr
+    assert "no sm there" in world.stage.sm("status").stdout

@@ -26,7 +26,7 @@ def world(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[World]:
         settings = yaml.safe_load(made.stage.config.read_text())
         del settings["hosts"]
         made.stage.config.unlink()
-        folder = made.folder / "config"
+        folder = made.stage.folder / "config"
         folder.mkdir()
         (folder / "harb.yaml").write_text(yaml.safe_dump(settings))
         made.stage.config = folder
@@ -34,14 +34,14 @@ def world(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[World]:
 
 
 def list_options(world: World) -> list[str]:
-    host = world.host
+    host = world.box.host
     return ["--sm", host["sm"], *(word for one in host["options"] for word in ("-o", one))]
 
 
 def test_a_host_is_checked_added_listed_and_removed(world: World) -> None:
     sm = world.stage.sm
     assert sm("host", "list").stderr == "there is no host: sm host add user@host\n"
-    added = sm("host", "add", world.sshd.address, "--name", "box", *list_options(world))
+    added = sm("host", "add", world.box.sshd.address, "--name", "box", *list_options(world))
     assert "ok    box: login by ssh in " in added.stdout
     assert "ok    box: 'harb': a clone there with the same remote" in added.stdout
     assert f"added 'box' to '{world.stage.config / 'hosts.yaml'}'" in added.stdout
@@ -49,7 +49,7 @@ def test_a_host_is_checked_added_listed_and_removed(world: World) -> None:
     (row,) = json.loads(sm("host", "list", "--json").stdout)
     assert (row["name"], row["room"], row["sessions"], row["trouble"]) == ("box", 2, 0, "")
     assert "box" in sm("host", "list").stdout
-    world.sshd.stop(cut=True)
+    world.box.sshd.stop(cut=True)
     assert "box: cannot log in" in sm("host", "check", "box", check=False).stdout
     (line,) = sm("host", "list").stdout.splitlines()[1:]
     assert "0 of 2" in line
@@ -60,9 +60,9 @@ def test_a_host_is_checked_added_listed_and_removed(world: World) -> None:
 
 
 def test_a_host_with_something_missing_is_not_added(world: World) -> None:
-    (world.place / "sm.yaml").write_text("name: [")
+    (world.box.place / "sm.yaml").write_text("name: [")
     done = world.stage.sm(
-        "host", "add", world.sshd.address, "--name", "box", *list_options(world), check=False
+        "host", "add", world.box.sshd.address, "--name", "box", *list_options(world), check=False
     )
     assert done.returncode == 1
     assert "fail  box: no project 'harb' there" in done.stdout
@@ -73,7 +73,7 @@ def test_a_host_with_something_missing_is_not_added(world: World) -> None:
 
 def test_without_sm_there_it_says_how_to_get_it(world: World) -> None:
     done = world.stage.sm(
-        *("host", "add", world.sshd.address, *list_options(world), "--sm", "/nowhere/sm"),
+        *("host", "add", world.box.sshd.address, *list_options(world), "--sm", "/nowhere/sm"),
         check=False,
     )
     assert "fail  127: no sm there" in done.stdout
@@ -81,10 +81,10 @@ def test_without_sm_there_it_says_how_to_get_it(world: World) -> None:
 
 
 def test_a_stranger_is_told_how_to_be_let_in(world: World) -> None:
-    (world.sshd.folder / "authorized_keys").write_text("")
-    done = world.stage.sm("host", "add", world.sshd.address, *list_options(world), check=False)
+    (world.box.sshd.folder / "authorized_keys").write_text("")
+    done = world.stage.sm("host", "add", world.box.sshd.address, *list_options(world), check=False)
     assert "Permission denied" in done.stdout
-    assert f"ssh-copy-id {world.sshd.address}" in done.stdout
+    assert f"ssh-copy-id {world.box.sshd.address}" in done.stdout
 
 
 @pytest.mark.parametrize("address", ["-oProxyCommand=x", "a b", "", "$(x)"])
