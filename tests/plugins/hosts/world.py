@@ -113,6 +113,7 @@ class World:
         self, folder: Path, settings: dict[str, object], *, auto: bool, names: tuple[str, ...]
     ) -> None:
         """Make all of them."""
+        folder.mkdir(exist_ok=True)
         hosts: dict[str, Any] = {"lost_after": settings.pop("lost_after", "10m")}
         self.stage = make_stage(folder, auto=auto, settings=settings)
         self.machines = {name: Machine(self.stage, name) for name in names}

@@ -20,7 +20,7 @@ from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import command, master
-from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.sessions.project import Project
 
@@ -33,6 +33,8 @@ SHOW_S = 0.5
 """The same, for people."""
 YOUNG_S = 0.3
 """What was said so lately is not asked again."""
+TROUBLED_S = 0.15
+"""A host whose channel did not open the last time is waited for no longer by people."""
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
@@ -148,6 +150,8 @@ class SshRunner:
             tried_at, why = self._in_vain.get(node.name, (0.0, ""))
             if tried_at and time.monotonic() < tried_at + AGAIN_S:
                 return node, there, kept, why
+            if read_trouble(folder):
+                within_s = TROUBLED_S
         try:
             kept = looking.keep_report(
                 folder, project.name, ask_report(node, project, there, within_s)
