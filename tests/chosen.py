@@ -107,6 +107,9 @@ CHOSEN = {
     "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
+    "tests/plugins/hosts/test_journey.py::test_an_issue_becomes_a_merge_on_a_node": (
+        "an issue is worked on by another machine, over ssh"
+    ),
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
     "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
         "the stream that keeps the page fresh"

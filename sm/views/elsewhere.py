@@ -16,6 +16,7 @@ from msgspec import structs
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config import duration
+from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
@@ -31,12 +32,12 @@ TEXT_LIMIT = 500
 
 
 def read_elsewhere(
-    project: Project, now: float, report: Callable[[SmError], None]
+    project: Project, now: float, known: Snapshot, report: Callable[[SmError], None]
 ) -> list[StatusRow]:
     """Return a row for each session of the project that runs elsewhere, by issue.
 
-    `report` gets a problem for each host that does not answer. It takes half a second if one does
-    not, and no time if nothing runs elsewhere.
+    `known` is what was seen of the forge. `report` gets a problem for each host that does not
+    answer. It takes half a second if one does not, and no time if nothing runs elsewhere.
     """
     directory = project.root.project(project.name)
     if not list_names(directory.placements):
@@ -45,7 +46,14 @@ def read_elsewhere(
     shown = _ask(project, placements, report)
     for problem in _list_silent(placements, shown, now):
         report(problem)
-    return [make_row(one, shown.get(one.session), now) for one in placements]
+    rows = (make_row(one, shown.get(one.session), now) for one in placements)
+    return [_add_title(row, known) for row in rows]
+
+
+def _add_title(row: StatusRow, known: Snapshot) -> StatusRow:
+    """Give a row the issue's title as the forge has it, if no node has said it yet."""
+    issue = None if row.title else known.issue(row.issue)
+    return structs.replace(row, title=one_line(issue.title)) if issue else row
 
 
 def _ask(

@@ -50,7 +50,7 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     people = find_people(project.tmux, sessions, now)
     rows = make_rows(project, now, sessions, known, people)
     silence = read_or(_pass_over, lambda: find_missed(project, sessions, known), None)
-    rows += read_elsewhere(project, now, _pass_over)
+    rows += read_elsewhere(project, now, known, _pass_over)
     return collect_needs(project, now, rows, sessions, known, silence)
 
 

@@ -161,7 +161,7 @@ def read_overview(
     waits = tuple(_list_waiting(project, at_work, known))
     rows = [
         *make(project, now, sessions, known, find_people(project.tmux, sessions, now)),
-        *elsewhere.read_elsewhere(project, now, report),
+        *elsewhere.read_elsewhere(project, now, known, report),
     ]
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     subjects = [Subject(row.session, row.project, row.issue) for row in rows]

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -231,3 +232,18 @@ def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> No
     told = world.stage.poll(check=False)
     assert "no sm there" in told.stdout + told.stderr
     assert "no sm there" in world.stage.sm("status").stdout
+
+
+def test_a_person_enters_the_terminal_on_the_node(world_of: MakeWorld, tmux_socket: str) -> None:
+    world = world_of(auto=False)
+    _, placement = placed(world)
+    argv = RUNNER.attach(world.project, placement, read_only=True)
+    tmux = ["tmux", "-L", tmux_socket]
+    begin = [*tmux, "-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "80", "-y", "24"]
+    subprocess.run([*begin, *argv], check=True)
+
+    def read_screen() -> str:
+        look = [*tmux, "capture-pane", "-p", "-t", "person"]
+        return subprocess.run(look, capture_output=True, text=True, check=False).stdout
+
+    wait_for(lambda: "harb #1" in read_screen(), "the terminal's status line", 60)

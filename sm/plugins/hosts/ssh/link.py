@@ -41,6 +41,9 @@ NOISE_LIMIT = 64
 AGAIN_S = (0.5, 8.0)
 """After a failure nothing is tried for so long, at first and at most."""
 ERRORS_LIMIT = 4096
+CLOSE_S = 2.0
+"""How long the node's end may take to see that we go."""
+ENDING_LOOKS = 100
 
 
 class Ask(Struct, frozen=True):
@@ -116,11 +119,11 @@ class Channel:
             self.why = f"it does not keep to the protocol: {one_line(str(error))}"
         finally:
             beat.cancel()
-            _kill(self.process)
             self.why = self.why or "the connection has ended"
             for future in self.waiting.values():
                 if not future.done():
                     future.set_exception(NodeError(self.why))
+            await _end(self.process)
 
     async def _read(self) -> None:
         assert self.process.stdout is not None
@@ -177,6 +180,8 @@ class Link:
             discard(self.folder.link)
         if self.channel:
             await _close(self.channel)
+        if self.tasks:  # they end with what they read
+            await asyncio.wait(self.tasks, timeout=CLOSE_S)
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.guests += 1
@@ -270,13 +275,13 @@ class Link:
         except TimeoutError as error:
             # The connection may be dead, and ssh not know it yet.
             await asyncio.to_thread(master.end, self.folder)
-            _kill(process)
+            await _end(process)
             raise NodeError(f"sm there has not begun within {HELLO_S:.0f} s") from error
         except (WireError, ValueError) as error:
-            _kill(process)
+            await _end(process)
             raise NodeError(f"what answers there is no sm: {one_line(str(error))}") from error
         except NodeError:
-            _kill(process)
+            await _end(process)
             raise
         task = asyncio.create_task(_drain(process))
         self.tasks.add(task)
@@ -345,6 +350,19 @@ def _kill(process: Process) -> None:
             os.kill(process.pid, signal.SIGKILL)
 
 
+async def _end(process: Process) -> None:
+    """End ssh, and close what we have of it.
+
+    It has lent its streams to the shared connection, which may keep them open for long.
+    """
+    _kill(process)
+    for _ in range(ENDING_LOOKS):
+        if process.returncode is not None:
+            break
+        await asyncio.sleep(CLOSE_S / ENDING_LOOKS)
+    process._transport.close()  # type: ignore[attr-defined]
+
+
 async def _drain(process: Process) -> None:
     """Read what the node warns of; nobody needs it, and it must not fill the pipe."""
     assert process.stderr is not None
@@ -357,8 +375,8 @@ async def _close(channel: Channel) -> None:
     assert channel.process.stdin is not None
     channel.process.stdin.close()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(channel.process.wait(), 2.0)
-    _kill(channel.process)
+        await asyncio.wait_for(channel.process.wait(), CLOSE_S)
+    await _end(channel.process)
 
 
 def _bind(folder: HostFolder) -> socket.socket:
