@@ -173,10 +173,7 @@ def _push(session: IssueSession, git: Git, ref: str, commit: str, last: str) -> 
         else:
             return
     there = list_refs(git, remote, session.issue)
-    earlier = [
-        Update(name, "", at) for name, at in there.items() if read_attempt(name) < session.attempt
-    ]
-    git.push(remote, Update(ref, commit, there.get(ref, ABSENT)), *earlier)
+    git.push(remote, Update(ref, commit, there.get(ref, ABSENT)))
 
 
 def read_attempt(ref: str) -> int:
