@@ -18,6 +18,7 @@ from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.adapters.git_snapshot import commit_tree, find_tree
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
+from sm.issues import placements
 from sm.issues.runners import Placement
 from sm.issues.work import claim, wip
 from sm.issues.work.claim import LOOKS, Claim, Elsewhere
@@ -113,6 +114,29 @@ def take_over(project: Project, placement: Placement, host: str) -> Placement:
         made = _make(project, issue, placement.runner, next_one, ours)
         return structs.replace(made, handle="")
     raise TemporaryError(f"the branch of issue {issue} keeps changing on the remote: try again")
+
+
+def seize(project: Project, issue: int) -> Claim:
+    """Claim the issue for this machine, because a person decided so, whoever has it.
+
+    An attempt elsewhere is taken over as by another attempt.
+
+    Raises:
+        RefMovedError: the claim or the branch has changed meanwhile.
+
+    """
+    git, settings = project.git, project.settings
+    seen = claim.look(git, settings, issue)
+    held = seen.get(claim.name_ref(issue), "")
+    number = claim.read_attempt(git, settings, issue, held) if held else 0
+    if not number:
+        return claim.seize(git, settings, issue, project.root)
+    name = name_session(project.name, issue)
+    there = Placement(project.name, issue, name, "", "", number, held)
+    ours = claim.make_object(git, settings, issue, project.root)
+    _push(git, settings, there, ours, _survey(git, settings, there, seen, ours))
+    placements.forget(project.directory, issue)
+    return Claim.WON
 
 
 def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
