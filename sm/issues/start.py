@@ -129,7 +129,7 @@ def start(
             _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
                 head = _claim(session, seen, ours=ours, seize=seize)
-                _begin(session, head)
+                _begin(session, head, seized=seize)
     monitors.ensure(session)
     return session
 
@@ -305,7 +305,7 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     if session.record.attempt:
         outcome = Claim.OURS if ours else Claim.TAKEN
     elif seize:
-        outcome = claim.seize(project.git, settings, session.issue, project.root)
+        outcome = _seize(session)
     else:
         outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)
     if outcome is Claim.TAKEN:
@@ -319,12 +319,15 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     return claim.find_head(settings, session.issue, seen or {})
 
 
-def _begin(session: IssueSession, head: str) -> None:
-    """Make the worktree and launch the agent, or adopt one that still lives."""
+def _begin(session: IssueSession, head: str, *, seized: bool) -> None:
+    """Make the worktree and launch the agent, or adopt one that still lives.
+
+    `seized`: others may have worked on the issue elsewhere until now.
+    """
     project = session.project
     directory = session.dir
     note = make_ready(session, at=head)
-    moved = _take_up_work(session) if session.attempt else ""
+    moved = _take_up_work(session) if session.attempt or seized else ""
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
@@ -334,6 +337,13 @@ def _begin(session: IssueSession, head: str) -> None:
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
+
+
+def _seize(session: IssueSession) -> Claim:
+    from sm.issues.work import takeover  # for few starts
+
+    own = Project(session.project.config, session.own_settings)
+    return takeover.seize(own, session.issue)
 
 
 def _take_up_work(session: IssueSession) -> str:

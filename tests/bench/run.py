@@ -49,6 +49,7 @@ BENCHMARKS = {
     "delivery": "messages",
     "throughput": "throughput",
     "issues": "issues",
+    "elsewhere": "elsewhere",
     "rotation": "rotation",
     "notify": "notify",
     "memory": "memory",

@@ -113,4 +113,5 @@ class Farm:
 
 
 RUNNER = Farm()
+_CHECKED: Runner = RUNNER
 PLUGIN = Plugin(runners={"farm": f"{__name__}:RUNNER"})

@@ -119,6 +119,24 @@ def test_an_earlier_attempt_on_the_same_node_makes_room(stage: Stage, one: Node)
         begin_placed(one.project, issue.number, 1, placement.claim)
 
 
+def test_a_person_takes_an_issue_back_to_this_machine(stage: Stage, one: Node) -> None:
+    issue, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    wait_for(stage.told, "the first prompt")
+    (one.session(issue.number).worktree / "half.txt").write_text("half done\n")
+    one.project.root.phase("harb", issue.number).write_text("PHASE:escalate\nReason: why?\n")
+    wait_for(lambda: "half.txt" in show(stage, issue.number), "the work on the remote")
+    stage.sm("recover", "harb", str(issue.number))
+    session = stage.session(issue.number)
+    assert (session.worktree / "half.txt").read_text() == "half done\n"
+    wait_for(lambda: not one.sessions(), "the end of the overtaken session")
+    log = git(stage.repository.bare, "log", "--format=%s", f"fix/{issue.number}")
+    assert log.count("Go on elsewhere") == 1
+    stage.project.forge.issues.close(issue.number)
+    wait_for(lambda: not stage.sessions(), "the end of the session")
+    assert "refs/sm" not in git(stage.repository.bare, "for-each-ref")
+
+
 def test_an_attempt_that_was_overtaken_before_it_began_does_not_begin(
     stage: Stage, one: Node
 ) -> None:

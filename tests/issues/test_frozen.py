@@ -26,4 +26,5 @@ def test_what_a_frozen_node_still_wanted_to_do_is_refused(tmp_path: Path, root: 
     for number in range(ROUNDS):
         before, after = frozen.play(frozen.begin(stage, node, number), chance)
         late += [f"round {number}: {one}" for one in frozen.list_seen(before, after)]
+        print(f"round {number}: {len(late)} seen late", flush=True)
     assert not late

@@ -163,15 +163,16 @@ def _missing_branch(
 
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
-    refs = git.ls_remote(project.remote, name_ref(issue))
+    # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
+    refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{issue}/*")
     if not is_held(issue, refs):
         return ""
     if not is_ours(git, project, issue, root, refs):
         return NOT_OURS
     try:
-        git.delete_ref(project.remote, name_ref(issue), expect=refs[name_ref(issue)])
+        git.push(project.remote, *(Update(ref, "", sha) for ref, sha in refs.items()))
     except RefMovedError:
-        return NOT_OURS
+        return NOT_OURS if is_held(issue, git.ls_remote(project.remote, name_ref(issue))) else ""
     return ""
 
 
@@ -226,6 +227,12 @@ def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> lis
         return []
     lines = [normalise(line)[:200] for line in message.splitlines()]
     return [line for line in lines if ": " in line][:FACTS]
+
+
+def read_attempt(git: Git, project: ProjectSettings, issue: int, sha: str) -> int:
+    """Return the number of the attempt that the claim `sha` is for, whoever's it is; 0 for none."""
+    facts = (line.partition(": ") for line in _read_facts(git, project, issue, sha))
+    return next((read_number(value) or 0 for key, _, value in facts if key == ATTEMPT), 0)
 
 
 def read_elsewhere(

@@ -1,8 +1,9 @@
 """Claims issues for sessions elsewhere, and takes one over from a host that is lost.
 
-Whoever takes over moves three things in one push: the claim goes to the next attempt, and the
-branch gets an empty commit on top. So whatever the last attempt still sends by git is refused by
-the remote itself, and a merge at its head by the forge; for all else it asks for the claim.
+Whoever takes over moves three things in one push: the claim goes to the next attempt, the branch
+gets an empty commit on top, and the ref of the last attempt's work is closed. So whatever that one
+still sends by git is refused by the remote itself, and a merge at its head by the forge; for all
+else it asks for the claim.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.adapters.git_snapshot import commit_tree, find_tree
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
+from sm.issues import placements
 from sm.issues.runners import Placement
 from sm.issues.work import claim, wip
 from sm.issues.work.claim import LOOKS, Claim, Elsewhere
@@ -72,10 +74,11 @@ def _make(project: Project, issue: int, runner: str, on: Elsewhere, sha: str) ->
 
 
 class _Scene(NamedTuple):
-    """What the remote has: the branch, '' for none, and on what the next attempt begins."""
+    """What the remote has: the branch, '' for none, on what the next attempt begins, its work."""
 
     head: str
     base: str
+    closing: list[Update]
 
 
 def take_over(project: Project, placement: Placement, host: str) -> Placement:
@@ -99,7 +102,8 @@ def take_over(project: Project, placement: Placement, host: str) -> Placement:
         if held != placement.claim:
             return _find_taken(project, placement, held)
         try:
-            _push(git, settings, placement, ours, _survey(git, settings, placement, seen))
+            scene = _survey(git, settings, placement, seen, ours)
+            _push(git, settings, placement, ours, scene)
         except RefMovedError:
             continue  # its agent has pushed, or another taker was faster
         except PushRefusedError:
@@ -112,6 +116,29 @@ def take_over(project: Project, placement: Placement, host: str) -> Placement:
     raise TemporaryError(f"the branch of issue {issue} keeps changing on the remote: try again")
 
 
+def seize(project: Project, issue: int) -> Claim:
+    """Claim the issue for this machine, because a person decided so, whoever has it.
+
+    An attempt elsewhere is taken over as by another attempt.
+
+    Raises:
+        RefMovedError: the claim or the branch has changed meanwhile.
+
+    """
+    git, settings = project.git, project.settings
+    seen = claim.look(git, settings, issue)
+    held = seen.get(claim.name_ref(issue), "")
+    number = claim.read_attempt(git, settings, issue, held) if held else 0
+    if not number:
+        return claim.seize(git, settings, issue, project.root)
+    name = name_session(project.name, issue)
+    there = Placement(project.name, issue, name, "", "", number, held)
+    ours = claim.make_object(git, settings, issue, project.root)
+    _push(git, settings, there, ours, _survey(git, settings, there, seen, ours))
+    placements.forget(project.directory, issue)
+    return Claim.WON
+
+
 def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
     found = recall_from(project, placement.issue, placement.runner, held) if held else None
     if found is None or found.attempt <= placement.attempt:
@@ -120,7 +147,7 @@ def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
 
 
 def _survey(
-    git: Git, settings: ProjectSettings, placement: Placement, seen: dict[str, str]
+    git: Git, settings: ProjectSettings, placement: Placement, seen: dict[str, str], ours: str
 ) -> _Scene:
     """What the branch has, and what the last attempt has committed on top of that."""
     issue, remote = placement.issue, settings.remote
@@ -130,7 +157,23 @@ def _survey(
     found = wip.find(git, remote, issue, up_to=placement.attempt)
     if found and git.is_ancestor(base, found.about.taken.tip):
         base = found.about.taken.tip
-    return _Scene(head, base)
+    return _Scene(head, base, _close(git, settings, placement, found, ours))
+
+
+def _close(
+    git: Git, settings: ProjectSettings, placement: Placement, found: wip.Found | None, ours: str
+) -> list[Update]:
+    """Have the work be the next attempt's, and the last one's ref be of no use to it any more.
+
+    It stays, so that a push that is still on its way can neither move nor make it.
+    """
+    issue, last = placement.issue, wip.name_ref(placement.issue, placement.attempt)
+    there = wip.list_refs(git, settings.remote, issue)
+    closing = [Update(last, ours, there.get(last, ABSENT))]
+    if found:
+        moved = wip.name_ref(issue, placement.attempt + 1)
+        closing.append(Update(moved, found.commit, there.get(moved, ABSENT)))
+    return closing
 
 
 def _push(
@@ -145,6 +188,7 @@ def _push(
         settings.remote,
         Update(claim.name_ref(issue), ours, placement.claim),
         Update(branch, empty, scene.head or ABSENT),
+        *scene.closing,
     )
     crash_point("takeover:after-push")
 

@@ -19,7 +19,7 @@ from sm.adapters.git_call import call
 from sm.adapters.git_push import ABSENT, RefMovedError, Update
 from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
 from sm.base.errors import SmError, StateError, TemporaryError
-from sm.base.foreign import read_number
+from sm.base.foreign import NUMBER_LIMIT, read_number
 from sm.base.redact import redact
 from sm.issues.look import phase_file
 from sm.sessions import agent, agent_state
@@ -173,10 +173,7 @@ def _push(session: IssueSession, git: Git, ref: str, commit: str, last: str) -> 
         else:
             return
     there = list_refs(git, remote, session.issue)
-    earlier = [
-        Update(name, "", at) for name, at in there.items() if read_attempt(name) < session.attempt
-    ]
-    git.push(remote, Update(ref, commit, there.get(ref, ABSENT)), *earlier)
+    git.push(remote, Update(ref, commit, there.get(ref, ABSENT)))
 
 
 def read_attempt(ref: str) -> int:
@@ -256,7 +253,7 @@ def take_up(session: IssueSession) -> str:
     git_dir = tree.git_dir()
     if (git_dir / DONE).exists():
         return (read_guarded(git_dir / DONE) or b"").decode()
-    found = find(git, record.remote, record.issue, up_to=record.attempt)
+    found = find(git, record.remote, record.issue, up_to=record.attempt or NUMBER_LIMIT)
     told = ""
     if found:
         told = _put_back(tree, git_dir, found, record.branch)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters import git_snapshot
+from sm.adapters.git_push import RefMovedError, Update
 from sm.issues.look import phase_file
 from sm.issues.runners import Placement
 from sm.issues.work import wip, yielding
@@ -287,9 +288,33 @@ def test_the_third_attempt_goes_on_from_the_last_one_that_saved(
     successor = last.put_on_record(third)
     assert "Attempt 1" in wip.take_up(successor)
     assert (successor.worktree / "kept.txt").read_text() == "kept\n"
+    (successor.worktree / "more.txt").write_text("more\n")
     wip.save(successor)
-    refs = git(stage.repository.bare, "for-each-ref", "--format=%(refname)", "refs/sm/wip")
-    assert refs == wip.name_ref(1, 3)
+    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 3)}^:more.txt") == "more"
+    for number in (1, 2):  # closed, so that nothing of these attempts can move them
+        assert git(stage.repository.bare, "log", "-1", "--format=%s", wip.name_ref(1, number)) == (
+            "claimed by sm"
+        )
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_overtaken_attempt_cannot_save_any_more(
+    stage: Stage, session: IssueSession, placement: Placement, *, is_first: bool
+) -> None:
+    """Its push may have been on its way while the issue was taken over."""
+    if not is_first:
+        wip.save(session)
+    take_over(stage.project, placement, "two")
+    (session.worktree / "late.txt").write_text("late\n")
+    with pytest.raises(RefMovedError):
+        session.project.git.push(
+            "origin",
+            Update(
+                wip.name_ref(1, 1),
+                git(session.worktree, "rev-parse", "HEAD"),
+                wip.read_saved(session.dir).commit,
+            ),
+        )
 
 
 @pytest.mark.parametrize("cut", ["begun", "files"])
