@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin
-from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.issues.runners import Answer, Placement, Runner, Seen, Shown, Standing
 from sm.sessions.project import Project
 
 
