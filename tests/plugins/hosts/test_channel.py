@@ -17,7 +17,7 @@ from sm.plugins.hosts.ssh.asking import Node, SilentError, ask, greet, read_trou
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.hosts.conftest import end_link, find_link, find_master, make_node
-from tests.sshd import Sshd
+from tests.sshd import Sshd, list_children
 
 pytestmark = pytest.mark.long_lived
 
@@ -57,6 +57,24 @@ def test_a_host_that_cannot_be_reached_says_why_and_is_reached_again(
     sshd.start()
     wait_for(lambda: answers(node), "the host to be back")
     assert read_trouble(node.folder) is None
+
+
+def test_a_cut_network_keeps_nobody_waiting_and_is_over_when_it_is(node: Node, sshd: Sshd) -> None:
+    ask(node, ["--version"])
+    assert sshd.process
+    frozen = [*list_children(sshd.process.pid), sshd.process.pid]
+    for pid in frozen:
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    try:
+        with pytest.raises(SilentError) as caught:
+            ask(node, ["--version"], patience_s=0.5)
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - began < 2.0
+    assert caught.value.sent, "it may have arrived all the same"
+    wait_for(lambda: answers(node), "the network", 60)
 
 
 def answers(node: Node) -> bool:
