@@ -45,6 +45,9 @@ CHOSEN = {
     "tests/issues/look/test_observe.py": "the phase of a running agent is observed",
     "tests/issues/act/test_hands.py": "nothing ends a session under a person's hands",
     "tests/issues/test_start.py": "an issue is taken up",
+    "tests/issues/test_attempts.py::test_an_overtaken_agent_ends_and_its_successor_goes_on": (
+        "work elsewhere is fenced in"
+    ),
     "tests/e2e/test_journeys.py::test_issue_becomes_a_merged_branch": "the whole way",
     "tests/e2e/test_journeys.py::test_failing_ci_is_handed_to_the_agent_with_its_log": "CI",
     "tests/e2e/test_journeys.py::test_requested_changes_reach_the_agent_with_file_and_line": (
@@ -107,6 +110,9 @@ CHOSEN = {
     "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",
     "tests/plugins/doctor/test_probe.py::test_nothing_of_a_probe_is_left": "sm doctor --probe",
     "tests/plugins/forges/test_woodpecker.py": "CI of Woodpecker",
+    "tests/plugins/hosts/test_journey.py::test_an_issue_becomes_a_merge_on_a_node": (
+        "an issue is worked on by another machine, over ssh"
+    ),
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
     "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
         "the stream that keeps the page fresh"

@@ -127,10 +127,12 @@ def call(
     accept: tuple[int, ...] = (0,),
     timeout_s: float | None = None,
     settings: Sequence[tuple[str, str]] = (),
+    index: Path | None = None,
 ) -> Result:
     """Run git in `folder`; `remote` names the remote that it talks to, if any.
 
-    `settings` are names and values of its configuration, beside those in its files.
+    `settings` are names and values of its configuration, beside those in its files. `index` is a
+    file that it uses in place of the worktree's own index.
     It retries for a few seconds if a remote is unreachable or another git holds a lock.
 
     Raises:
@@ -141,7 +143,7 @@ def call(
     """
 
     def once() -> Result:
-        return _once(folder, args, remote, stdin, accept, timeout_s, settings)
+        return _once(folder, args, remote, stdin, accept, timeout_s, settings, index)
 
     passing = (GitLockedError, RemoteUnreachableError)
     return try_again(once, passing, tries=RETRIES, pauses_s=(0.1, 2), within_s=RETRY_FOR_S)
@@ -171,10 +173,11 @@ def _once(
     accept: tuple[int, ...],
     timeout_s: float | None,
     settings: Sequence[tuple[str, str]],
+    index: Path | None = None,
 ) -> Result:
     limit_s = timeout_s or (REMOTE_S if remote else LOCAL_S)
     try:
-        return _git(folder, args, stdin, accept, limit_s, settings)
+        return _git(folder, args, stdin, accept, limit_s, settings, index)
     except CommandTimeoutError as error:
         if remote is None:
             raise
@@ -190,10 +193,12 @@ def _git(
     accept: tuple[int, ...],
     timeout_s: float,
     settings: Sequence[tuple[str, str]] = (),
+    index: Path | None = None,
 ) -> Result:
+    place = {"GIT_INDEX_FILE": str(index)} if index else {}
     return ask(
         *("git", "-C", str(folder), *OPTIONS, *args),
-        env=add_settings(make_environment(folder, os.environ), settings),
+        env=add_settings(make_environment(folder, os.environ), settings) | place,
         stdin=stdin,
         accept=accept,
         timeout_s=timeout_s,

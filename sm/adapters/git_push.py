@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sm.adapters.git_call import call, read_first_line
 from sm.adapters.process import CommandError, Result
+from sm.base.acts import before_act
 from sm.base.errors import SmError
 from sm.base.redact import redact
 
@@ -72,6 +73,7 @@ def push(
     options = PUSH if verify else (*PUSH, NO_HOOK)
     leases = [f"--force-with-lease={one.ref}:{one.expected}" for one in updates]
     specs = [f"{one.new}:{one.ref}" for one in updates]
+    before_act()
     try:
         args = (*options, *leases, "--", remote, *specs)
         result = call(repo, *args, remote=remote, timeout_s=timeout_s, settings=settings)

@@ -33,6 +33,7 @@ Kind = Literal[
     "figures",
     "meters",
     "variables",
+    "runners",
 ]
 
 
@@ -84,6 +85,8 @@ class Plugin(NamedTuple):
     """A `Meter` of `sm.issues.meters`, which says what a session may still spend."""
     variables: Mapping[str, Place] = NO_PARTS
     """A function of `sm.sessions.variables`, which adds to an agent's environment."""
+    runners: Mapping[str, Place] = NO_PARTS
+    """By `runner`: a `Runner` of `sm.issues.runners`, which has sessions run elsewhere."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

@@ -11,8 +11,10 @@ from msgspec import Struct
 
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import run, spawn
+from sm.base.acts import before_act
 from sm.base.errors import SmError
 from sm.channels.channel import Channel, Word
+from sm.sessions import fence, registry
 from sm.sessions import plan as plans
 from sm.sessions.history import Receipt
 from sm.sessions.session import Session
@@ -87,6 +89,9 @@ def main(root: str, session: str, command: str, deadline_s: str, reading: str) -
     with os.fdopen(int(reading), "rb") as pipe:
         words = pipe.read()
     try:
+        # Since it was started its machine may have stood still.
+        with fence.guard(registry.find(Root(Path(root)), session)):
+            before_act()
         run("/bin/sh", "-c", command, stdin=words, timeout_s=float(deadline_s))
     except SmError as error:
         _note(Root(Path(root)), session, error)

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.base import plugin
+from sm.base.acts import before_act
 from sm.base.errors import SmError
 from sm.base.plugin import Part
 from sm.channels import command, vault
@@ -111,6 +112,7 @@ def _reach(session: Session, use: Callable[[Channel], None]) -> list[str]:
     missed = []
     for channel in _open_beside(session):
         try:
+            before_act()
             use(channel)
         except SmError as error:
             if channel.place:

@@ -277,6 +277,10 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     ] = 500
 
 
+LOCAL = "local"
+"""The runner that is none: sessions run on this machine."""
+
+
 class ProjectSettings(
     Section,
     frozen=True,
@@ -301,6 +305,14 @@ class ProjectSettings(
             "default: four times max_sessions",
         ),
     ] = None
+    runner: Annotated[
+        str,
+        Meta(description="where sessions run: `local`, or a runner of a plugin (docs/HOSTS.md)"),
+    ] = LOCAL
+    runners: Annotated[
+        dict[str, str],
+        Meta(description="the runner of issues with a label, by label; the first one counts"),
+    ] = msgspec.field(default_factory=dict)
     poll_interval_s: Annotated[
         Seconds, Meta(description="longest pause between two ticks of dev-poll --loop")
     ] = Seconds(60)

@@ -14,8 +14,9 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.issues import meters
+from sm.issues import elsewhere, meters, runners
 from sm.issues.act.effects import NotNowError
+from sm.issues.elsewhere import Elsewhere
 from sm.issues.look import doubts
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.room import list_shortages, note_shortages
@@ -45,10 +46,11 @@ PICK_UP_S = 20.0
 """So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
 
 
-def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
+def tick(project: Project, *, dry_run: bool = False, takes_up: bool = True) -> Iterator[str]:
     """Do what is due for the project; yield a line, or `Unable`, for each thing.
 
-    With `dry_run` it yields what it would do, and changes nothing.
+    With `dry_run` it yields what it would do, and changes nothing. Without `takes_up` it looks
+    after what is there, and takes up nothing new.
     """
     if dry_run:
         yield from _tend(project, look(project), dry_run=True)
@@ -58,17 +60,19 @@ def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        yield from keep_outcome(project.directory, _tick(project))
+        yield from keep_outcome(project.directory, _tick(project, takes_up=takes_up))
 
 
-def _tick(project: Project) -> Iterator[str]:
+def _tick(project: Project, *, takes_up: bool) -> Iterator[str]:
     yield from locks.clear(project)
-    yield from _tend(project, snapshot(project), dry_run=False)
+    yield from _tend(project, snapshot(project), dry_run=False, takes_up=takes_up)
 
 
 def list_signs(project: Project) -> list[Path]:
     """Return the files whose change may bring work for a tick; none where no issue may begin."""
     settings = project.settings
+    if runners.list_runners(settings):
+        return list(protocol.list_signs(project.forge))
     if not settings.max_sessions or len(registry.list_for(project)) >= settings.open_limit:
         return []
     if not slots.count_free(project):
@@ -81,7 +85,9 @@ def _put_in_order(project: Project) -> None:
     repair(project.root, *map(project.root.session, registry.list_session_names(project.root)))
 
 
-def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+def _tend(
+    project: Project, seen: Snapshot, *, dry_run: bool, takes_up: bool = True
+) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
     sessions = registry.list_for(project, damaged.append)
@@ -91,15 +97,21 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     def begin(due: Sequence[Due]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
+    away = elsewhere.look(project, seen)
     if found := scene.pauses.find(project.name):
         yield found.sentence
+        if away:
+            yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
         # One of the monitors has the forge looked at.
         yield from tend(scene, Thing.SESSION, start=begin, dry_run=dry_run)
         return
     if not dry_run:
         slots.correct(project)
     yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
-    yield from _pick_up(project, seen, sessions, dry_run=dry_run)
+    if away:
+        yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
+    if takes_up:
+        yield from _pick_up(project, seen, sessions, away, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
         terminal_log.prune(project.root, project.config.logs)
@@ -123,9 +135,14 @@ def _list_panes(scene: Scene) -> Container[str]:
 
 
 def _pick_up(
-    project: Project, seen: Snapshot, sessions: list[IssueSession], *, dry_run: bool
+    project: Project,
+    seen: Snapshot,
+    sessions: list[IssueSession],
+    away: Elsewhere | None,
+    *,
+    dry_run: bool,
 ) -> Iterator[str]:
-    """The oldest issues that are ready, as many as there are free slots."""
+    """The oldest issues that are ready, as many as there are free slots, here or elsewhere."""
     known, paused = {session.issue for session in sessions}, pause.read(project.root)
     waiting = [
         issue
@@ -135,6 +152,9 @@ def _pick_up(
         and not paused.find(project.name, name_session(project.name, issue.number))
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
+    if away:
+        waiting, others = away.divide(waiting)
+        yield from _place(away, others, dry_run=dry_run)
     short = list_shortages(project) if dry_run else note_shortages(project)
     if waiting and short:
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
@@ -150,6 +170,30 @@ def _pick_up(
     else:
         admitted = _admit(project, waiting[:room])
     yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
+
+
+def _place(away: Elsewhere, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
+    """The oldest issues that are worked on elsewhere, as many as there are free places."""
+    if not waiting:
+        return
+    if limit := meters.find_objection(away.project):
+        yield f"nothing new is placed: {meters.describe(limit, time.time())}"
+        return
+    for issue in waiting:
+        try:
+            yield from elsewhere.place_new(away, issue, dry_run=dry_run)
+        except UntrustedTextError as error:
+            yield _tell_doubt(away.project, issue, "place", error)
+        except SmError as error:
+            yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
+
+
+def _tell_doubt(project: Project, issue: Issue, what: str, error: UntrustedTextError) -> str:
+    """Note an issue for which nobody vouches; return the line about it."""
+    doubts.note(project.directory, issue, error.message)
+    name = name_session(project.name, issue.number)
+    journal.record_once(project.root.journal, events.Problem(session=name, text=error.message))
+    return f"did not {what} {error.message}"
 
 
 def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
@@ -246,9 +290,7 @@ def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
     try:
         begin()
     except UntrustedTextError as error:
-        doubts.note(project.directory, one.issue, error.message)
-        journal.record_once(project.root.journal, events.Problem(session=name, text=error.message))
-        return f"did not {one.what} {error.message}"
+        return _tell_doubt(project, one.issue, one.what, error)
     except (SettledError, TakenError, PausedError, NotNowError) as error:
         return error.message
     except SmError as error:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.protocol import list_signs
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
+from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
@@ -41,6 +43,17 @@ from sm.store.files import discard, write_atomic
 from sm.store.paths import name_session
 
 
+class Held(NamedTuple):
+    """The number of an attempt, and the commit of the claim that another installation holds."""
+
+    attempt: int
+    claim: str
+
+
+NOT_HELD = Held(0, "")
+"""What a session has that is begun for this installation itself."""
+
+
 class TakenError(TemporaryError):
     """Another session works on the issue."""
 
@@ -62,13 +75,35 @@ def _receipts(session: IssueSession) -> list[Receipt]:
     return plan.read_receipts(session.dir)
 
 
+def begin_placed(project: Project, number: int, attempt: int, claim: str) -> IssueSession:
+    """Bring an issue to that point which another installation has placed here.
+
+    That one holds its claim, by the commit `claim`. It can be called again at any time: a session
+    of this attempt exists once. An agent of an earlier attempt is ended first.
+
+    Raises:
+        TakenError: the claim is another one by now.
+        UsageError: `attempt` is no number of an attempt.
+        SettledError, UntrustedTextError, PausedError: as `start`.
+
+    """
+    if attempt < 1 or not claim:
+        raise UsageError("an attempt has a number from 1 on, and a claim")
+    return start(project, project.forge.issues.read(number), held=Held(attempt, claim))
+
+
 def start(
-    project: Project, issue: Issue, *, by_hand: bool = False, seize: bool = False
+    project: Project,
+    issue: Issue,
+    *,
+    by_hand: bool = False,
+    seize: bool = False,
+    held: Held = NOT_HELD,
 ) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
     `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from
-    its holder.
+    its holder. `held`: another installation holds the claim for this one.
 
     Raises:
         TakenError: another installation holds the claim.
@@ -80,7 +115,9 @@ def start(
     by_person = by_hand or seize
     if not by_person:
         _check_not_paused(project, name_session(project.name, issue.number))
-    session = put_on_record(project, issue)
+    if held.attempt:
+        _clear_earlier(project, issue, held)
+    session = put_on_record(project, issue, held)
     crash_point("start:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         if not is_started(session):
@@ -91,10 +128,34 @@ def start(
             ours = seen is not None and _find_claim_or_end(session, seen)
             _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
-                head = _claim(session, seen, seize=seize)
-                _begin(session, head)
+                head = _claim(session, seen, ours=ours, seize=seize)
+                _begin(session, head, seized=seize)
     monitors.ensure(session)
     return session
+
+
+def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
+    """End the session of an earlier attempt that is still here; its work is kept, and told of.
+
+    Raises:
+        TakenError: a later attempt is here.
+
+    """
+    found = registry.find(project.root, name_session(project.name, issue.number))
+    if not isinstance(found, IssueSession) or found.record.claim == held.claim:
+        return
+    if found.attempt >= held.attempt:
+        raise TakenError(f"attempt {found.attempt} at #{found.issue} is here already")
+    earlier = found.provide(project=project)
+    from sm.issues.work import yielding  # for few starts
+
+    with lock.hold(earlier.dir.lock, timeout_s=120):
+        if not earlier.dir.identity.exists():  # a pass of its own was faster
+            return
+        attempts.give_up(earlier, f"attempt {held.attempt} begins here")
+        agent_process.stop(earlier.tmux, earlier)
+        yielding.keep_work(earlier)
+        _forget(earlier)
 
 
 def _check_not_paused(project: Project, name: str) -> None:
@@ -102,9 +163,9 @@ def _check_not_paused(project: Project, name: str) -> None:
         raise PausedError(found.sentence)
 
 
-def put_on_record(project: Project, issue: Issue) -> IssueSession:
+def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
     """The record of the issue's session, made where it is missing or damaged."""
-    session = registry.create(project.root, identify(project, issue))
+    session = registry.create(project.root, identify(project, issue, held))
     return session.provide(project=project)
 
 
@@ -133,7 +194,7 @@ def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
 
     """
     project = session.project
-    ours = claim.is_ours(project.git, project.settings, session.issue, project.root, seen)
+    ours = claim.is_of(session, seen)
     issue = _find_issue(session)
     if is_due(project.settings, issue, ours=ours):
         return ours
@@ -210,7 +271,7 @@ def _noted(session: IssueSession) -> Iterator[None]:
     discard(session.dir.problem)
 
 
-def identify(project: Project, issue: Issue) -> IssueSession:
+def identify(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
     """Return the session that the issue would have; nothing is written."""
     settings = project.settings
     found = worktree.find(project.git, settings, issue.number)
@@ -229,15 +290,22 @@ def identify(project: Project, issue: Issue) -> IssueSession:
             config=project.config.source,
             state_root=project.root.path,
             created_at=time.time(),
+            attempt=held.attempt,
+            claim=held.claim,
         )
     )
 
 
-def _claim(session: IssueSession, seen: dict[str, str] | None, *, seize: bool) -> str:
-    """Take the claim; return the commit at which the remote has the branch, as far as `seen`."""
+def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, seize: bool) -> str:
+    """Take the claim; return the commit at which the remote has the branch, as far as `seen`.
+
+    That of a session with an attempt was taken for it, and is never taken by it.
+    """
     project, settings = session.project, session.own_settings
-    if seize:
-        outcome = claim.seize(project.git, settings, session.issue, project.root)
+    if session.record.attempt:
+        outcome = Claim.OURS if ours else Claim.TAKEN
+    elif seize:
+        outcome = _seize(session)
     else:
         outcome = claim.claim(project.git, settings, session.issue, project.root, first=seen)
     if outcome is Claim.TAKEN:
@@ -251,20 +319,37 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, seize: bool) -
     return claim.find_head(settings, session.issue, seen or {})
 
 
-def _begin(session: IssueSession, head: str) -> None:
-    """Make the worktree and launch the agent, or adopt one that still lives."""
+def _begin(session: IssueSession, head: str, *, seized: bool) -> None:
+    """Make the worktree and launch the agent, or adopt one that still lives.
+
+    `seized`: others may have worked on the issue elsewhere until now.
+    """
     project = session.project
     directory = session.dir
     note = make_ready(session, at=head)
+    moved = _take_up_work(session) if session.attempt or seized else ""
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
         phase_file.create(project.root, session.record.project, session.issue)
-        agent_process.launch(session.tmux, session, _launch(session), generation=1)
+        agent_process.launch(session.tmux, session, _launch(session, moved), generation=1)
     crash_point("start:launched")
     _write_watch(session)
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
+
+
+def _seize(session: IssueSession) -> Claim:
+    from sm.issues.work import takeover  # for few starts
+
+    own = Project(session.project.config, session.own_settings)
+    return takeover.seize(own, session.issue)
+
+
+def _take_up_work(session: IssueSession) -> str:
+    from sm.issues.work import wip  # for few starts
+
+    return wip.take_up(session)
 
 
 def _write_watch(session: IssueSession) -> None:
@@ -282,12 +367,15 @@ def _write_watch(session: IssueSession) -> None:
     write_atomic(session.dir.shared, f"{project.directory.path}\n{sign}\n")
 
 
-def _launch(session: IssueSession) -> Launch:
-    """With the first prompt; where the branch has work already, the one for going on with it."""
+def _launch(session: IssueSession, moved: str) -> Launch:
+    """With the first prompt; where the branch has work already, the one for going on with it.
+
+    `moved` is what there is to say of an attempt elsewhere that came before.
+    """
     work = read_git_state(session)
-    name = "recovery" if work.log or work.status else "start"
+    name = "recovery" if work.log or work.status or moved else "start"
     # Where nothing was done yet, the text quotes nothing of what may have changed meanwhile.
     last = last_snapshot(session.project.directory) if name == "start" else None
     seen = recall(session, last or snapshot(session.project))
-    prompt = write_prompt(name, gather(session, seen, work, SOURCES[name]))
-    return launch_with(session, prompt)
+    material = structs.replace(gather(session, seen, work, SOURCES[name]), moved=moved)
+    return launch_with(session, write_prompt(name, material))

@@ -8,6 +8,7 @@ message is observed, decided on, and acted on. See docs/MESSAGES.md.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -48,10 +49,13 @@ TEXT_LIMIT = 250_000
 LOCK_S = 30.0
 
 
-def deliver(session: Session, message: Message) -> Outcome:
+def deliver(
+    session: Session, message: Message, *, at_last: Callable[[], None] = lambda: None
+) -> Outcome:
     """Queue the message, unless one of its id is known, and hand over what can be now.
 
-    Safe to repeat at any time, from any process, whatever became of the call before.
+    Safe to repeat at any time, from any process, whatever became of the call before. It is not
+    queued if `at_last`, which is called right before it is, raises an error.
 
     Raises:
         StateError: it could not be queued.
@@ -60,7 +64,7 @@ def deliver(session: Session, message: Message) -> Outcome:
     text = clean(message.text)
     if refusal := _refusal(session, text):
         return Outcome(Status.REFUSED, refusal)
-    queue.put(session.dir, structs.replace(message, text=text))
+    queue.put(session.dir, structs.replace(message, text=text), at_last=at_last)
     crash_point("deliver:queued")
     refusal = drain(session)
     if refusal is not None and refusal.is_final:

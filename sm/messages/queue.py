@@ -14,7 +14,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -115,8 +115,12 @@ def make_id() -> str:
     return make_nonce(8)
 
 
-def put(directory: SessionDir, message: Message) -> bool:
+def put(
+    directory: SessionDir, message: Message, *, at_last: Callable[[], None] = lambda: None
+) -> bool:
     """Queue a message; False where one of this id is known already, wherever it is by now.
+
+    It is not queued if `at_last`, which is called right before it is, raises an error.
 
     Raises:
         UsageError: its id cannot be one.
@@ -132,21 +136,29 @@ def put(directory: SessionDir, message: Message) -> bool:
     temporary = directory.queue / "tmp" / f"{message.name}.{make_nonce(4)}"
     data = _encode(directory, message)
     write_atomic(temporary, data, durable=True)  # takes its time: not under the lock
-    if not _enter(directory, message, temporary):
-        temporary.unlink(missing_ok=True)
+    entered = False
+    try:
+        entered = _enter(directory, message, temporary, at_last)
+    finally:
+        if not entered:
+            temporary.unlink(missing_ok=True)
+    if not entered:
         return False
     if message.mode is Mode.STEER:
         write_atomic(directory.steer, "yes\n")
     return True
 
 
-def _enter(directory: SessionDir, message: Message, written: Path) -> bool:
+def _enter(
+    directory: SessionDir, message: Message, written: Path, at_last: Callable[[], None]
+) -> bool:
     """Have a written message wait; False if there is one of its id already."""
     waiting = directory.queue / Place.WAITING
     try:
         with lock.hold(directory.queue / LOCK):
             if find_place(directory, message.id):
                 return False
+            at_last()
             written.rename(waiting / message.name)
         sync_dir(waiting)
     except FileNotFoundError as error:

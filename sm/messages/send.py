@@ -7,6 +7,7 @@ import time
 
 from msgspec import Struct, structs
 
+from sm.base.acts import before_act
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
@@ -16,7 +17,7 @@ from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
 from sm.messages.queue import PERSON, Message, Mode, Place
-from sm.sessions import agent_state, brake, monitors, pause, registry
+from sm.sessions import agent_state, brake, fence, monitors, pause, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.session import AnySession, Session
@@ -30,12 +31,18 @@ SHOWN_DONE = 5
 
 
 class Letter(Struct, frozen=True):
-    """What `sm send` was asked for. `wait_s`: so long delivery is waited for."""
+    """What `sm send` was asked for. `wait_s`: so long delivery is waited for.
+
+    `ident` and `source` are those of a message from another machine: its id, '' for a new one, and
+    which session has sent it there, '' for a person.
+    """
 
     text: str
     mode: Mode = Mode.SEQUENTIAL
     notify: bool = False
     wait_s: float = 0.0
+    ident: str = ""
+    source: str = ""
 
 
 class Sent(Struct, frozen=True):
@@ -64,7 +71,8 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
     if letter.notify:
         subscriptions.add(session.dir, message.id, caller.name)
     crash_point("send:noted")
-    outcome = delivery.deliver(session, message)
+    with fence.guard(caller.session):
+        outcome = delivery.deliver(session, message, at_last=before_act)
     with contextlib.suppress(StateError):  # on a full disk it is queued all the same
         journal.record(session.root.journal, _make_event(session, caller, message, outcome))
     registry.poke(session.dir)
@@ -77,14 +85,14 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
 
 def _message(caller: Caller, letter: Letter) -> Message:
     text = check_text(letter.text)
-    source = caller.session.address if caller.session else PERSON
+    session = caller.session.address if caller.session else letter.source
     return Message(
-        id=queue.make_id(),
-        text=word_message(source, text, make_nonce(4)) if caller.session else text,
+        id=letter.ident or queue.make_id(),
+        text=word_message(session, text, make_nonce(4)) if session else text,
         mode=letter.mode,
         sender=caller.name,
         notify=caller.name if letter.notify else "",
-        source=source,
+        source=session or PERSON,
         summary=summarise(text),
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
+from sm.base.acts import before_act
 from sm.base.errors import SmError, StateError, UsageError
 from sm.messages import queue, subscriptions
 from sm.messages.ids import make_id
@@ -69,7 +70,7 @@ def tell(root: Root, name: str, ident: str, text: str) -> bool:
         receiver = registry.load(root, name) if name else None
         if receiver is None or receiver.is_over:
             return True
-        is_new = queue.put(receiver.dir, Message(id=ident, text=text))
+        is_new = queue.put(receiver.dir, Message(id=ident, text=text), at_last=before_act)
     except UsageError:
         return True
     except SmError as error:

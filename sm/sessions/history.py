@@ -36,6 +36,7 @@ class Verb(StrEnum):
     LET_GO_ON = "let it go on"
     ADOPT_TEXT = "keep the edited text"
     ADOPT_REVIEW = "keep the edited review"
+    KEEP_WORK = "keep its work in a branch of its own"
     REMOVE_WORKTREE = "remove worktree"
     DELETE_BRANCH = "delete branch"
     DELETE_EMPTY_BRANCH = "delete branch without work"
@@ -88,6 +89,9 @@ KILLED = "killed"
 
 GIVEN_BACK = "given-back"
 """The same of one that says that the issue goes back to where it was taken from."""
+
+OVERTAKEN = "overtaken"
+"""The same of one that says that another attempt has the issue."""
 
 STOPPED = "stopped"
 """The detail of an interruption by which a turn has ended."""

@@ -24,7 +24,11 @@ class Record(Struct, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class IssueRecord(Record, frozen=True, kw_only=True, tag="issue"):
-    """A session that works on an issue; `cwd` is its worktree."""
+    """A session that works on an issue; `cwd` is its worktree.
+
+    One that another installation has placed here has the number of its `attempt`, from 1 on, and
+    the SHA of the `claim` that names it.
+    """
 
     project: str
     issue: int
@@ -33,6 +37,8 @@ class IssueRecord(Record, frozen=True, kw_only=True, tag="issue"):
     base: str
     remote: str
     repo: Path
+    attempt: int = 0
+    claim: str = ""
 
 
 class AdHocRecord(Record, frozen=True, kw_only=True, tag="ad-hoc"):

@@ -278,6 +278,11 @@ class IssueSession(Session, frozen=True, dict=True):
         return self.record.issue
 
     @property
+    def attempt(self) -> int:
+        """Which attempt at the issue it is, if another installation has placed it here; else 0."""
+        return self.record.attempt
+
+    @property
     def worktree(self) -> Path:
         """The git worktree of the issue."""
         return self.record.cwd

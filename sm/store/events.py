@@ -14,6 +14,7 @@ class Kind(StrEnum):
     """Which event a line of the journal tells."""
 
     CLAIMED = "claimed"
+    PLACED = "placed"
     STARTED = "started"
     TEXT = "text"
     PASSED_OVER = "passed-over"
@@ -74,6 +75,13 @@ class Claimed(Event, frozen=True, kw_only=True, tag=Kind.CLAIMED.value):
     """The issue is taken: `won` just now, or `ours` from before."""
 
     how: str = ""
+
+
+class Placed(Event, frozen=True, kw_only=True, tag=Kind.PLACED.value):
+    """Another host has the issue now, by this attempt."""
+
+    host: str
+    attempt: int
 
 
 class Started(Event, frozen=True, kw_only=True, tag=Kind.STARTED.value):

@@ -195,6 +195,14 @@ class ProjectDir(Folder, frozen=True):
     """Held while a slot is taken or freed."""
     slot_freed = StateEntry("slot-freed")
     """Gets a new time when a slot is freed for which no session waits."""
+    placements = StateEntry("placements", EntryKind.DIRECTORY)
+    """A file for each issue that is worked on elsewhere: where, and by which claim."""
+    kept_messages = StateEntry("kept-messages", EntryKind.DIRECTORY)
+    """Messages for sessions elsewhere whose host does not answer, a file each."""
+    kept_messages_lock = StateEntry("kept-messages.lock")
+    """Held while they are handed on."""
+    placed_seen = StateEntry("placed-seen.json")
+    """What was last seen of the sessions elsewhere."""
     doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")
@@ -238,6 +246,8 @@ class SessionDir(Folder, frozen=True):
     """The first prompt of the agent."""
     opening = StateEntry("opening")
     """The id of the first prompt, and the prompt hook's answer that brings it, if it can."""
+    wip = StateEntry("wip.json")
+    """The last push of work in progress by a session that was placed here."""
     plan = StateEntry("plan.json")
     """Intent: the steps under way, written before the first one."""
     receipts = StateEntry("receipts.jsonl")

@@ -130,6 +130,7 @@ STEPS: dict[str, str] = {
     Verb.LET_GO_ON: "let it go on",
     Verb.ADOPT_TEXT: "took over the edited text",
     Verb.ADOPT_REVIEW: "took over the edited review",
+    Verb.KEEP_WORK: "kept its work in a branch of its own",
     Verb.REMOVE_WORKTREE: "removed the worktree",
     Verb.DELETE_BRANCH: "deleted the branch",
     Verb.DELETE_EMPTY_BRANCH: "deleted the branch, which has no work",
@@ -316,6 +317,13 @@ WORDINGS: dict[type[Event], Wording] = dict(
             lambda event: event.how,
             lambda event: "took the issue up again" if event.how == "ours" else "claimed the issue",
             lambda _: "claimed",
+        ),
+        _wording(
+            events.Placed,
+            "placed",
+            lambda event: f"{event.host}, attempt {event.attempt}",
+            lambda event: f"placed on {event.host}, attempt {event.attempt}",
+            lambda event: f"on {event.host}",
         ),
         _wording(
             events.Started,

@@ -11,6 +11,7 @@ ROWS: dict[str, str] = {
     "merged-early": "merged",
     "issue-closed": "the issue was closed",
     "pull-closed": "the pull request was closed",
+    "overtaken": "another attempt has the issue",
     "given-back": "the issue goes back",
     "blocked": "the issue was blocked",
     "failed": "the agent gave up",

@@ -101,6 +101,7 @@ OUTCOMES = {
     "merged-early": "merged",
     "issue-closed": "stopped, as the issue was closed",
     "pull-closed": "stopped, as the pull request was closed",
+    "overtaken": "taken over by another attempt",
     "given-back": "stopped, as all sessions were ended",
     "blocked": "stopped, as the issue was labelled blocked",
     "failed": "failed: the agent gave up",

@@ -34,8 +34,8 @@ from sm.messages.queue import Message, Mode
 from sm.messages.stopping import Stop, stop_all
 from sm.sessions import agent, agent_process, agent_state, brake, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import BEGUN, QUEUED, STOPPED, Verb
-from sm.sessions.plan import Plan, PlannedStep, read_receipts
+from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, Verb
+from sm.sessions.plan import Plan, PlannedStep, has_receipt, read_receipts
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
 from sm.store import events
@@ -315,6 +315,12 @@ def _recover(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return note
 
 
+def _keep_work(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    from sm.issues.work import yielding  # most sessions have no attempt
+
+    return yielding.keep_work(session)
+
+
 def _remove_worktree(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return str(
         worktree.remove(
@@ -339,12 +345,23 @@ def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -
 
 def _release_claim(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
+    if session.attempt:
+        return _release_attempt(session)
     return claim.release(project.git, project.settings, session.issue, project.root)
+
+
+def _release_attempt(session: IssueSession) -> str:
+    from sm.issues.work import wip
+
+    record = session.record
+    is_ours = wip.give_up(session.project.git, record.remote, record.issue, record.claim)
+    return "" if is_ours else claim.OVERTAKEN
 
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    people.settle(session)
+    if not has_receipt(session.dir, OVERTAKEN):  # what is asked may be its successor's question
+        people.settle(session)
     slots.free(session)
     for problem in registry.forget(project.root, session, project.config.logs):
         project.record(events.Problem(session=session.name, text=problem))
@@ -376,6 +393,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.INTERRUPT: _interrupt,
     Verb.ADOPT_TEXT: _adopt_text,
     Verb.ADOPT_REVIEW: _adopt_review,
+    Verb.KEEP_WORK: _keep_work,
     Verb.REMOVE_WORKTREE: _remove_worktree,
     Verb.DELETE_BRANCH: _delete_branch,
     Verb.DELETE_EMPTY_BRANCH: _delete_empty_branch,

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.spender import spend_for
 from sm.adapters.git_call import GitLockedError
+from sm.base.acts import OvertakenError, before_act
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact
@@ -20,7 +21,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.channels import people
 from sm.context.monitor import tend_context
-from sm.issues.act import limiting, retry
+from sm.issues.act import attempts, limiting, retry
 from sm.issues.act.compose import compose, launch_with
 from sm.issues.act.effects import (
     NotNowError,
@@ -127,10 +128,15 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
         if not directory.identity.exists():
             return
         session = registry.load_issue_session(project.root, name).provide(project=project)
-        with spend_for(name):
-            again_at = min(limiting.tend(session), _tend(session))
+        with spend_for(name), attempts.fence_in(session) as fence:
+            again_at = math.inf
+            if not attempts.is_overtaken(session):
+                again_at = min(limiting.tend(session), _tend(session))
+            attempts.note(session, fence)
             for _ in _passes(session, directory):
-                pass
+                attempts.note(session, fence)
+            if fence and directory.identity.exists():
+                again_at = min(again_at, _see_to(session, lambda: attempts.save_work(session)))
         _call_sooner(directory, again_at)
     have_followed(session, partial(limiting.wake_if_changed, session))
 
@@ -184,6 +190,9 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
                 plan = _find_pending(session) or _decide(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
+        except OvertakenError as error:
+            attempts.give_up(session, error.message)
+            plan = None
         except SmError as error:
             if not _unlock(session, error):
                 if isinstance(error, NotNowError) and error.problem.refusal in BY_PERSON:
@@ -203,7 +212,7 @@ def _rests_paused(session: IssueSession) -> bool:
         return False
     plan = plans.read_pending(session.dir)
     if plan is None:
-        return not plans.has_receipt(session.dir, KILLED)
+        return not (plans.has_receipt(session.dir, KILLED) or attempts.is_overtaken(session))
     step = plans.find_next_step(plan, plans.read_receipts(session.dir))
     return step < len(plan.steps) and _waits_paused(session, plan, step)
 
@@ -212,7 +221,8 @@ def _waits_paused(session: IssueSession, plan: Plan, number: int) -> bool:
     """Whether that step has to wait, as the session is paused; a person's own command does not."""
     if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
         return False
-    return not (plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED))
+    told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    return not (told or attempts.is_overtaken(session))
 
 
 def _stop_spending(session: IssueSession) -> Plan | None:
@@ -435,7 +445,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
         if _waits_paused(session, plan, number):
             return True
         crash_point(f"{verb}:before")
-        are_told = tell_of_step(session, plan, number)
+        are_told = _tell_of(session, plan, number)
         if not are_told and verb is Verb.FORGET and retry.is_young(session, plan):
             raise TemporaryError("who waits for the session cannot be told that it ends")
         try:
@@ -458,6 +468,15 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     crash_point("plan:before-drop")
     plans.drop(directory)
     return True
+
+
+def _tell_of(session: IssueSession, plan: Plan, number: int) -> bool:
+    """Tell other sessions of a step; whether all were told that there is somebody to tell."""
+    if attempts.is_overtaken(session):
+        return True
+    if attempts.is_outward(session, plan.steps[number].verb):
+        before_act()
+    return tell_of_step(session, plan, number)
 
 
 def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> events.StepDone:
@@ -490,7 +509,8 @@ def _check_hands(session: IssueSession, plan: Plan) -> None:
         NotNowError: somebody is there.
 
     """
-    asked_for = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    asked_for = told or attempts.is_overtaken(session)
     refusal = None if asked_for else find_obstacle(session, Deed.END)
     if refusal:
         raise NotNowError(Problem(f"{Deed.END} waits", refusal))
@@ -505,7 +525,7 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
         return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:
         return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)
-    except (NotNowError, PointlessError, GitLockedError):
+    except (NotNowError, PointlessError, GitLockedError, OvertakenError):
         raise  # a lock in the way of a restart is no crash
     except SmError as error:
         if verb is Verb.RECOVER:

@@ -38,7 +38,7 @@ from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
 from sm.sessions import agent, agent_process, agent_state, pause, plan, turn
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.history import GIVEN_BACK, KILLED, History, fold
+from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, History, fold
 from sm.sessions.session import IssueSession
 from sm.sessions.signs import Signs
 from sm.store.files import open_guarded
@@ -223,6 +223,7 @@ def _gather(
         phase_lost=written.lost,
         signs=told,
         issue_open=is_open(seen, session.issue),
+        overtaken=history.has(OVERTAKEN),
         given_back=history.has(GIVEN_BACK),
         blocked=history.has(KILLED)
         or (issue is not None and project.settings.labels.blocked in issue.labels),

@@ -179,7 +179,9 @@ def find_longest_interval(settings: ProjectSettings) -> float:
 
 def _basis(project: ProjectSettings) -> str:
     """A word for the settings that decide what is kept of the forge."""
-    return hashlib.sha256(repr((project.labels, project.forge)).encode()).hexdigest()[:16]
+    by_label = (project.runners,) if project.runners else ()
+    basis = (project.labels, project.forge, *by_label)
+    return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]
 
 
 def _is_told(project: Project, last: Snapshot) -> bool:
@@ -311,7 +313,7 @@ def _since(project: ProjectSettings, last: Snapshot | None, now: float) -> Batch
 def _brief(project: Project, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
     """The issues without their texts, and what is wrong with those that are passed over."""
     labels = project.settings.labels
-    known = {labels.backlog, labels.in_progress, labels.blocked}
+    known = {labels.backlog, labels.in_progress, labels.blocked, *project.settings.runners}
     found, problems = list[Issue](), list[str]()
     for issue in issues:
         try:

@@ -78,6 +78,8 @@ class Facts(Struct, frozen=True):
     issue_open: bool = True
     blocked: bool = False
     """The label that only a person sets, or the end of a session; or `sm kill` without it."""
+    overtaken: bool = False
+    """Another attempt has the issue by now; only a session that was placed here can be."""
     given_back: bool = False
     """A person has ended the session, and the issue stays one to be worked on."""
     pushed: bool = False

@@ -146,6 +146,8 @@ class Material(Struct, frozen=True):
     """What the agent has to know of the ways by which people follow its work."""
     row: str = ""
     """The row of the matrix that the text is for."""
+    moved: str = ""
+    """What there is to say of an attempt on another host, whose work the agent goes on with."""
     killed: bool = False
     """Whether a person has ended the session by `sm kill`."""
     unblock_command: str = ""

@@ -63,7 +63,17 @@ DONE = frozenset({Phase.DONE})
 EMPTY = Said(frozenset({Phase.NONE}))
 ITS_TURN = Said(stage=Stage.ANSWERED)
 
+YIELD = (Step(Verb.KILL), Step(Verb.KEEP_WORK), Step(Verb.FORGET))
+"""For a session whose issue others have: it waits for nobody, and tells nobody."""
+
 _SETTLED = (
+    Row(
+        "overtaken",
+        ANY,
+        "another attempt has the issue",
+        YIELD,
+        lambda f: f.overtaken,
+    ),
     Row(
         "merged",
         Said(DONE),

@@ -63,6 +63,7 @@ def _recovery(m: Material) -> str:
         f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
+        _moved(m),
         _quoted_issue(m),
         _git_says(m, stat, m.git.diff_stat, "nothing committed"),
         _git_says(m, "git log", m.git.log, "no commits yet"),
@@ -80,6 +81,13 @@ def _recovery(m: Material) -> str:
     parts.append(_waiting_note(m))
     parts.append(_protocol_here(m))
     return "\n\n".join(part for part in parts if part)
+
+
+def _moved(m: Material) -> str:
+    """There are names of files in it, and all with push rights could write it."""
+    if not m.moved:
+        return ""
+    return f"It ran on another host. What was left there:\n{fence('attempt', m.moved, m.nonce)}"
 
 
 def _git_says(m: Material, command: str, said: str, nothing: str) -> str:

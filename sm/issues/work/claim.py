@@ -13,11 +13,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
+from msgspec import Struct
+
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, TemporaryError
+from sm.base.foreign import read_number
 from sm.base.text import normalise
 from sm.config.schema import ProjectSettings
+from sm.sessions.fence import name_claim
+from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
 from sm.store.paths import Root
 
@@ -33,6 +38,13 @@ SIGNATURE = "sm <sm@localhost> 946684800 +0000"
 SUBJECT = "claimed by sm"
 
 
+ON, ATTEMPT = "on", "attempt"
+"""The facts of a claim for a session elsewhere, behind those of the installation."""
+FACTS = 10
+"""How many of a claim are read."""
+
+
+OVERTAKEN = "kept: another attempt has the issue by now"
 NOT_OURS = "kept: it is not ours, or this machine has another name now"
 
 
@@ -48,9 +60,15 @@ class BranchNameError(SmError):
     """The name of another branch on the remote makes this branch impossible."""
 
 
-def name_ref(issue: int) -> str:
-    """Return the ref that claims `issue`."""
-    return f"refs/sm/claims/{issue}"
+name_ref = name_claim
+"""The ref that claims an issue."""
+
+
+class Elsewhere(Struct, frozen=True):
+    """That a claim is for a session on another host, and which attempt it is, from 1 on."""
+
+    host: str
+    attempt: int
 
 
 def is_held(issue: int, refs: Mapping[str, str]) -> bool:
@@ -71,6 +89,14 @@ def is_ours(
     return held == _name(algorithm, "commit", _commit(git, project, issue, root, tree))
 
 
+def is_of(session: IssueSession, refs: Mapping[str, str]) -> bool:
+    """Say whether the claim among the remote's `refs` is the one that the session works by."""
+    if held := session.record.claim:
+        return refs.get(name_ref(session.issue)) == held
+    project = session.project
+    return is_ours(project.git, project.settings, session.issue, project.root, refs)
+
+
 def claim(
     git: Git,
     project: ProjectSettings,
@@ -78,11 +104,13 @@ def claim(
     root: Root,
     *,
     first: dict[str, str] | None = None,
+    on: Elsewhere | None = None,
 ) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
     One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
-    has just seen: that it still holds, the push finds out.
+    has just seen: that it still holds, the push finds out. `on` is where it is to be worked on, if
+    that is not here.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -90,7 +118,7 @@ def claim(
         RemoteUnreachableError: and the other errors of `Git`.
 
     """
-    ours = _object(git, project, issue, root)
+    ours = make_object(git, project, issue, root, on)
     seen: dict[str, str] | None = None
     for _ in range(LOOKS):
         before, seen, first = seen, first or look(git, project, issue), None
@@ -135,15 +163,16 @@ def _missing_branch(
 
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Give up our claim; return why it was kept, '' if there is none any more."""
-    refs = git.ls_remote(project.remote, name_ref(issue))
+    # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
+    refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{issue}/*")
     if not is_held(issue, refs):
         return ""
     if not is_ours(git, project, issue, root, refs):
         return NOT_OURS
     try:
-        git.delete_ref(project.remote, name_ref(issue), expect=refs[name_ref(issue)])
+        git.push(project.remote, *(Update(ref, "", sha) for ref, sha in refs.items()))
     except RefMovedError:
-        return NOT_OURS
+        return NOT_OURS if is_held(issue, git.ls_remote(project.remote, name_ref(issue))) else ""
     return ""
 
 
@@ -154,7 +183,7 @@ def seize(git: Git, project: ProjectSettings, issue: int, root: Root) -> Claim:
         RefMovedError: the claim has changed meanwhile.
 
     """
-    ours = _object(git, project, issue, root)
+    ours = make_object(git, project, issue, root)
     seen = look(git, project, issue)
     if seen.get(name_ref(issue), ours) == ours:
         return claim(git, project, issue, root)
@@ -197,7 +226,26 @@ def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> lis
     except SmError:
         return []
     lines = [normalise(line)[:200] for line in message.splitlines()]
-    return [line for line in lines if ": " in line][:8]
+    return [line for line in lines if ": " in line][:FACTS]
+
+
+def read_attempt(git: Git, project: ProjectSettings, issue: int, sha: str) -> int:
+    """Return the number of the attempt that the claim `sha` is for, whoever's it is; 0 for none."""
+    facts = (line.partition(": ") for line in _read_facts(git, project, issue, sha))
+    return next((read_number(value) or 0 for key, _, value in facts if key == ATTEMPT), 0)
+
+
+def read_elsewhere(
+    git: Git, project: ProjectSettings, issue: int, root: Root, sha: str
+) -> Elsewhere | None:
+    """Say where the issue is worked on by the claim `sha` on the remote; None if it is not ours."""
+    theirs = _read_facts(git, project, issue, sha)
+    said = dict(line.split(": ", 1) for line in theirs)
+    attempt = read_number(said.get(ATTEMPT, ""))
+    if not attempt or ON not in said:
+        return None
+    found = Elsewhere(said[ON], attempt)
+    return found if theirs == _list_facts(git, project, issue, root, found) else None
 
 
 def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
@@ -234,19 +282,30 @@ def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> N
             )
 
 
-def _object(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
+def make_object(
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
     tree = git.write_object("tree", b"")
-    return git.write_object("commit", _commit(git, project, issue, root, tree))
+    return git.write_object("commit", _commit(git, project, issue, root, tree, on))
 
 
-def _commit(git: Git, project: ProjectSettings, issue: int, root: Root, tree: str) -> bytes:
-    lines = _list_facts(git, project, issue, root)
+def _commit(
+    git: Git,
+    project: ProjectSettings,
+    issue: int,
+    root: Root,
+    tree: str,
+    on: Elsewhere | None = None,
+) -> bytes:
+    lines = _list_facts(git, project, issue, root, on)
     text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
     return (text + "\n".join(lines) + "\n").encode()
 
 
-def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> list[str]:
+def _list_facts(
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+) -> list[str]:
     facts = {
         "host": _host(),
         "machine": _machine(),
@@ -255,6 +314,8 @@ def _list_facts(git: Git, project: ProjectSettings, issue: int, root: Root) -> l
         "state": os.path.realpath(root.path),
         "project": project.name,
         "issue": str(issue),
+        ON: on.host if on else "",
+        ATTEMPT: str(on.attempt) if on else "",
     }
     return [f"{key}: {_escape_unprintable(value)}" for key, value in facts.items() if value]
 

@@ -24,6 +24,7 @@ from typing import Literal, TypeVar
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.parse import parse
+from sm.base.acts import before_act
 from sm.base.errors import StateError, UsageError
 from sm.base.foreign import NUMBER_LIMIT, read_number, shorten
 from sm.store.files import open_guarded, read_guarded, write_atomic
@@ -211,7 +212,8 @@ class ForgeFolder:
             raise UsageError(
                 f"{NOUN[kind]} {number} would be larger than {SIZE_LIMIT} bytes: shorten the text"
             )
-        write_atomic(self.file(kind, number), data, durable=True, limit=SIZE_LIMIT)
+        path = self.file(kind, number)
+        write_atomic(path, data, durable=True, limit=SIZE_LIMIT, at_last=before_act)
         self.touch()
 
     def _last_number(self) -> int:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
 from sm.adapters.process import ANY_CODE, CommandError, Result, ask
+from sm.base.acts import before_act
 from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
@@ -149,6 +150,7 @@ class BareRepository(Struct, frozen=True):
             "commit",
             "",
         )
+        before_act()
         try:
             self.git("update-ref", "--stdin", stdin="\n".join(lines).encode())
         except CommandError as error:

@@ -63,11 +63,18 @@ class Request(Struct, frozen=True):
     limit: int = BODY_LIMIT
     harmless: bool = False
     """It is a POST, and doing it twice is doing it once."""
+    asks: bool = False
+    """It is a POST that only asks, such as a query of GraphQL."""
 
     @property
     def what(self) -> str:
         """The request in a sentence, without its parameters."""
         return f"{self.method} {self.path.partition('?')[0]}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether others may see something of it; a query may be a POST, and changes nothing."""
+        return self.method != "GET" and not self.asks
 
     @property
     def may_repeat(self) -> bool:
@@ -308,7 +315,7 @@ class Client:
         params: dict[str, Any] | None = dict(request.params) or None
         try:
             with (
-                deadline.exchange(EXCHANGE_S) as now,
+                deadline.exchange(EXCHANGE_S, changes=request.changes) as now,
                 self._http.stream(
                     request.method, url, params=params, headers=headers, content=content
                 ) as found,

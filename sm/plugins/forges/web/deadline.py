@@ -17,6 +17,7 @@ import httpcore2
 import httpx2
 from httpcore2 import NetworkBackend, NetworkStream
 
+from sm.base.acts import before_act
 from sm.base.clock import Deadline
 
 HEAD_LIMIT = 1024 * 1024
@@ -26,8 +27,9 @@ HEAD_LIMIT = 1024 * 1024
 class Exchange:
     """A request and its answer, which must be over within `seconds`."""
 
-    def __init__(self, seconds: float) -> None:
-        """It begins now."""
+    def __init__(self, seconds: float, *, changes: bool = False) -> None:
+        """It begins now; `changes` says that the request changes something."""
+        self.changes = changes
         self.seconds = seconds
         self.deadline = Deadline(seconds)
         self.head_left: int | None = HEAD_LIMIT
@@ -63,9 +65,9 @@ CURRENT: ContextVar[Exchange] = ContextVar("exchange")
 
 
 @contextlib.contextmanager
-def exchange(seconds: float) -> Iterator[Exchange]:
+def exchange(seconds: float, *, changes: bool = False) -> Iterator[Exchange]:
     """Have what is sent and received within the block be one exchange."""
-    token = CURRENT.set(Exchange(seconds))
+    token = CURRENT.set(Exchange(seconds, changes=changes))
     try:
         yield CURRENT.get()
     finally:
@@ -87,7 +89,10 @@ class _Stream(NetworkStream):
         return found
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, CURRENT.get().limit(timeout))
+        current = CURRENT.get()
+        if current.changes:
+            before_act()
+        self._inner.write(buffer, current.limit(timeout))
 
     def close(self) -> None:
         self._inner.close()

@@ -23,4 +23,5 @@ PLUGIN = Plugin(
     figures={"noticeboard": "sm_noticeboard.figures:FIGURES"},
     meters={"noticeboard": "sm_noticeboard.meter:METER"},
     variables={"noticeboard": "sm_noticeboard.variables:make_variables"},
+    runners={"noticeboard": "sm_noticeboard.runner:RUNNER"},
 )

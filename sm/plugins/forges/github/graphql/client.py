@@ -163,7 +163,10 @@ class Graphql:
             raise QueryError("too few points are left for GraphQL")
         body = {"query": text, "variables": variables}
         where = find_graphql(self._web.base)
-        answer = self._web.send(Request("POST", where, OBSERVE, body=body, harmless=True))
+        asks = not text.startswith("mutation")
+        answer = self._web.send(
+            Request("POST", where, OBSERVE, body=body, harmless=True, asks=asks)
+        )
         found = answer.read(shape)
         for fault in found.faults:
             if fault.type in LIMITED or fault.code in LIMITED:

@@ -1,0 +1,89 @@
+"""What a pass has to mind of a session that another installation has placed here.
+
+All of it is nothing for a session that has no attempt, which most are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+
+from sm.base.acts import OvertakenError
+from sm.issues.act.retry import ELSEWHERE
+from sm.issues.look.snapshot import last_snapshot
+from sm.sessions import fence as fences
+from sm.sessions import plan as plans
+from sm.sessions.fence import Fence, describe_overtaken, name_claim
+from sm.sessions.history import OVERTAKEN, Receipt, Verb
+from sm.sessions.session import IssueSession
+from sm.store import events
+
+LAST = frozenset({Verb.RELEASE_CLAIM, Verb.FORGET})
+"""The end of a session, whose claim is gone by its own hand."""
+
+
+@contextlib.contextmanager
+def fence_in(session: IssueSession) -> Iterator[Fence | None]:
+    """Have the pass act only while the issue is the session's; None if it cannot be overtaken."""
+    if not session.record.attempt or is_overtaken(session) or _is_ending(session):
+        yield None
+        return
+    with fences.guard(session) as fence:
+        _compare_with_last_look(session)
+        yield fence
+
+
+def is_overtaken(session: IssueSession) -> bool:
+    """Whether it is known that another attempt has the issue."""
+    return bool(session.record.attempt) and plans.has_receipt(session.dir, OVERTAKEN)
+
+
+def is_outward(session: IssueSession, verb: Verb) -> bool:
+    """Whether others can see that step; what releases the claim looks at that itself."""
+    return bool(session.record.attempt) and verb in ELSEWHERE
+
+
+def note(session: IssueSession, fence: Fence | None) -> None:
+    """Put on record what the fence has found; what was about to be done may have passed it over."""
+    if fence and fence.said and session.dir.identity.exists():
+        give_up(session, fence.said)
+
+
+def give_up(session: IssueSession, why: str) -> None:
+    """Have the session end: what it was about to do is dropped."""
+    if is_overtaken(session):
+        return
+    said = Receipt(time.time(), OVERTAKEN, OVERTAKEN, detail=why)
+    plans.add_receipt(session.dir, said)
+    if plan := plans.read_pending(session.dir):
+        session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
+        plans.drop(session.dir)
+
+
+def save_work(session: IssueSession) -> float:
+    """Push the work as it is where a turn has just ended; return when to look again."""
+    from sm.issues.work import wip  # most sessions have no attempt
+
+    with contextlib.suppress(OvertakenError):  # which the fence remembers
+        wip.save_if_due(session)
+    return math.inf
+
+
+def _is_ending(session: IssueSession) -> bool:
+    plan = plans.read_pending(session.dir)
+    if plan is None or not plan.ends_session:
+        return False
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir))
+    return step < len(plan.steps) and plan.steps[step].verb in LAST
+
+
+def _compare_with_last_look(session: IssueSession) -> None:
+    """Find out from what is known anyway; a claim that is gone may be so by our own hand."""
+    record, seen = session.record, last_snapshot(session.project.directory)
+    if seen is None or seen.taken_at <= record.created_at:
+        return
+    held = seen.refs.get(name_claim(record.issue), "")
+    if held not in ("", record.claim):
+        give_up(session, describe_overtaken(record.issue, record.attempt, held))

@@ -1,0 +1,307 @@
+"""dev-poll's part in work elsewhere: places issues, follows them, and moves those that are lost.
+
+A claim is taken or moved before anything is placed, and each step can be repeated: what a tick did
+that died is found on the remote, or at the runner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from sm.adapters.forge.model import Issue
+from sm.adapters.git_call import call
+from sm.base.errors import SmError, TemporaryError
+from sm.base.foreign import read_number
+from sm.issues import placements, runners
+from sm.issues.look import taken
+from sm.issues.look.snapshot import Snapshot
+from sm.issues.rules.placing import Case, Deed, Holder, judge
+from sm.issues.runners import Placement, Runner, Seen
+from sm.issues.start import is_due, is_workable
+from sm.issues.work import claim, takeover
+from sm.issues.work.takeover import LostClaimError
+from sm.sessions.project import Project
+from sm.sessions.undone import Unable
+from sm.store import events, journal
+from sm.store.failpoint import crash_point
+
+
+class Elsewhere(Struct, dict=True):
+    """What a tick knows of a project's work elsewhere: each runner is asked once."""
+
+    project: Project
+    seen: Snapshot
+    placed: list[Placement]
+    asked: tuple[Placement, ...]
+    standings: dict[str, Seen]
+    free: dict[str, list[str]]
+
+    def open(self, name: str) -> Runner:
+        """Return the runner of that name.
+
+        Raises:
+            UsageError: no plugin has it.
+
+        """
+        return runners.load_runner(name)
+
+    def divide(self, issues: Iterable[Issue]) -> tuple[list[Issue], list[Issue]]:
+        """Return those that are for this machine, and those that are for others."""
+        here, away = list[Issue](), list[Issue]()
+        known = {one.issue for one in self.placed}
+        for issue in issues:
+            runner = runners.choose_runner(self.project.settings, issue.labels)
+            if issue.number not in known:
+                (here if runner == runners.LOCAL else away).append(issue)
+        return here, away
+
+    def take_host(self, runner: str) -> str:
+        """Return where there is a free place, which counts as taken from then on; '' for none."""
+        if runner not in self.free:
+            of_runner = [one for one in self.placed if one.runner == runner]
+            self.free[runner] = self.open(runner).list_free(self.project, of_runner)
+        return self.free[runner].pop(0) if self.free[runner] else ""
+
+    def keep(self, placement: Placement) -> None:
+        """Put a placement on record, in the place of an earlier one of its issue."""
+        placements.keep(self.project.directory, placement)
+        self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
+
+    def forget(self, placement: Placement) -> None:
+        """Remove a placement from the record."""
+        placements.forget(self.project.directory, placement.issue)
+        self.placed = [one for one in self.placed if one.issue != placement.issue]
+
+
+def look(project: Project, seen: Snapshot) -> Elsewhere | None:
+    """Return what is on record of work elsewhere; None where there is none, as mostly."""
+    placed = placements.list_placements(project.root.project(project.name))
+    if not placed and not runners.list_runners(project.settings):
+        return None
+    return Elsewhere(project, seen, placed, tuple(placed), {}, {})
+
+
+def tend(
+    scene: Elsewhere, is_paused: Callable[[str], bool], *, dry_run: bool = False
+) -> Iterator[str]:
+    """Follow all sessions elsewhere, and do what is due; yield a line for each thing done."""
+    if not dry_run:
+        yield from _find_unrecorded(scene)
+    yield from _follow(scene)
+    for placement in list(scene.placed):
+        known = scene.standings.get(placement.session)
+        deed = judge(_describe(scene, placement, known, is_paused))
+        if deed is Deed.LEAVE:
+            continue
+        if dry_run:
+            here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
+            yield f"{here}: would {deed}"
+            continue
+        yield from _attempt(scene, placement, DEEDS[deed])
+    if not dry_run:
+        _keep_seen(scene)
+
+
+def _attempt(
+    scene: Elsewhere,
+    placement: Placement,
+    act: Callable[[Elsewhere, Placement], Iterator[str]],
+) -> Iterator[str]:
+    """Do it; what is in the way is told, and tried again at the next tick."""
+    try:
+        yield from act(scene, placement)
+    except LostClaimError:
+        pass  # the next look at the forge shows whose it is
+    except TemporaryError as error:
+        yield f"#{placement.issue} on {placement.host}: {error.message}"
+    except SmError as error:
+        problem = events.Problem(session=placement.session, text=error.message)
+        journal.record_once(scene.project.root.journal, problem)
+        yield Unable(f"cannot place #{placement.issue} on {placement.host}: {error.message}")
+
+
+# What is known
+
+
+def _follow(scene: Elsewhere) -> Iterator[str]:
+    """Ask each runner once. What was known before decides nothing: it may be of another attempt."""
+    for name in dict.fromkeys(one.runner for one in scene.placed if one.handle):
+        of_runner = [one for one in scene.placed if one.runner == name and one.handle]
+        try:
+            scene.standings |= scene.open(name).follow(scene.project, of_runner)
+        except SmError as error:
+            yield Unable(f"runner '{name}' says nothing: {error.message}")
+
+
+def _keep_seen(scene: Elsewhere) -> None:
+    """Keep for people what is known of each; what its runner did not say is what was known."""
+    directory, before = scene.project.directory, set(scene.asked)
+    staying = {one.session for one in scene.placed if one in before}
+    if not staying and not directory.placed_seen.exists():
+        return
+    known = placements.read_seen(directory) | scene.standings
+    placements.keep_seen(directory, {name: known[name] for name in staying & known.keys()})
+
+
+def _describe(
+    scene: Elsewhere, placement: Placement, known: Seen | None, is_paused: Callable[[str], bool]
+) -> Case:
+    issue = scene.seen.issue(placement.issue)
+    settings = scene.project.settings
+    return Case(
+        holder=_find_holder(scene, placement),
+        standing=known.standing if known else None,
+        is_placed=bool(placement.handle),
+        is_workable=issue is None or is_workable(settings, issue),
+        is_paused=is_paused(placement.session),
+        tried_for_s=time.time() - placement.placed_at,
+    )
+
+
+def _find_holder(scene: Elsewhere, placement: Placement) -> Holder:
+    if scene.seen.taken_at <= placement.placed_at:
+        return Holder.OURS  # it was claimed since that look
+    held = scene.seen.refs.get(claim.name_ref(placement.issue), "")
+    if held == placement.claim:
+        return Holder.OURS
+    if not held:
+        return Holder.NOBODY
+    found = takeover.recall_from(scene.project, placement.issue, placement.runner, held)
+    if found is None:
+        return Holder.OTHERS
+    # An earlier one is of before the record was written: the look was older than that.
+    return Holder.LATER if found.attempt > placement.attempt else Holder.OURS
+
+
+def _find_unrecorded(scene: Elsewhere) -> Iterator[str]:
+    """Put on record what was claimed by us for elsewhere, and is not: a tick has died, or a disk.
+
+    What others have claimed is no object of our clone, so it is not fetched at each tick.
+    """
+    project, known = scene.project, {one.issue for one in scene.placed}
+    head = claim.name_ref(0).removesuffix("0")
+    found = {
+        number: sha
+        for ref, sha in scene.seen.refs.items()
+        if ref.startswith(head) and (number := read_number(ref.removeprefix(head)))
+        if number not in known
+        if not claim.is_ours(project.git, project.settings, number, project.root, scene.seen.refs)
+    }
+    for number in _select_known(scene, found):
+        runner = _choose_runner(scene, scene.seen.issue(number))
+        # Asked for anew: since that look it may have been given up.
+        if placement := takeover.recall(project, number, runner):
+            scene.keep(placement)
+            yield f"found the claim of #{number} for {placement.host} again"
+
+
+def _select_known(scene: Elsewhere, claims: dict[int, str]) -> list[int]:
+    if not claims:
+        return []
+    lines = "".join(f"{sha}\n" for sha in claims.values()).encode()
+    said = call(scene.project.git.repo, "cat-file", "--batch-check", stdin=lines).lines
+    there = {line.split(" ")[0] for line in said if not line.endswith(" missing")}
+    return [number for number, sha in claims.items() if sha in there]
+
+
+def _choose_runner(scene: Elsewhere, issue: Issue | None) -> str:
+    settings = scene.project.settings
+    named = runners.choose_runner(settings, issue.labels if issue else ())
+    return named if named != runners.LOCAL else next(iter(runners.list_runners(settings)), named)
+
+
+# What is done
+
+
+def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]:
+    """Claim and place an issue that still is to be worked on, if its runner has a free place.
+
+    Raises:
+        UntrustedTextError: no trusted person vouches for its text.
+        SmError: it cannot be claimed, or nobody can say what is free.
+
+    """
+    project = scene.project
+    runner = runners.choose_runner(project.settings, issue.labels)
+    host = scene.take_host(runner)
+    if not host:
+        return
+    if dry_run:
+        yield f"would place #{issue.number} {issue.title} on {host}"
+        return
+    now = project.forge.issues.read(issue.number)
+    if not is_due(project.settings, now, ours=False):
+        return
+    taken.check_source(project, now.number, project.forge.issues.read_source(now.number))
+    placement = takeover.claim_for(project, now.number, runner, host)
+    if placement is None:
+        return
+    crash_point("placement:claimed")
+    scene.keep(placement)
+    crash_point("placement:kept")
+    project.record(events.Claimed(session=placement.session, how="won"))
+    yield from _attempt(scene, placement, _place)
+
+
+def _place(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    placed = scene.open(placement.runner).place(scene.project, placement)
+    crash_point("placement:placed")
+    scene.keep(placed)
+    said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
+    scene.project.record(said)
+    yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
+
+
+def _move(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    host = scene.take_host(placement.runner)
+    if not host:
+        yield f"#{placement.issue} is lost on {placement.host}, and waits for a free host"
+        return
+    moved = takeover.take_over(scene.project, placement, host)
+    crash_point("placement:moved")
+    scene.keep(moved)
+    yield from _place(scene, moved)
+
+
+def _adopt(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    found = takeover.recall(scene.project, placement.issue, placement.runner)
+    if found and found.attempt > placement.attempt:
+        scene.keep(found)
+        yield from _place(scene, found)
+
+
+def _let_go(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    takeover.let_go(scene.project, placement)
+    crash_point("placement:released")
+    scene.forget(placement)
+    yield f"gave up the claim of #{placement.issue} on {placement.host}, which is settled"
+
+
+def _withdraw(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    scene.open(placement.runner).end(scene.project, placement)
+    yield from _let_go(scene, placement)
+
+
+def _drop(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    scene.open(placement.runner).end(scene.project, placement)
+    scene.forget(placement)
+    yield f"took #{placement.issue} from {placement.host}: it is claimed by others, or by nobody"
+
+
+def _forget(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    scene.forget(placement)
+    yield f"#{placement.issue} has ended on {placement.host}"
+
+
+DEEDS: dict[Deed, Callable[[Elsewhere, Placement], Iterator[str]]] = {
+    Deed.PLACE: _place,
+    Deed.MOVE: _move,
+    Deed.ADOPT: _adopt,
+    Deed.LET_GO: _let_go,
+    Deed.WITHDRAW: _withdraw,
+    Deed.DROP: _drop,
+    Deed.FORGET: _forget,
+}

@@ -1,0 +1,62 @@
+"""Which issues of a project are worked on elsewhere: a file for each, and what was last seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sm.base.foreign import read_number
+from sm.issues.runners import Placement, Seen
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.paths import ProjectDir
+
+SUFFIX = ".json"
+SEEN_LIMIT = 16 * 1024 * 1024
+"""Bytes of what was last seen of all placements of a project; one has about 200."""
+
+
+def list_placements(directory: ProjectDir) -> list[Placement]:
+    """Return the placements of the project, by issue; one whose file is damaged is left out.
+
+    The claim on the remote says the same, so such a file is made anew from there.
+    """
+    return list(_read_all(directory))
+
+
+def _read_all(directory: ProjectDir) -> Iterator[Placement]:
+    for issue in sorted(_list_issues(directory)):
+        if found := read_placement(directory, issue):
+            yield found
+
+
+def _list_issues(directory: ProjectDir) -> Iterator[int]:
+    for name in list_names(directory.placements):
+        if name.endswith(SUFFIX) and (issue := read_number(name.removesuffix(SUFFIX))):
+            yield issue
+
+
+def read_placement(directory: ProjectDir, issue: int) -> Placement | None:
+    """Return where the issue is worked on; None if it is not elsewhere."""
+    return read_rebuildable(directory.placements / f"{issue}{SUFFIX}", Placement)
+
+
+def keep(directory: ProjectDir, placement: Placement) -> None:
+    """Put a placement on record, in the place of an earlier one of its issue."""
+    ensure_private_dir(directory.placements)
+    path = directory.placements / f"{placement.issue}{SUFFIX}"
+    write_json(path, placement, durable=True)
+
+
+def forget(directory: ProjectDir, issue: int) -> None:
+    """Remove the record of where the issue is worked on."""
+    discard(directory.placements / f"{issue}{SUFFIX}")
+
+
+def read_seen(directory: ProjectDir) -> dict[str, Seen]:
+    """Return what was last seen of the sessions elsewhere, by their names."""
+    return read_rebuildable(directory.placed_seen, dict[str, Seen], limit=SEEN_LIMIT) or {}
+
+
+def keep_seen(directory: ProjectDir, seen: Mapping[str, Seen]) -> None:
+    """Keep what is known of all sessions elsewhere, for people and for the next look."""
+    write_json(directory.placed_seen, dict(seen), limit=SEEN_LIMIT)

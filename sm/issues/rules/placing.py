@@ -1,0 +1,99 @@
+"""What a tick does about an issue that is worked on elsewhere. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Standing(StrEnum):
+    """How a session elsewhere stands, by what its runner says."""
+
+    WAITING = "waits in a queue"
+    RUNNING = "runs"
+    SILENT = "does not answer"
+    LOST = "is lost"
+    """Whoever runs it says that it is gone, or it has been silent for too long."""
+    OVER = "has ended"
+    """The node has no such session any more."""
+
+
+class Holder(StrEnum):
+    """Whose claim the remote has of the issue."""
+
+    OURS = "this attempt's"
+    LATER = "a later attempt's of this installation"
+    OTHERS = "another installation's"
+    NOBODY = "nobody's"
+
+
+class Deed(StrEnum):
+    """What is done."""
+
+    LEAVE = "leave it as it is"
+    PLACE = "have it begun there, or find that it was"
+    MOVE = "place it elsewhere, under the next number"
+    ADOPT = "put on record what the claim says"
+    LET_GO = "give the claim up"
+    WITHDRAW = "take it from its runner, and give the claim up"
+    DROP = "take it from its runner, and forget it"
+    FORGET = "forget it"
+
+
+PLACE_FOR_S = 300.0
+"""So long it is tried to place an attempt at its host; then another host gets the next one."""
+
+
+class Case(Struct, frozen=True):
+    """One of them. `standing` None: its runner says nothing of it.
+
+    `is_placed`: its runner has taken it. `is_workable`: the issue is open, and not blocked.
+    `is_paused`: a person wants nothing to begin there. `tried_for_s`: since it was claimed.
+    """
+
+    holder: Holder
+    standing: Standing | None = None
+    is_placed: bool = True
+    is_workable: bool = True
+    is_paused: bool = False
+    tried_for_s: float = 0.0
+
+
+def judge(case: Case) -> Deed:
+    """Return what is to be done now."""
+    match case.holder:
+        case Holder.OTHERS:
+            return Deed.DROP
+        case Holder.LATER:
+            return Deed.ADOPT
+        case Holder.NOBODY:
+            return _judge_given_up(case)
+    if not case.is_placed:
+        return _judge_unplaced(case)
+    match case.standing:
+        case Standing.LOST | Standing.OVER:
+            return _begin(case, Deed.MOVE)
+        case Standing.WAITING if not case.is_workable:
+            return Deed.WITHDRAW
+    return Deed.LEAVE
+
+
+def _judge_given_up(case: Case) -> Deed:
+    """A node that runs has given it up, as it is done, and is about to end."""
+    if not case.is_placed:
+        return Deed.FORGET
+    if case.standing is Standing.RUNNING:
+        return Deed.LEAVE
+    return Deed.DROP if case.standing is Standing.WAITING else Deed.FORGET
+
+
+def _judge_unplaced(case: Case) -> Deed:
+    return _begin(case, Deed.PLACE if case.tried_for_s < PLACE_FOR_S else Deed.MOVE)
+
+
+def _begin(case: Case, deed: Deed) -> Deed:
+    """What gives work, unless there is none, or a person is against it."""
+    if not case.is_workable:
+        return Deed.WITHDRAW if deed is Deed.PLACE else Deed.LET_GO
+    return Deed.LEAVE if case.is_paused else deed

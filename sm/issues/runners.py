@@ -1,0 +1,142 @@
+"""Where sessions run: on this machine, or elsewhere by a runner that a plugin brings.
+
+Elsewhere a whole `sm` runs on a node, with its own state root, configuration and clone. A plugin
+has a `Runner` among its parts of the kind `runners`; a project names one by `runner`, or by
+`runners` for the issues with a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, cast
+
+from msgspec import Struct
+
+from sm.base import plugin
+from sm.config.schema import LOCAL as LOCAL
+from sm.config.schema import ProjectSettings
+from sm.issues.rules.placing import Standing as Standing
+from sm.sessions.project import Project
+
+
+class Placement(Struct, frozen=True):
+    """That an issue is worked on elsewhere.
+
+    `claim` is the SHA of the claim of this `attempt`, and the node's session has both in its
+    record. `host` is where it was meant for, or where it is once that is known. `handle` is what
+    the runner knows it by; '' until it was placed. Times are seconds since 1970.
+    """
+
+    project: str
+    issue: int
+    session: str
+    runner: str
+    host: str
+    attempt: int
+    claim: str
+    handle: str = ""
+    placed_at: float = 0.0
+
+
+class Seen(NamedTuple):
+    """What is known of a session elsewhere, since when; `words` are the runner's own for it."""
+
+    standing: Standing
+    host: str
+    known_at: float
+    words: str = ""
+
+
+class Shown(NamedTuple):
+    """What a node has said of a session for people: a row of its `sm status`, as JSON has it.
+
+    `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
+    say more now, '' if it does.
+    """
+
+    row: Mapping[str, Any] | None
+    known_at: float
+    trouble: str = ""
+
+
+class Answer(NamedTuple):
+    """What a node's own `sm` has answered."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+class Runner(Protocol):
+    """Places sessions elsewhere, and says how they do. Each call answers within seconds.
+
+    A host that does not answer costs others nothing: it is said to be silent.
+    """
+
+    def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
+        """Return the host of each free place, best first; a host with two of them is there twice.
+
+        What has no hosts of its own, such as a queue, returns its name. `placements` are all of
+        this runner in the project, also those that have no handle yet.
+        """
+
+    def place(self, project: Project, placement: Placement) -> Placement:
+        """Have the session begun; return the placement with its handle, and its host if known.
+
+        Its claim is ours, and names the attempt. It is done again if it is not known whether it
+        was done: a session of that name and attempt exists once.
+
+        Raises:
+            TemporaryError: not now; nothing runs, or nobody knows.
+            SmError: it cannot be placed there at all.
+
+        """
+
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+        """Return what is known of each, by the session's name, by one look at all of them."""
+
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Return what people are shown of each, by the session's name, within half a second.
+
+        What does not answer by then is what it said last.
+        """
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
+        """Run `sm` with these arguments where the session is, in the project's clone there.
+
+        Raises:
+            TemporaryError: the node does not answer.
+
+        """
+
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
+        """Return the command that enters the session's terminal, or only looks at it."""
+
+    def end(self, project: Project, placement: Placement) -> None:
+        """End what runs of it, if that can be reached; it is no error if nothing does."""
+
+
+def choose_runner(settings: ProjectSettings, labels: Collection[str]) -> str:
+    """Return the name of the runner of an issue with these labels; `local` is this machine."""
+    by_label = (name for label, name in settings.runners.items() if label in labels)
+    return next(by_label, settings.runner)
+
+
+def list_runners(settings: ProjectSettings) -> tuple[str, ...]:
+    """Return the runners that the project names beside this machine; mostly none."""
+    named: Iterable[str] = (settings.runner, *settings.runners.values())
+    return tuple(dict.fromkeys(name for name in named if name != LOCAL))
+
+
+def load_runner(name: str) -> Runner:
+    """Return the runner of that name.
+
+    Raises:
+        UsageError: no plugin has it.
+
+    """
+    return cast("Runner", plugin.load_part("runners", name))

@@ -1,0 +1,202 @@
+"""Claims issues for sessions elsewhere, and takes one over from a host that is lost.
+
+Whoever takes over moves three things in one push: the claim goes to the next attempt, the branch
+gets an empty commit on top, and the ref of the last attempt's work is closed. So whatever that one
+still sends by git is refused by the remote itself, and a merge at its head by the forge; for all
+else it asks for the claim.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from msgspec import structs
+
+from sm.adapters.git import Git
+from sm.adapters.git_push import ABSENT, PushRefusedError, RefMovedError, Update
+from sm.adapters.git_snapshot import commit_tree, find_tree
+from sm.base.errors import TemporaryError
+from sm.config.schema import ProjectSettings
+from sm.issues import placements
+from sm.issues.runners import Placement
+from sm.issues.work import claim, wip
+from sm.issues.work.claim import LOOKS, Claim, Elsewhere
+from sm.sessions.project import Project
+from sm.store.failpoint import crash_point
+from sm.store.paths import name_session
+
+
+class LostClaimError(TemporaryError):
+    """The claim is none of ours any more: another installation has taken the issue."""
+
+
+def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement | None:
+    """Claim the issue for its first attempt, on `host`; None if another installation has it.
+
+    An attempt that is claimed by us already is returned as it is, wherever that is: a process may
+    have died before it could put that on record.
+    """
+    first = Elsewhere(host, 1)
+    git, settings = project.git, project.settings
+    outcome = claim.claim(git, settings, issue, project.root, on=first)
+    sha = claim.make_object(git, settings, issue, project.root, first)
+    if outcome is not Claim.TAKEN:
+        return _make(project, issue, runner, first, sha)
+    return recall(project, issue, runner)
+
+
+def recall(project: Project, issue: int, runner: str) -> Placement | None:
+    """Return the placement that our claim on the remote tells of; None if it is not of ours."""
+    git, ref = project.git, claim.name_ref(issue)
+    sha = git.ls_remote(project.settings.remote, ref).get(ref, "")
+    return recall_from(project, issue, runner, sha) if sha else None
+
+
+def recall_from(project: Project, issue: int, runner: str, sha: str) -> Placement | None:
+    """The same, where the claim was just seen to be the commit `sha`."""
+    found = claim.read_elsewhere(project.git, project.settings, issue, project.root, sha)
+    return _make(project, issue, runner, found, sha) if found else None
+
+
+def _make(project: Project, issue: int, runner: str, on: Elsewhere, sha: str) -> Placement:
+    name = name_session(project.name, issue)
+    return Placement(
+        project=project.name,
+        issue=issue,
+        session=name,
+        runner=runner,
+        host=on.host,
+        attempt=on.attempt,
+        claim=sha,
+        placed_at=time.time(),
+    )
+
+
+class _Scene(NamedTuple):
+    """What the remote has: the branch, '' for none, on what the next attempt begins, its work."""
+
+    head: str
+    base: str
+    closing: list[Update]
+
+
+def take_over(project: Project, placement: Placement, host: str) -> Placement:
+    """Move the claim to the next attempt, on `host`; return what is to be placed.
+
+    Only one of several takers does. What a process did that died before it could put it on record
+    is found on the remote.
+
+    Raises:
+        LostClaimError: another installation has the issue, or it was given up.
+        RemoteUnreachableError: and the other errors of `Git`.
+
+    """
+    git, settings, issue = project.git, project.settings, placement.issue
+    next_one = Elsewhere(host, placement.attempt + 1)
+    ours = claim.make_object(git, settings, issue, project.root, next_one)
+    before: dict[str, str] | None = None
+    for _ in range(LOOKS):
+        seen = claim.look(git, settings, issue)
+        held = seen.get(claim.name_ref(issue), "")
+        if held != placement.claim:
+            return _find_taken(project, placement, held)
+        try:
+            scene = _survey(git, settings, placement, seen, ours)
+            _push(git, settings, placement, ours, scene)
+        except RefMovedError:
+            continue  # its agent has pushed, or another taker was faster
+        except PushRefusedError:
+            if before == seen:
+                raise
+            before = seen  # a race inside the remote looks like a refusal
+            continue
+        made = _make(project, issue, placement.runner, next_one, ours)
+        return structs.replace(made, handle="")
+    raise TemporaryError(f"the branch of issue {issue} keeps changing on the remote: try again")
+
+
+def seize(project: Project, issue: int) -> Claim:
+    """Claim the issue for this machine, because a person decided so, whoever has it.
+
+    An attempt elsewhere is taken over as by another attempt.
+
+    Raises:
+        RefMovedError: the claim or the branch has changed meanwhile.
+
+    """
+    git, settings = project.git, project.settings
+    seen = claim.look(git, settings, issue)
+    held = seen.get(claim.name_ref(issue), "")
+    number = claim.read_attempt(git, settings, issue, held) if held else 0
+    if not number:
+        return claim.seize(git, settings, issue, project.root)
+    name = name_session(project.name, issue)
+    there = Placement(project.name, issue, name, "", "", number, held)
+    ours = claim.make_object(git, settings, issue, project.root)
+    _push(git, settings, there, ours, _survey(git, settings, there, seen, ours))
+    placements.forget(project.directory, issue)
+    return Claim.WON
+
+
+def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
+    found = recall_from(project, placement.issue, placement.runner, held) if held else None
+    if found is None or found.attempt <= placement.attempt:
+        raise LostClaimError(f"#{placement.issue} is worked on by others, or was given up")
+    return found
+
+
+def _survey(
+    git: Git, settings: ProjectSettings, placement: Placement, seen: dict[str, str], ours: str
+) -> _Scene:
+    """What the branch has, and what the last attempt has committed on top of that."""
+    issue, remote = placement.issue, settings.remote
+    branch = settings.branch(issue)
+    head = seen.get(f"refs/heads/{branch}", "")
+    base = git.fetch_branch(remote, branch if head else settings.primary_branch)
+    found = wip.find(git, remote, issue, up_to=placement.attempt)
+    if found and git.is_ancestor(base, found.about.taken.tip):
+        base = found.about.taken.tip
+    return _Scene(head, base, _close(git, settings, placement, found, ours))
+
+
+def _close(
+    git: Git, settings: ProjectSettings, placement: Placement, found: wip.Found | None, ours: str
+) -> list[Update]:
+    """Have the work be the next attempt's, and the last one's ref be of no use to it any more.
+
+    It stays, so that a push that is still on its way can neither move nor make it.
+    """
+    issue, last = placement.issue, wip.name_ref(placement.issue, placement.attempt)
+    there = wip.list_refs(git, settings.remote, issue)
+    closing = [Update(last, ours, there.get(last, ABSENT))]
+    if found:
+        moved = wip.name_ref(issue, placement.attempt + 1)
+        closing.append(Update(moved, found.commit, there.get(moved, ABSENT)))
+    return closing
+
+
+def _push(
+    git: Git, settings: ProjectSettings, placement: Placement, ours: str, scene: _Scene
+) -> None:
+    issue, number = placement.issue, placement.attempt + 1
+    message = f"Go on elsewhere, attempt {number} at #{issue}"
+    empty = commit_tree(git, find_tree(git, scene.base), (scene.base,), message)
+    branch = f"refs/heads/{settings.branch(issue)}"
+    crash_point("takeover:before-push")
+    git.push(
+        settings.remote,
+        Update(claim.name_ref(issue), ours, placement.claim),
+        Update(branch, empty, scene.head or ABSENT),
+        *scene.closing,
+    )
+    crash_point("takeover:after-push")
+
+
+def let_go(project: Project, placement: Placement) -> bool:
+    """Give up the claim of an issue that is over, with what was kept of its attempts.
+
+    False if the claim is none of ours any more.
+    """
+    crash_point("placement:before-release")
+    return wip.give_up(project.git, project.settings.remote, placement.issue, placement.claim)

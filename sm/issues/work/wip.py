@@ -1,0 +1,351 @@
+"""Keeps the work of a session that was placed here on the remote, so that a successor goes on.
+
+At each turn's end the worktree, as it is, and what `sm` knows of the session are pushed to
+`refs/sm/wip/ISSUE/ATTEMPT`: a commit of the state, whose parent is a commit of the worktree, whose
+parent is the branch. A later attempt begins from there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sm.adapters.git import Git
+from sm.adapters.git_call import call
+from sm.adapters.git_push import ABSENT, RefMovedError, Update
+from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
+from sm.base.errors import SmError, StateError, TemporaryError
+from sm.base.foreign import NUMBER_LIMIT, read_number
+from sm.base.redact import redact
+from sm.issues.look import phase_file
+from sm.sessions import agent, agent_state
+from sm.sessions.agent_state import State
+from sm.sessions.fence import name_claim
+from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, Receipt, Verb
+from sm.sessions.session import IssueSession
+from sm.store.failpoint import crash_point
+from sm.store.files import decode_json, open_guarded, read_guarded, read_harmless, write_atomic
+from sm.store.paths import SessionDir
+
+ABOUT, PHASE, RECEIPTS, HANDOFF = "about.json", "phase", "receipts.jsonl", "handoff.md"
+CARRIED = ("issue", "reviews", "pull_comments")
+"""What else of a session's directory is carried: the texts as its agent knows them."""
+DONE, BEGUN = "sm-taken-up", "sm-taking-up"
+"""In the worktree's own git directory: that the work of an earlier attempt is in it, or half so."""
+NOT_CARRIED = (Verb.START, Verb.RECOVER)
+ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
+
+
+LOOKS = 5
+"""How often the remote is looked at again if it changes meanwhile."""
+
+
+class About(Struct, frozen=True):
+    """What is pushed beside the files: whose it is, and what git and the phase file were like."""
+
+    attempt: int
+    taken: Taken
+    phase_id: str = ""
+    phase_at_ns: int = 0
+
+
+class Saved(Struct, frozen=True):
+    """The last push: its commit, and of what turn it was."""
+
+    commit: str = ""
+    turn: str = ""
+
+
+class Found(Struct, frozen=True):
+    """What an earlier attempt, or this one, has left on the remote."""
+
+    ref: str
+    commit: str
+    about: About
+
+
+def name_ref(issue: int, attempt: int) -> str:
+    """Return the ref of an attempt's work in progress."""
+    return f"refs/sm/wip/{issue}/{attempt}"
+
+
+def list_refs(git: Git, remote: str, issue: int) -> dict[str, str]:
+    """Return what the remote has of all attempts: ref to commit."""
+    return git.ls_remote(remote, f"refs/sm/wip/{issue}/*")
+
+
+def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
+    """Give up the claim at that commit, with what is kept of all attempts; False: it is another.
+
+    It is one push: once the claim is gone, a session may do nothing more.
+    """
+    held = name_claim(issue)
+    for _ in range(LOOKS):
+        refs = git.ls_remote(remote, held, f"refs/sm/wip/{issue}/*")
+        if refs.get(held, claim) != claim:
+            return False
+        if not refs:
+            return True
+        try:
+            git.push(remote, *(Update(ref, "", commit) for ref, commit in refs.items()))
+        except RefMovedError:
+            continue  # something of an earlier attempt has just come, or others were faster
+        return True
+    raise TemporaryError(f"what is kept of issue {issue} keeps changing on the remote: try again")
+
+
+# Saving
+
+
+def save_if_due(session: IssueSession) -> bool:
+    """Push the work if a turn has ended since the last push, and something has changed.
+
+    Raises:
+        OvertakenError: another attempt has the issue.
+        SmError: it cannot be pushed now.
+
+    """
+    turn = _name_turn(session)
+    saved = read_saved(session.dir)
+    if not turn or turn == saved.turn:
+        return False
+    return save(session, turn=turn)
+
+
+def _name_turn(session: IssueSession) -> str:
+    """What stands for the last turn of the agent; '' while one is under way, or none was."""
+    if agent.load(session.dir) is None:
+        return ""
+    told = agent_state.read(session.dir)
+    if session.profile.hooks and told.state in (State.BUSY, State.STARTING):
+        return ""
+    phase = session.root.phase(session.record.project, session.issue)
+    marks = (_stamp(session.root.idle_marker(session.name)), _stamp(phase))
+    return f"{told.since:.3f} {marks[0]} {marks[1]} {_stamp(session.dir.receipts)}"
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def save(session: IssueSession, *, turn: str = "") -> bool:
+    """Push the work as it is now; False if the remote has it already."""
+    project, record = session.project, session.record
+    if not (session.worktree / ".git").exists():
+        return False
+    taken = take(project.git.at(session.worktree), record.branch)
+    if taken is None:
+        return False
+    git, ref = project.git, name_ref(record.issue, record.attempt)
+    commit = _commit_state(session, git, taken)
+    last = read_saved(session.dir).commit
+    if commit != last:
+        crash_point("wip:before-push")
+        _push(session, git, ref, commit, last)
+        crash_point("wip:after-push")
+    write_atomic(session.dir.wip, msgspec.json.encode(Saved(commit, turn)))
+    return commit != last
+
+
+def read_saved(directory: SessionDir) -> Saved:
+    """Return the last push of this session."""
+    try:
+        data = read_guarded(directory.wip)
+        return decode_json(data, Saved, directory.wip) if data else Saved()
+    except StateError:
+        return Saved()
+
+
+def _push(session: IssueSession, git: Git, ref: str, commit: str, last: str) -> None:
+    remote = session.record.remote
+    if last:
+        try:
+            git.push(remote, Update(ref, commit, last))
+        except RefMovedError:  # the note of the last push was lost
+            pass
+        else:
+            return
+    there = list_refs(git, remote, session.issue)
+    git.push(remote, Update(ref, commit, there.get(ref, ABSENT)))
+
+
+def read_attempt(ref: str) -> int:
+    """Return the number of the attempt whose work the ref has; 0 for none."""
+    return read_number(ref.rpartition("/")[2]) or 0
+
+
+def _commit_state(session: IssueSession, git: Git, taken: Taken) -> str:
+    """Return the commit of the session's state, on top of that of its work."""
+    files, phase = _list_state(session), _read_phase(session)
+    about = About(session.attempt, taken, phase.id, phase.at_ns)
+    files |= {ABOUT: msgspec.json.encode(about), PHASE: phase.content}
+    blobs = {name: git.write_object("blob", data) for name, data in files.items()}
+    rows = [f"100644 blob {sha}\t{name}\n" for name, sha in sorted(blobs.items())]
+    tree = call(git.repo, "mktree", stdin="".join(rows).encode()).stdout.strip()
+    return commit_tree(git, tree, (taken.commit,), f"State of attempt {session.attempt}")
+
+
+def _list_state(session: IssueSession) -> dict[str, bytes]:
+    """What a successor needs of the session's directory; secrets in it are made unreadable."""
+    directory = session.dir
+    paths = {RECEIPTS: directory.receipts, HANDOFF: directory.document}
+    paths |= {f"{name}.json": getattr(directory, name) for name in CARRIED}
+    found = {name: read_harmless(path) for name, path in paths.items() if path.exists()}
+    return {name: redact(data.decode("utf-8", "replace")).encode() for name, data in found.items()}
+
+
+class _Phase(Struct, frozen=True):
+    content: bytes = b""
+    id: str = ""
+    at_ns: int = 0
+
+
+def _read_phase(session: IssueSession) -> _Phase:
+    path = session.root.phase(session.record.project, session.issue)
+    try:
+        write = phase_file.read(session.root, session.record.project, session.issue)
+        with open_guarded(path, os.O_RDONLY) as fd:
+            found = os.fstat(fd)
+            content = os.pread(fd, phase_file.READ_LIMIT, 0)
+    except (FileNotFoundError, StateError):
+        return _Phase()
+    return _Phase(content, write.id if write else "", found.st_mtime_ns)
+
+
+# Going on from there
+
+
+def find(git: Git, remote: str, issue: int, *, up_to: int) -> Found | None:
+    """Fetch the newest work of the attempts up to that number; None if there is none.
+
+    All with push rights can write it, so what cannot be read counts as none.
+    """
+    refs = list_refs(git, remote, issue)
+    fitting = [ref for ref in refs if 0 < read_attempt(ref) <= up_to]
+    for ref in sorted(fitting, key=read_attempt, reverse=True):
+        git.fetch(remote, ref)
+        try:
+            about = decode_json(_read(git, refs[ref], ABOUT), About, Path(ref))
+        except SmError:
+            continue
+        return Found(ref, refs[ref], about)
+    return None
+
+
+def _read(git: Git, commit: str, name: str) -> bytes:
+    return call(git.repo, "cat-file", "blob", f"{commit}:{name}").raw
+
+
+def take_up(session: IssueSession) -> str:
+    """Bring the work of an earlier attempt into the session's new worktree, and its state here.
+
+    Returns what the agent has to know of it, '' if there is none. It can be repeated.
+    """
+    record, git = session.record, session.project.git
+    tree = git.at(session.worktree)
+    git_dir = tree.git_dir()
+    if (git_dir / DONE).exists():
+        return (read_guarded(git_dir / DONE) or b"").decode()
+    found = find(git, record.remote, record.issue, up_to=record.attempt or NUMBER_LIMIT)
+    told = ""
+    if found:
+        told = _put_back(tree, git_dir, found, record.branch)
+        crash_point("wip:files-back")
+        _restore_state(session, git, found)
+        crash_point("wip:state-back")
+    write_atomic(git_dir / DONE, told)
+    return told
+
+
+def _put_back(tree: Git, git_dir: Path, found: Found, branch: str) -> str:
+    taken = found.about.taken
+    told = [f"Attempt {found.about.attempt} at this issue was cut off, and you go on from there."]
+    if (git_dir / BEGUN).exists():  # by a start that was cut short; nobody has worked here since
+        call(tree.repo, "reset", "--quiet", "--hard")
+        call(tree.repo, "clean", "--quiet", "--force", "-d")
+    elif tree.status():
+        return f"Its last state is commit {taken.commit}; files of this worktree were left alone."
+    (git_dir / BEGUN).touch(mode=0o600)
+    if not tree.is_ancestor(taken.tip, "HEAD"):
+        call(tree.repo, "reset", "--quiet", "--hard", taken.tip)
+        told.append("Its branch had been rewritten: push yours with --force-with-lease.")
+    told += _tell_files(taken, fits=_bring(tree, taken))
+    return " ".join(told)
+
+
+def _bring(tree: Git, taken: Taken) -> bool | None:
+    """Bring what was not committed; None if git was in the middle of more than a merge."""
+    if taken.unfinished not in ("", "merge"):
+        return None
+    return put_back(tree, taken)
+
+
+def _tell_files(taken: Taken, *, fits: bool | None) -> list[str]:
+    told = []
+    if fits is None:
+        told.append(
+            f"It was in the middle of a {taken.unfinished}, which was not repeated: its files as "
+            f"they were are in commit {taken.commit}."
+        )
+    elif taken.unfinished == "merge":
+        told.append("It was in the middle of a merge, which goes on in this worktree.")
+    if fits is False:
+        told.append("What it had not committed conflicts with the branch: look for git's markers.")
+    if taken.left_out:
+        names = ", ".join(f"'{name}'" for name in taken.left_out[:10])
+        told.append(f"Not brought along: {names}.")
+    return told
+
+
+def _restore_state(session: IssueSession, git: Git, found: Found) -> None:
+    """Write phase, receipts, texts and the last handoff as they were; the start is told anew."""
+    files = {name: _read(git, found.commit, name) for name in _list_names(git, found.commit)}
+    ids = _restore_phase(session, files.get(PHASE, b""), found.about)
+    lines = _select_receipts(files.get(RECEIPTS, b""), ids)
+    directory = session.dir
+    write_atomic(directory.receipts, b"".join(lines))
+    if HANDOFF in files:
+        write_atomic(directory.document, files[HANDOFF])
+    for name in CARRIED:
+        if data := files.get(f"{name}.json"):
+            write_atomic(getattr(directory, name), data)
+
+
+def _list_names(git: Git, commit: str) -> list[str]:
+    return call(git.repo, "ls-tree", "--name-only", commit).lines
+
+
+def _restore_phase(session: IssueSession, content: bytes, about: About) -> Mapping[str, str]:
+    """Write the phase file; return the old id of that write, and the one that it has here."""
+    if not about.phase_id:
+        return {}
+    root, project, issue = session.root, session.record.project, session.issue
+    write_atomic(root.phase(project, issue), content, mtime_ns=about.phase_at_ns)
+    write = phase_file.read(root, project, issue)
+    return {about.phase_id: write.id} if write else {}
+
+
+def _select_receipts(data: bytes, ids: Mapping[str, str]) -> list[bytes]:
+    """The receipts that hold for a successor, with the ids that the writes have here."""
+    kept = []
+    for line in data.splitlines():
+        try:
+            receipt = decode_json(line, Receipt, Path(RECEIPTS))
+        except StateError:
+            continue
+        if receipt.verb not in NOT_CARRIED and receipt.plan not in ENDINGS:
+            kept.append(_replace(line, ids) + b"\n")
+    return kept
+
+
+def _replace(line: bytes, ids: Mapping[str, str]) -> bytes:
+    for old, new in ids.items():
+        line = line.replace(old.encode(), new.encode())
+    return line

@@ -1,0 +1,270 @@
+"""dev-poll's part in work elsewhere: ticks over a farm of hosts."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sm.base import plugin
+from sm.base.plugin import Registry
+from sm.issues import placements, poll
+from sm.issues.look.snapshot import snapshot
+from sm.issues.runners import Placement, Standing
+from sm.issues.work import claim
+from sm.store.paths import Root
+from tests.e2e.stage import Stage, make_stage
+from tests.helpers import git
+from tests.issues import farm as farms
+from tests.issues.farm import Farm
+from tests.issues.nodes import make_node
+
+
+@pytest.fixture
+def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Farm:
+    (tmp_path / "farm").mkdir()
+    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
+    places = [("farm", f"{farms.__name__}:PLUGIN")]
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: places))
+    farms.RUNNER.add("one", 2)
+    return farms.RUNNER
+
+
+@pytest.fixture
+def stage(tmp_path: Path, root: Root, tmux_socket: str, farm: Farm) -> Stage:
+    assert root.path
+    assert tmux_socket
+    assert farm
+    return make_stage(tmp_path, auto=False, settings={"runner": "farm", "max_sessions": 0})
+
+
+def tick(stage: Stage) -> list[str]:
+    """One tick that looks at the forge as it is now."""
+    stage.project.directory.snapshot.unlink(missing_ok=True)
+    return [str(line) for line in poll.tick(stage.project)]
+
+
+def placed(stage: Stage) -> list[Placement]:
+    return placements.list_placements(stage.project.directory)
+
+
+def refs(stage: Stage, kind: str = "claims") -> list[str]:
+    return git(
+        stage.repository.bare, "for-each-ref", "--format=%(refname)", f"refs/sm/{kind}"
+    ).split()
+
+
+def test_a_ready_issue_is_claimed_and_placed_once(stage: Stage, farm: Farm) -> None:
+    issue = stage.file_issue()
+    assert f"placed #{issue} on one, attempt 1" in tick(stage)
+    [placement] = placed(stage)
+    assert (placement.host, placement.handle) == ("one", f"dev-harb-{issue}.1")
+    assert refs(stage) == [claim.name_ref(issue)]
+    tick(stage)
+    assert [call for call in farm.list_calls() if call.startswith("place")] == [
+        f"place {issue} 1 one"
+    ]
+    assert stage.sessions() == [], "nothing runs here"
+
+
+def test_no_more_is_placed_than_there_are_places(stage: Stage, farm: Farm) -> None:
+    for _ in range(4):
+        stage.file_issue()
+    tick(stage)
+    assert [one.issue for one in placed(stage)] == [1, 2]
+    farm.add("two", 1)
+    tick(stage)
+    assert {one.issue: one.host for one in placed(stage)} == {1: "one", 2: "one", 3: "two"}
+
+
+def test_what_is_lost_goes_on_elsewhere_under_the_next_number(stage: Stage, farm: Farm) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    farm.lose("one", Standing.SILENT)
+    tick(stage)
+    assert placed(stage)[0].attempt == 1, "a host that does not answer may come back"
+    farm.lose("one")
+    assert any("waits for a free host" in line for line in tick(stage))
+    assert placed(stage)[0].attempt == 1
+    farm.add("two", 1)
+    assert f"placed #{issue} on two, attempt 2" in tick(stage)
+    assert farm.list_running() == [f"two dev-harb-{issue}.2"]
+    tick(stage)
+    assert placed(stage)[0].attempt == 2
+
+
+def test_a_runner_that_says_nothing_has_nothing_moved_again(stage: Stage, farm: Farm) -> None:
+    """What was known of the last attempt says nothing of this one."""
+    stage.file_issue()
+    tick(stage)
+    farm.lose("one")
+    tick(stage)
+    farm.add("two", 3)
+    tick(stage)
+    (farm.folder / "mute").touch()
+    assert any("says nothing" in line for line in tick(stage))
+    tick(stage)
+    assert [one.attempt for one in placed(stage)] == [2]
+
+
+def test_an_issue_that_is_over_is_forgotten(stage: Stage, farm: Farm) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    git(stage.repository.bare, "update-ref", "-d", claim.name_ref(issue))  # as the node does
+    stage.project.forge.issues.close(issue)
+    tick(stage)
+    assert placed(stage), "its node is about to end it"
+    (farm.folder / "one" / placement.handle).unlink()
+    tick(stage)
+    assert placed(stage) == []
+    assert placements.read_seen(stage.project.directory) == {}
+
+
+@pytest.mark.parametrize("standing", [Standing.WAITING, Standing.LOST])
+def test_an_issue_that_was_settled_before_it_could_run_is_let_go(
+    stage: Stage, farm: Farm, standing: Standing
+) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    farm.say(placed(stage)[0], standing)
+    stage.project.forge.issues.close(issue)
+    tick(stage)
+    assert placed(stage) == []
+    assert refs(stage) == []
+
+
+def test_nothing_is_placed_or_moved_while_the_project_is_paused(stage: Stage, farm: Farm) -> None:
+    stage.file_issue()
+    tick(stage)
+    stage.sm("pause", "harb")
+    stage.file_issue()
+    farm.lose("one")
+    farm.add("two", 2)
+    tick(stage)
+    assert [(one.issue, one.attempt) for one in placed(stage)] == [(1, 1)]
+
+
+def test_a_host_that_refuses_work_is_asked_again_and_given_up_at_last(
+    stage: Stage, farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = stage.file_issue()
+    (farm.folder / "one" / "away").write_text(Standing.SILENT)
+    assert any("does not answer" in line for line in tick(stage))
+    assert placed(stage)[0].handle == ""
+    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    farm.add("two", 1)
+    farm.lose("one", Standing.SILENT)
+    assert f"placed #{issue} on two, attempt 2" in tick(stage)
+
+
+def test_what_another_installation_takes_is_given_up(stage: Stage, farm: Farm) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    other = make_node(stage, "other").project
+    claim.seize(other.git, other.settings, issue, other.root)
+    tick(stage)
+    assert placed(stage) == []
+    assert farm.list_running() == []
+    assert refs(stage) == [claim.name_ref(issue)], "the claim is the other one's"
+
+
+def test_a_label_chooses_the_runner(stage: Stage, farm: Farm) -> None:
+    project = stage.project
+    settings = stage.config.read_text().replace("runner: farm", "runners: {big: farm}")
+    stage.config.write_text(settings)
+    small = stage.file_issue()
+    big = stage.file_issue()
+    project.forge.issues.add_label(big, "big")
+    tick(stage)
+    assert [one.issue for one in placed(stage)] == [big]
+    seen = snapshot(stage.project)
+    assert not claim.is_held(small, seen.refs)
+
+
+def test_a_lost_record_is_made_anew_from_the_claim(stage: Stage, farm: Farm) -> None:
+    stage.file_issue()
+    tick(stage)
+    [before] = placed(stage)
+    placements.forget(stage.project.directory, before.issue)
+    tick(stage)
+    [after] = placed(stage)
+    assert (after.claim, after.attempt, after.host, after.handle) == (
+        before.claim,
+        before.attempt,
+        before.host,
+        before.handle,
+    )
+
+
+def lose_first(stage: Stage, farm: Farm) -> None:
+    tick(stage)
+    farm.lose("one")
+    farm.add("two", 1)
+
+
+def settle_first(stage: Stage, farm: Farm) -> None:
+    tick(stage)
+    farm.say(placed(stage)[0], Standing.OVER)
+    stage.project.forge.issues.close(1)
+
+
+POINTS: list[tuple[str, Callable[[Stage, Farm], None] | None]] = [
+    ("claim:before-push", None),
+    ("claim:after-push", None),
+    ("placement:claimed", None),
+    ("placement:kept", None),
+    ("placement:placed", None),
+    ("takeover:before-push", lose_first),
+    ("takeover:after-push", lose_first),
+    ("placement:moved", lose_first),
+    ("placement:placed", lose_first),
+    ("placement:before-release", settle_first),
+    ("placement:released", settle_first),
+]
+
+
+@pytest.mark.parametrize(("point", "before"), POINTS)
+def test_a_tick_that_was_killed_is_made_up_for_by_the_next(
+    stage: Stage, farm: Farm, point: str, before: Callable[[Stage, Farm], None] | None
+) -> None:
+    issue = stage.file_issue()
+    if before:
+        before(stage, farm)
+    child = os.fork()
+    if not child:
+        os.environ["SM_CRASH_AT"] = point
+        tick(stage)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    tick(stage)
+    tick(stage)
+    if before is settle_first:
+        assert (placed(stage), refs(stage)) == ([], [])
+        return
+    [placement] = placed(stage)
+    expected = ("two", 2) if before is lose_first else ("one", 1)
+    assert (placement.host, placement.attempt) == expected
+    assert placement.handle
+    assert farm.list_running() == [f"{expected[0]} dev-harb-{issue}.{expected[1]}"]
+
+
+def test_a_project_of_this_machine_asks_nobody(stage: Stage, farm: Farm) -> None:
+    stage.config.write_text(stage.config.read_text().replace("runner: farm", "runner: local"))
+    stage.file_issue()
+    tick(stage)
+    assert farm.list_calls() == []
+    assert not stage.project.directory.placements.exists()
+
+
+def test_a_runner_that_is_missing_is_told_of_and_stops_nothing(stage: Stage, farm: Farm) -> None:
+    stage.file_issue()
+    tick(stage)
+    stage.config.write_text(stage.config.read_text().replace("runner: farm", "runner: gone"))
+    stage.file_issue()
+    lines = tick(stage)
+    assert any("no plugin has 'gone'" in line for line in lines)
+    assert [one.issue for one in placed(stage)] == [1]
