@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sm.base import plugin
 from sm.base.errors import SmError
-from sm.cli.invocation import Invocation, import_msgspec
+from sm.cli.invocation import ElsewhereError, Invocation, import_msgspec
 from sm.plugins import find_plugins
 
 if TYPE_CHECKING:
@@ -76,6 +76,10 @@ def _parse(argv: list[str], invocation: Invocation) -> int:
         return error.exit_code
     except click.Abort as error:
         return _aborted(error)
+    except ElsewhereError as error:
+        from sm.cli.elsewhere import call_there
+
+        code = call_there(error, argv)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
 

@@ -199,10 +199,12 @@ def spawn(
     log: Path,
     env: Mapping[str, str],
     pass_fds: Sequence[int] = (),
-) -> None:
+    cwd: Path | None = None,
+) -> subprocess.Popen[bytes]:
     """Start a program that outlives us, in its own session; append its output to `log`.
 
-    `env` is its whole environment: `surroundings` says what such a program may have.
+    `env` is its whole environment: `surroundings` says what such a program may have. It need not
+    be waited for.
 
     Raises:
         SmError: the program cannot be started.
@@ -214,6 +216,7 @@ def spawn(
             process = subprocess.Popen(  # noqa: S603 - argv, never a shell
                 argv,
                 env=env,
+                cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -223,6 +226,7 @@ def spawn(
     except OSError as error:
         raise explain_unstarted(argv, error) from error
     _spawned.append(process)
+    return process
 
 
 def explain_unstarted(argv: tuple[str, ...], error: OSError) -> SmError:

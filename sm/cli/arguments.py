@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sm.base.errors import UsageError
-from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
+from sm.cli.invocation import (
+    ISSUE,
+    ElsewhereError,
+    find_meant_project,
+    find_project,
+    list_names,
+)
 from sm.cli.options import Decorator, load_config, load_machine
 
 if TYPE_CHECKING:
@@ -87,6 +93,7 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_find_issue, nargs=-1)
     @functools.wraps(function)
     def wrapper(*args: Any, numbered: tuple[Project, int], **kwargs: Any) -> Any:
+        leave_to_node(*numbered)
         return function(*args, project=numbered[0], issue=numbered[1], **kwargs)
 
     return wrapper
@@ -99,6 +106,7 @@ def issue_and_text(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, given: tuple[Project, int, tuple[str, ...]], **kwargs: Any) -> Any:
         project, issue, text = given
+        leave_to_node(project, issue)
         return function(*args, project=project, issue=issue, text=text, **kwargs)
 
     return wrapper
@@ -137,6 +145,40 @@ about_argument: Decorator = click.argument(
 """`about: tuple[str, int]`: a project's name, which need not be configured here, and an issue."""
 
 
+# A session that runs elsewhere
+
+
+def leave_to_node(project: Project, issue: int) -> None:
+    """End the command here if the issue is worked on elsewhere, and no session here works on it.
+
+    Raises:
+        ElsewhereError: the node's own `sm` is to do it.
+
+    """
+    if not (project.root.project(project.name).placements.is_dir()):
+        return  # as on most machines
+    from sm.issues.reaching import find_for
+    from sm.store.paths import name_session
+
+    if project.root.session(name_session(project.name, issue)).identity.exists():
+        return
+    if there := find_for(project, issue):
+        raise ElsewhereError(there)
+
+
+def leave_named_to_node(ctx: click.Context, text: str) -> None:
+    """The same for what a session is called that is not on record here."""
+    from sm.config.load import NoConfigError
+    from sm.issues.reaching import find_elsewhere
+
+    try:
+        config = load_config(ctx)
+    except NoConfigError:
+        return
+    if there := find_elsewhere(config, text):
+        raise ElsewhereError(there)
+
+
 # A session
 
 
@@ -146,7 +188,14 @@ def _target(
     from sm.sessions.address import find
 
     given = (words,) if isinstance(words, str) else words
-    return find(load_machine(ctx).root, name_target(ctx, given)) if given else None
+    if not given:
+        return None
+    name = name_target(ctx, given)
+    try:
+        return find(load_machine(ctx).root, name)
+    except UsageError:
+        leave_named_to_node(ctx, name)
+        raise
 
 
 def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
@@ -224,13 +273,17 @@ def find_place(
     """
     if len(words) == 1:
         if ISSUE.fullmatch(words[0]) and spell_in_full(ctx, words[0]) != words[0]:
-            return _find_issue(ctx, param, words)
+            found_issue = _find_issue(ctx, param, words)
+            leave_to_node(*found_issue)
+            return found_issue
         found = _target(ctx, param, words[0])
         assert found is not None
         return found
     if len(words) != 2:
         raise UsageError("expected a session, or a project and an issue, such as 'harb 7'")
-    return find_project(load_config(ctx), words[0]), _issue(words[1])
+    project, issue = find_project(load_config(ctx), words[0]), _issue(words[1])
+    leave_to_node(project, issue)
+    return project, issue
 
 
 place_argument: Decorator = click.argument(

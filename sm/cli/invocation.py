@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sm.base.errors import UsageError
+from sm.base.errors import SmError, UsageError
 from sm.base.nearest import advise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sm.config.schema import Config, ProjectSettings
+    from sm.issues.reaching import Elsewhere
     from sm.sessions.project import Project
     from sm.store.paths import Root
 
@@ -36,6 +37,15 @@ def import_msgspec() -> None:
         import msgspec  # noqa: F401
     finally:
         del sys.modules[OPTIONAL]  # the servers' libraries need it
+
+
+class ElsewhereError(SmError):
+    """The command is about a session that runs elsewhere, so it is for the `sm` there."""
+
+    def __init__(self, there: Elsewhere) -> None:
+        one = there.placement
+        super().__init__(f"'{one.project}#{one.issue}' runs on '{one.host}'")
+        self.there = there
 
 
 class Invocation:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.output import say_lines
-from sm.cli.arguments import spell_in_full
+from sm.base.errors import UsageError
+from sm.base.output import say, say_lines
+from sm.cli.arguments import leave_named_to_node, spell_in_full
 from sm.cli.options import load_any_config, load_machine
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def command(click_context: click.Context, words: tuple[str, ...], now: bool, rea
     say_lines(pausing.begin(root, parts, by, one_line(reason)))
     if now and (lines := pausing.stop_turns(root, parts)):
         say_lines(lines)
+    _tell_nodes(click_context, parts, "pause", *["--now"] * now)
 
 
 @click.command("resume")
@@ -55,6 +57,28 @@ def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
 
     root, parts, by = _find(click_context, words)
     say_lines(pausing.end(root, parts, by))
+    _tell_nodes(click_context, parts, "resume")
+
+
+def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
+    """Have the nodes do the same that have sessions of these projects."""
+    from sm.config.load import NoConfigError
+    from sm.sessions.pause import Extent
+    from sm.sessions.project import Project
+
+    try:
+        config = load_any_config(ctx)
+    except NoConfigError:
+        return
+    all_of_them = any(one.extent is Extent.EVERYTHING for one in parts)
+    named = {one.name for one in parts if one.extent is Extent.PROJECT}
+    meant = [one for one in config.projects if all_of_them or one.name in named]
+    for project in (Project(config, one) for one in meant):
+        if project.root.project(project.name).placements.is_dir():
+            from sm.cli.elsewhere import tell_nodes
+
+            for line in tell_nodes([project], *words):
+                say(line)
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part], str]:
@@ -69,5 +93,11 @@ def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part],
     except NoConfigError:
         projects = []
     joined = pausing.join_issues(words, projects)
-    parts = pausing.find_parts(root, [spell_in_full(ctx, word) for word in joined], projects)
+    named = [spell_in_full(ctx, word) for word in joined]
+    try:
+        parts = pausing.find_parts(root, named, projects)
+    except UsageError:
+        if len(named) == 1:
+            leave_named_to_node(ctx, named[0])
+        raise
     return root, parts, pausing.name_caller(root, identify(root, os.environ), parts)

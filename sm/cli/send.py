@@ -37,6 +37,8 @@ MODES = ("sequential", "important", "steer", "urgent")
     type=click.FloatRange(min=0),
     help="Wait until the agent has it; exit code 124 if it has not by then.",
 )
+@click.option("--id", "ident", hidden=True, help="Send it under this id; twice is once.")
+@click.option("--from", "source", hidden=True, help="It is of that session on another machine.")
 @json_option
 @click.argument("text", nargs=-1, required=True)
 @click.pass_context
@@ -46,6 +48,8 @@ def command(
     mode: str,
     notify_on_stop: bool,
     wait_s: float | None,
+    ident: str | None,
+    source: str | None,
     as_json: bool,
     text: tuple[str, ...],
 ) -> None:
@@ -60,7 +64,9 @@ def command(
     from sm.sessions.caller import identify
 
     caller = identify(session.root, os.environ)
-    letter = Letter(read_text(text), Mode(mode), notify_on_stop, wait_s or 0.0)
+    letter = Letter(
+        read_text(text), Mode(mode), notify_on_stop, wait_s or 0.0, ident or "", source or ""
+    )
     sent = send(caller, session, letter)
     if as_json:
         print_json(_as_dict(session, sent))

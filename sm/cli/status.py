@@ -155,10 +155,11 @@ def _plain(seen: Sequence[Overview]) -> Iterator[str]:
 
 
 def _rows(one: Overview) -> tuple[Sequence[object], Sequence[Column]]:
-    from sm.cli.table import COLUMNS, KIN, add_figures
+    from sm.cli.table import COLUMNS, KIN, add_figures, add_host
 
-    rows, columns = (one.ad_hoc, KIN) if one.ad_hoc else (one.sessions, COLUMNS)
-    return rows, add_figures(columns, rows)
+    if one.ad_hoc:
+        return one.ad_hoc, add_figures(KIN, one.ad_hoc)
+    return one.sessions, add_figures(add_host(COLUMNS, one.sessions), one.sessions)
 
 
 URGENT = ("problem", "hint")

@@ -189,6 +189,16 @@ KIN = (
 LONGEST_FIGURE = 8
 
 
+HOST = Column("Host", lambda row: row.host, share=1)
+
+
+def add_host(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+    """These columns with one for the machine behind the title, if any of the rows has another."""
+    if not any(row.host for row in rows):
+        return list(of)
+    return [*of[:2], HOST, *of[2:]]
+
+
 def add_figures(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
     """These columns with one for each kind of figure that any of the rows has, behind the age."""
     headers = list_headers() if any(row.figures for row in rows) else {}

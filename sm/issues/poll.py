@@ -46,10 +46,11 @@ PICK_UP_S = 20.0
 """So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
 
 
-def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
+def tick(project: Project, *, dry_run: bool = False, takes_up: bool = True) -> Iterator[str]:
     """Do what is due for the project; yield a line, or `Unable`, for each thing.
 
-    With `dry_run` it yields what it would do, and changes nothing.
+    With `dry_run` it yields what it would do, and changes nothing. Without `takes_up` it looks
+    after what is there, and takes up nothing new.
     """
     if dry_run:
         yield from _tend(project, look(project), dry_run=True)
@@ -59,12 +60,12 @@ def tick(project: Project, *, dry_run: bool = False) -> Iterator[str]:
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        yield from keep_outcome(project.directory, _tick(project))
+        yield from keep_outcome(project.directory, _tick(project, takes_up=takes_up))
 
 
-def _tick(project: Project) -> Iterator[str]:
+def _tick(project: Project, *, takes_up: bool) -> Iterator[str]:
     yield from locks.clear(project)
-    yield from _tend(project, snapshot(project), dry_run=False)
+    yield from _tend(project, snapshot(project), dry_run=False, takes_up=takes_up)
 
 
 def list_signs(project: Project) -> list[Path]:
@@ -84,7 +85,9 @@ def _put_in_order(project: Project) -> None:
     repair(project.root, *map(project.root.session, registry.list_session_names(project.root)))
 
 
-def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
+def _tend(
+    project: Project, seen: Snapshot, *, dry_run: bool, takes_up: bool = True
+) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
     sessions = registry.list_for(project, damaged.append)
@@ -107,7 +110,8 @@ def _tend(project: Project, seen: Snapshot, *, dry_run: bool) -> Iterator[str]:
     yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
     if away:
         yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
-    yield from _pick_up(project, seen, sessions, away, dry_run=dry_run)
+    if takes_up:
+        yield from _pick_up(project, seen, sessions, away, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
         terminal_log.prune(project.root, project.config.logs)

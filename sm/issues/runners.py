@@ -8,7 +8,7 @@ has a `Runner` among its parts of the kind `runners`; a project names one by `ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
@@ -47,6 +47,18 @@ class Seen(NamedTuple):
     words: str = ""
 
 
+class Shown(NamedTuple):
+    """What a node has said of a session for people: a row of its `sm status`, as JSON has it.
+
+    `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
+    say more now, '' if it does.
+    """
+
+    row: Mapping[str, Any] | None
+    known_at: float
+    trouble: str = ""
+
+
 class Answer(NamedTuple):
     """What a node's own `sm` has answered."""
 
@@ -83,16 +95,26 @@ class Runner(Protocol):
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Return what is known of each, by the session's name, by one look at all of them."""
 
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
-        """Run `sm` with these arguments where the session is.
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Return what people are shown of each, by the session's name, within half a second.
+
+        What does not answer by then is what it said last.
+        """
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
+        """Run `sm` with these arguments where the session is, in the project's clone there.
 
         Raises:
             TemporaryError: the node does not answer.
 
         """
 
-    def attach(self, placement: Placement) -> list[str]:
-        """Return the command that enters the session's terminal."""
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
+        """Return the command that enters the session's terminal, or only looks at it."""
 
     def end(self, project: Project, placement: Placement) -> None:
         """End what runs of it, if that can be reached; it is no error if nothing does."""

@@ -31,12 +31,18 @@ SHOWN_DONE = 5
 
 
 class Letter(Struct, frozen=True):
-    """What `sm send` was asked for. `wait_s`: so long delivery is waited for."""
+    """What `sm send` was asked for. `wait_s`: so long delivery is waited for.
+
+    `ident` and `source` are those of a message from another machine: its id, '' for a new one, and
+    which session has sent it there, '' for a person.
+    """
 
     text: str
     mode: Mode = Mode.SEQUENTIAL
     notify: bool = False
     wait_s: float = 0.0
+    ident: str = ""
+    source: str = ""
 
 
 class Sent(Struct, frozen=True):
@@ -79,14 +85,14 @@ def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
 
 def _message(caller: Caller, letter: Letter) -> Message:
     text = check_text(letter.text)
-    source = caller.session.address if caller.session else PERSON
+    session = caller.session.address if caller.session else letter.source
     return Message(
-        id=queue.make_id(),
-        text=word_message(source, text, make_nonce(4)) if caller.session else text,
+        id=letter.ident or queue.make_id(),
+        text=word_message(session, text, make_nonce(4)) if session else text,
         mode=letter.mode,
         sender=caller.name,
         notify=caller.name if letter.notify else "",
-        source=source,
+        source=session or PERSON,
         summary=summarise(text),
     )
 

@@ -13,6 +13,7 @@ OURS = {
     "cost": "sm.plugins.cost.plugin:PLUGIN",
     "windows": "sm.plugins.windows.plugin:PLUGIN",
     "top": "sm.plugins.top.plugin:PLUGIN",
+    "hosts": "sm.plugins.hosts.plugin:PLUGIN",
     "doctor": "sm.plugins.doctor.plugin:PLUGIN",
 }
 

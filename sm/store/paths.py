@@ -192,6 +192,10 @@ class ProjectDir(Folder, frozen=True):
     """Gets a new time when a slot is freed for which no session waits."""
     placements = StateEntry("placements", EntryKind.DIRECTORY)
     """A file for each issue that is worked on elsewhere: where, and by which claim."""
+    kept_messages = StateEntry("kept-messages", EntryKind.DIRECTORY)
+    """Messages for sessions elsewhere whose host does not answer, a file each."""
+    kept_messages_lock = StateEntry("kept-messages.lock")
+    """Held while they are handed on."""
     placed_seen = StateEntry("placed-seen.json")
     """What was last seen of the sessions elsewhere."""
     doubts = StateEntry("doubts.json")

@@ -27,6 +27,7 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal
 from sm.store.paths import Root, name_session
 from sm.views import family
+from sm.views.elsewhere import list_issues, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
 from sm.views.people import find_people
@@ -49,6 +50,7 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     people = find_people(project.tmux, sessions, now)
     rows = make_rows(project, now, sessions, known, people)
     silence = read_or(_pass_over, lambda: find_missed(project, sessions, known), None)
+    rows += read_elsewhere(project, now, _pass_over)
     return collect_needs(project, now, rows, sessions, known, silence)
 
 
@@ -146,7 +148,7 @@ def _list_over_budget(
     project: Project, now: float, sessions: list[IssueSession], known: Snapshot
 ) -> Iterator[OpenNeed]:
     """What keeps ready issues from being taken up until a person decides."""
-    at_work = {session.issue for session in sessions}
+    at_work = {session.issue for session in sessions} | list_issues(project)
     if not any(one.number not in at_work for one in list_ready(project, known)):
         return
     limit = find_objection(project)
@@ -170,7 +172,7 @@ def _list_blocked(
 
     A person may have set the label, and the journal may not go back so far.
     """
-    at_work = {session.issue for session in sessions}
+    at_work = {session.issue for session in sessions} | list_issues(project)
     blocked = {
         name_session(project.name, issue.number): issue
         for issue in known.issues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct, structs
 
@@ -24,7 +24,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
-from sm.views import family
+from sm.views import elsewhere, family
 from sm.views.family import AdHocRow
 from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
@@ -157,8 +157,12 @@ def read_overview(
     kept = dict[int, str]()
     if with_kept:
         kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), kept)
-    waits = tuple(_list_waiting(project, sessions, known))
-    rows = make(project, now, sessions, known, find_people(project.tmux, sessions, now))
+    at_work = {one.issue for one in sessions} | elsewhere.list_issues(project)
+    waits = tuple(_list_waiting(project, at_work, known))
+    rows = [
+        *make(project, now, sessions, known, find_people(project.tmux, sessions, now)),
+        *elsewhere.read_elsewhere(project, now, report),
+    ]
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     subjects = [Subject(row.session, row.project, row.issue) for row in rows]
     figures = read_figures(project.config, subjects, report)
@@ -167,13 +171,13 @@ def read_overview(
         seen_at=known.taken_at,
         needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
         sessions=tuple(
-            structs.replace(row, figures=figures.get(row.session, NO_FIGURES)) for row in rows
+            structs.replace(row, figures=figures.get(row.session, row.figures)) for row in rows
         ),
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),
         problems=tuple(problems),
-        unlisted=_list_unlisted(project, sessions, known),
+        unlisted=_list_unlisted(project, at_work, known),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
         hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
@@ -201,22 +205,19 @@ def _list_merged(project: Project, known: Snapshot, now: float) -> Iterator[Merg
 
 
 def _list_waiting(
-    project: Project, sessions: list[IssueSession], known: Snapshot
+    project: Project, at_work: Collection[int], known: Snapshot
 ) -> Iterator[WaitingIssue]:
-    for issue in _idle(sessions, known):
+    for issue in _idle(at_work, known):
         if _is_listed(project, issue):
             yield WaitingIssue(issue.number, issue.title, _why(project, known, issue))
 
 
-def _list_unlisted(
-    project: Project, sessions: list[IssueSession], known: Snapshot
-) -> tuple[int, ...]:
-    return tuple(one.number for one in _idle(sessions, known) if not _is_listed(project, one))
+def _list_unlisted(project: Project, at_work: Collection[int], known: Snapshot) -> tuple[int, ...]:
+    return tuple(one.number for one in _idle(at_work, known) if not _is_listed(project, one))
 
 
-def _idle(sessions: list[IssueSession], known: Snapshot) -> list[Issue]:
-    """The open issues that no session here works on, in order."""
-    at_work = {session.issue for session in sessions}
+def _idle(at_work: Collection[int], known: Snapshot) -> list[Issue]:
+    """The open issues that no session works on, here or elsewhere, in order."""
     found = (
         one for one in known.issues if one.state is IssueState.OPEN and one.number not in at_work
     )

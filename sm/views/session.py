@@ -45,7 +45,8 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
     at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
     for its agent, and waits for a free slot. `figures` are what plugins know, such as its cost.
-    `head`: the commit that its pull request is at.
+    `head`: the commit that its pull request is at. `host`: the machine that it runs on, '' for
+    this one.
     """
 
     project: str
@@ -78,6 +79,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     person: str = ""
     figures: OfSession = NO_FIGURES
     head: str = ""
+    host: str = ""
 
     @property
     def alone(self) -> bool:

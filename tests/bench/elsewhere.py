@@ -15,13 +15,14 @@ from sm.config.load import load
 from sm.issues import placements
 from sm.issues.act import attempts
 from sm.issues.poll import tick
-from sm.issues.runners import Answer, Placement, Seen, Standing
+from sm.issues.runners import Placement, Seen, Standing
 from sm.issues.work import claim
 from sm.sessions import fence
 from sm.sessions.project import Project
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
+from tests.issues.farm import Farm
 from tests.issues.nodes import file_and_claim, make_node
 
 TICK_MS = 2000.0
@@ -30,7 +31,7 @@ FREE_US = 10.0
 """What each act may cost a session that cannot be overtaken."""
 
 
-class Steady:
+class Steady(Farm):
     """A `Runner` on which all that was placed runs."""
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
@@ -45,17 +46,6 @@ class Steady:
         """Say that all run."""
         now = time.time()
         return {one.session: Seen(Standing.RUNNING, one.host, now) for one in placements}
-
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
-        """Say nothing."""
-        return Answer(0, "", "")
-
-    def attach(self, placement: Placement) -> list[str]:
-        """Return a command that does nothing."""
-        return ["true"]
-
-    def end(self, project: Project, placement: Placement) -> None:
-        """Nothing runs."""
 
 
 RUNNER = Steady()

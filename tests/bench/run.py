@@ -55,6 +55,7 @@ BENCHMARKS = {
     "memory": "memory",
     "bridge": "bridge",
     "mcp": "mcpserver",
+    "hosts": "hosts",
     "cost": "cost",
     "top": "top",
     "page": "page",

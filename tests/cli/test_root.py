@@ -103,7 +103,7 @@ def test_help_names_every_verb_but_the_hidden_ones() -> None:
 
 
 ORDER = (
-    *("init", "config", "doctor", "notify", "issue", "pr", "ci", "sync", "review", "reply"),
+    *("init", "config", "doctor", "notify", "host", "issue", "pr", "ci", "sync", "review", "reply"),
     *("status", "needs", "top", "trace", "events", "logs", "attach", "worktree", "recover"),
     *("pause", "resume", "kill", "new", "send", "queue"),
     *("wait", "tail", "children", "whoami", "context", "handoff", "cycle", "health", "quota"),

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin
-from sm.issues.runners import Answer, Placement, Seen, Standing
+from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.sessions.project import Project
 
 
@@ -59,11 +59,19 @@ class Farm:
         said = Standing(path.read_text()) if path.exists() else Standing.OVER
         return Seen(said, placement.host, time.time())
 
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Nothing is shown of a file."""
+        return {}
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
         """Say what was asked."""
         return Answer(0, " ".join(argv), "")
 
-    def attach(self, placement: Placement) -> list[str]:
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
         """Return a command that does nothing."""
         return ["true"]
 

@@ -142,7 +142,7 @@ def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> 
         "sections 'noticeboard', verbs 'notices', checks 'noticeboard', files 'noticeboard', "
         "events 'notice-pinned', sites 'noticeboard', ticks 'noticeboard', "
         "followers 'noticeboard', figures 'noticeboard', meters 'noticeboard', "
-        "variables 'noticeboard'"
+        "variables 'noticeboard', runners 'noticeboard'"
     )
     assert told[adds] == ("ok", "machine")
     assert not any("cannot be used" in what for what in told)

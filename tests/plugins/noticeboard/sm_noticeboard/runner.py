@@ -11,7 +11,7 @@ from sm_noticeboard.settings import Noticeboard
 
 from sm.base.errors import TemporaryError
 from sm.config.shapes import read_section
-from sm.issues.runners import Answer, Placement, Seen, Standing
+from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.sessions.project import Project
 
 
@@ -34,11 +34,19 @@ class Board:
         """Read all notices; one that was taken down is over."""
         return {one.session: self._read(self._find(project, one)) for one in placements}
 
-    def call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer:
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Nothing is known of a session that is only a notice."""
+        return {one.session: Shown(None, 0.0, "a notice does not answer") for one in placements}
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
         """No one answers at a board."""
         raise TemporaryError("a notice does not answer")
 
-    def attach(self, placement: Placement) -> list[str]:
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
         """Return a command that says so, too."""
         return ["false"]
 

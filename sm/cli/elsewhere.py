@@ -1,0 +1,132 @@
+"""Commands about a session that runs elsewhere: the same command line, by the `sm` of its node."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from sm.base.errors import SmError, UsageError
+from sm.base.output import say, say_text
+from sm.cli.invocation import ElsewhereError
+from sm.cli.words import TIME_UP, print_json, read_stdin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from sm.issues.reaching import Elsewhere
+    from sm.issues.runners import Runner
+    from sm.sessions.project import Project
+
+ENDLESS = {"logs": ("-f", "--follow"), "events": ("-f", "--follow"), "context": ("-w", "--watch")}
+"""What would not end by itself; the channel to a node has answers, and no streams."""
+ROOT_OPTION = "--config"
+
+
+def call_there(error: ElsewhereError, argv: list[str]) -> int:
+    """Have the node's `sm` do what `argv` says; return the exit code.
+
+    Raises:
+        SmError: the node does not answer, or the caller may not do this.
+
+    """
+    from sm.issues.runners import load_runner
+    from sm.messages.queue import make_id
+    from sm.sessions.caller import identify
+
+    there, (verb, *words) = error.there, _leave_out_root_options(argv)
+    runner = load_runner(there.placement.runner)
+    caller = identify(there.project.root, os.environ)
+    if verb == "send":
+        source = caller.session.address if caller.session else ""
+        return _send(there, runner, words, make_id(), source)
+    if caller.session:
+        raise SmError(
+            f"'{caller.session.label}' may only send messages to sessions on other machines, and "
+            f"{_where(there)}: ask a person"
+        )
+    if verb == "attach":
+        return _attach(there, runner, words)
+    if any(option in words for option in ENDLESS.get(verb, ())):
+        raise UsageError(f"{_where(there)}, from where nothing is followed: leave that option out")
+    answer = runner.call(there.project, there.placement, [verb, *words], _read_stdin(words))
+    say_text(answer.stdout, nl=False)
+    say_text(answer.stderr, nl=False, err=True)
+    return answer.code
+
+
+def _leave_out_root_options(argv: list[str]) -> list[str]:
+    """Return the verb and its words: where the configuration is here, says nothing there."""
+    words = list(argv)
+    while words and words[0].startswith("-"):
+        option = words.pop(0)
+        if option == ROOT_OPTION and words:
+            words.pop(0)
+    return words
+
+
+def _where(there: Elsewhere) -> str:
+    from sm.issues.reaching import explain
+
+    return explain(there)
+
+
+def _read_stdin(words: list[str]) -> str:
+    return read_stdin() if "-" in words else ""
+
+
+def _send(there: Elsewhere, runner: Runner, words: list[str], ident: str, source: str) -> int:
+    from sm.issues import reaching
+
+    sender = ["--from", source] if source else []
+    argv = ["send", "--id", ident, *sender, *words]
+    message = reaching.make_message(there.placement.session, argv, _read_stdin(words), ident)
+    answer = reaching.send(there, runner, message)
+    if answer is None:
+        name = f"{there.placement.project}#{there.placement.issue}"
+        why = f"its host '{there.placement.host}' does not answer"
+        if "--json" in words:
+            status = {"id": ident, "session": there.placement.session, "name": name}
+            print_json(status | {"status": "waiting", "reason": why})
+        else:
+            say(f"queued for {name}: {why}, and gets it when it does ({ident})")
+        return TIME_UP if any(word.startswith("--wait") for word in words) else 0
+    say_text(answer.stdout, nl=False)
+    say_text(answer.stderr, nl=False, err=True)
+    return answer.code
+
+
+def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:
+    """Have each node with sessions of these projects do the same; yield what it says, or why not.
+
+    A node that does not answer is told of on stderr: there it has to be said again.
+    """
+    from sm.base.output import warn
+    from sm.issues.placements import list_placements
+    from sm.issues.runners import load_runner
+
+    for project in projects:
+        nodes = {
+            (one.runner, one.host): one
+            for one in list_placements(project.root.project(project.name))
+        }
+        for placement in nodes.values():
+            try:
+                runner = load_runner(placement.runner)
+                answer = runner.call(project, placement, [*words, project.name])
+            except SmError as error:
+                warn(f"{error.message}: say it again when it does")
+                continue
+            said = (answer.stderr if answer.code else answer.stdout).strip().splitlines()
+            yield from (f"on '{placement.host}': {line}" for line in said)
+
+
+def _attach(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+    from sm.adapters.foreground import run_in_foreground
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
+    read_only = "-r" in words or "--read-only" in words
+    argv = runner.attach(there.project, there.placement, read_only=read_only)
+    sys.stdout.flush()
+    return int(bool(run_in_foreground(argv, os.environ)))

@@ -1,0 +1,152 @@
+"""Reaches sessions that run elsewhere: which they are, and messages that wait for their host.
+
+A message is kept in the project's directory until the node has taken it, a file each, in order. It
+has its id from the beginning, by which the node takes it once, however often it is handed on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from sm.base.errors import TemporaryError
+from sm.config.schema import Config
+from sm.issues.placements import read_placement
+from sm.issues.runners import Answer, Placement, Runner
+from sm.sessions.address import OF_ISSUE
+from sm.sessions.project import Project
+from sm.store import events, lock
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.paths import ProjectDir, name_session
+
+DELIVERED = (0, 124)
+"""Exit codes of `sm send` that say that the message is in the queue there; 124: with `--wait`."""
+
+
+class KeptMessage(Struct, frozen=True, kw_only=True):
+    """A message for a session elsewhere: the arguments of the node's `sm send`, and its stdin."""
+
+    id: str
+    session: str
+    argv: tuple[str, ...]
+    stdin: str = ""
+    at: float = 0.0
+
+
+class Elsewhere(Struct, frozen=True):
+    """A session that runs elsewhere, and the project that it is of."""
+
+    project: Project
+    placement: Placement
+
+
+def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
+    """Return the session elsewhere that `text` means: `PROJECT#ISSUE`, or its id."""
+    wanted = OF_ISSUE.fullmatch(text)
+    if wanted:
+        settings = config.project(wanted[1])
+        return find_for(Project(config, settings), int(wanted[2])) if settings else None
+    for settings in config.projects:
+        head = name_session(settings.name, 0).removesuffix("0")
+        number = text.removeprefix(head)
+        if text.startswith(head) and number.isascii() and number.isdecimal() and len(number) < 10:
+            return find_for(Project(config, settings), int(number))
+    return None
+
+
+def find_for(project: Project, issue: int) -> Elsewhere | None:
+    """Return the session elsewhere that works on the issue; None if there is none."""
+    placement = read_placement(project.root.project(project.name), issue)
+    return Elsewhere(project, placement) if placement else None
+
+
+def keep_message(project: Project, message: KeptMessage) -> None:
+    """Keep a message until its host answers.
+
+    Raises:
+        StateError: it cannot be written; then it is not kept.
+
+    """
+    folder = ensure_private_dir(project.directory.kept_messages)
+    path = folder / f"{int(message.at * 1e9):019d}-{message.id}.json"
+    write_json(path, message, durable=True)
+
+
+def list_kept(directory: ProjectDir, session: str = "") -> list[KeptMessage]:
+    """Return the messages that wait for their host, the oldest first; of one session or of all."""
+    return [one for _, one in _read_kept(directory) if session in ("", one.session)]
+
+
+def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
+    for name in list_names(directory.kept_messages):
+        if name.endswith(".json") and not name.startswith("."):
+            found = read_rebuildable(directory.kept_messages / name, KeptMessage)
+            if found:
+                yield name, found
+
+
+def hand_on(project: Project, placements: Iterable[Placement], runner: Runner) -> None:
+    """Hand on what is kept for these sessions, in order; what is refused is told of, and goes.
+
+    For one that does not answer it stays, and no later message overtakes it.
+    """
+    directory = project.root.project(project.name)
+    if not list_names(directory.kept_messages):
+        return
+    by_session = {one.session: one for one in placements}
+    with lock.hold(directory.kept_messages_lock):
+        silent = set[str]()
+        for name, message in list(_read_kept(directory)):
+            placement = by_session.get(message.session)
+            if placement is None or message.session in silent:
+                continue
+            try:
+                answer = runner.call(project, placement, message.argv, message.stdin)
+            except TemporaryError:
+                silent.add(message.session)
+                continue
+            if answer.code == TemporaryError.exit_code:
+                silent.add(message.session)
+                continue
+            if answer.code not in DELIVERED:
+                _tell_refused(project, message, answer)
+            discard(directory.kept_messages / name)
+
+
+def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:
+    said = (answer.stderr.strip().splitlines() or [f"exit code {answer.code}"])[-1]
+    text = f"message {message.id} was not taken: {said.removeprefix('sm: ')}"
+    project.record(events.Problem(session=message.session, text=text))
+
+
+def send(there: Elsewhere, runner: Runner, message: KeptMessage) -> Answer | None:
+    """Hand a message on, after those that wait; None if it waits for the host now.
+
+    Raises:
+        StateError: it can neither be handed on nor kept.
+
+    """
+    project, placement = there.project, there.placement
+    hand_on(project, [placement], runner)
+    if list_kept(project.root.project(project.name), message.session):
+        keep_message(project, message)
+        return None
+    try:
+        return runner.call(project, placement, message.argv, message.stdin)
+    except TemporaryError:
+        keep_message(project, message)
+        return None
+
+
+def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> KeptMessage:
+    """Return a message of now."""
+    return KeptMessage(id=ident, session=session, argv=tuple(argv), stdin=stdin, at=time.time())
+
+
+def explain(there: Elsewhere) -> str:
+    """Say where a session runs."""
+    one = there.placement
+    return f"'{one.project}#{one.issue}' runs on '{one.host}'"

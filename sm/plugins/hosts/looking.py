@@ -1,0 +1,66 @@
+"""What nodes have said of their sessions, kept for when they do not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.plugins.hosts.folder import HostFolder
+from sm.plugins.hosts.node.report import NodeReport
+from sm.store.files import discard, read_json, write_json
+
+LIMIT = 16 << 20
+"""Bytes of a report; a session has about 2,000."""
+GAP_S = 300.0
+"""Two looks in vain that are further apart are two silences: in between nobody has looked."""
+
+
+class Kept(Struct, frozen=True):
+    """A report, and when it came by our own clock (seconds since 1970)."""
+
+    at: float
+    report: NodeReport
+
+
+class Silence(Struct, frozen=True):
+    """Since when a host was asked in vain, and when that was tried last; seconds since 1970."""
+
+    since: float
+    last_at: float
+    why: str
+
+
+def keep_report(folder: HostFolder, project: str, report: NodeReport) -> Kept:
+    """Keep what a node has just said; it is not silent any more."""
+    kept = Kept(time.time(), report)
+    with contextlib.suppress(SmError):  # on a full disk it is known for now all the same
+        write_json(folder.report(project), kept, limit=LIMIT)
+        discard(folder.silent)
+    return kept
+
+
+def read_report(folder: HostFolder, project: str) -> Kept | None:
+    """Return what the node has said last; None if it never did."""
+    with contextlib.suppress(SmError):
+        return read_json(folder.report(project), Kept, limit=LIMIT)
+    return None
+
+
+def note_silence(folder: HostFolder, why: str, now: float) -> Silence:
+    """Note that the host was asked in vain; return since when it is."""
+    known = read_silence(folder)
+    goes_on = known is not None and 0 <= now - known.last_at < GAP_S
+    silence = Silence(known.since if known and goes_on else now, now, why)
+    with contextlib.suppress(SmError):
+        write_json(folder.silent, silence)
+    return silence
+
+
+def read_silence(folder: HostFolder) -> Silence | None:
+    """Return since when it is asked in vain; None if it has answered the last time."""
+    with contextlib.suppress(SmError):
+        return read_json(folder.silent, Silence)
+    return None

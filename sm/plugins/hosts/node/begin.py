@@ -1,0 +1,63 @@
+"""Begins a session on this node for another installation, and remembers that it did.
+
+What is remembered tells a session that has ended from one that was lost with the node's state.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from sm.base.errors import UsageError
+from sm.issues.start import begin_placed
+from sm.plugins.hosts.folder import PLUGIN
+from sm.sessions import registry
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import ensure_private_dir, write_json
+from sm.store.paths import Root, check_name, name_session
+
+
+class Begun(Struct, frozen=True):
+    """The last attempt that was begun here for a session of that name."""
+
+    attempt: int
+    claim: str
+
+
+def begin(project: Project, issue: int, attempt: int, claim: str) -> str:
+    """Have the session run here; return its id. One that has ended since is not begun again.
+
+    Raises:
+        SmError: it cannot be begun; as `begin_placed`.
+
+    """
+    name = name_session(project.name, issue)
+    if has_begun(project.root, name, attempt) and not find_attempt(project.root, name):
+        return name
+    session = begin_placed(project, issue, attempt, claim)
+    if session.record.attempt != attempt:
+        raise UsageError(f"'{name}' works on #{issue} here already, as no attempt of yours")
+    write_json(_locate(project.root, name), Begun(attempt, claim), durable=True)
+    return session.name
+
+
+def has_begun(root: Root, name: str, attempt: int) -> bool:
+    """Say whether that attempt was begun here once."""
+    found = read_rebuildable(_locate(root, name), Begun)
+    return found is not None and found.attempt == attempt
+
+
+def find_attempt(root: Root, name: str) -> int:
+    """Return the attempt of the session on record; 0 if there is none."""
+    session = registry.find(root, name)
+    return session.record.attempt if isinstance(session, IssueSession) else 0
+
+
+def _locate(root: Root, name: str) -> Path:
+    folder = root.plugins / PLUGIN / "begun"
+    for one in (root.private, root.plugins, folder.parent, folder):
+        ensure_private_dir(one)
+    return folder / f"{check_name(name, 'session')}.json"

@@ -1,0 +1,64 @@
+"""What a node says of the sessions that others have placed on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import DecodeError, Struct, json, to_builtins
+
+from sm.base.errors import UsageError
+from sm.issues.look.room import list_shortages
+from sm.plugins.hosts.node.begin import find_attempt, has_begun
+from sm.sessions.project import Project
+from sm.views.project import read_overview
+
+
+class NodeReport(Struct, frozen=True, kw_only=True):
+    """How sessions stand. `now` is the node's clock, in seconds since 1970.
+
+    `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
+    else was asked for is unknown here. `short` is what keeps anything more from being begun.
+    """
+
+    now: float
+    rows: dict[str, dict[str, Any]] = {}
+    ended: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
+
+
+Asked = tuple[str, int]
+"""A session by its name, and the number of its attempt."""
+
+
+def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
+    """Return how these sessions of the project stand here."""
+    now = time.time()
+    wanted = list(asked)
+    here = {name for name, attempt in wanted if find_attempt(project.root, name) == attempt}
+    overview = read_overview(project, now, with_kept=False) if here else None
+    rows = overview.sessions if overview else ()
+    return NodeReport(
+        now=now,
+        rows={row.session: to_builtins(row) for row in rows if row.session in here},
+        ended=tuple(
+            name
+            for name, attempt in wanted
+            if name not in here and has_begun(project.root, name, attempt)
+        ),
+        short=tuple(one.shortly for one in list_shortages(project)),
+    )
+
+
+def read_asked(text: str) -> list[Asked]:
+    """Read which sessions are asked for, and which attempts.
+
+    Raises:
+        UsageError: the text says another thing.
+
+    """
+    try:
+        return json.decode(text.encode(), type=list[Asked])
+    except DecodeError as error:
+        raise UsageError(f"expected sessions and attempts as JSON: {error}") from error

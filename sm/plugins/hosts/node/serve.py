@@ -1,0 +1,254 @@
+"""The node's end of the channel, `sm host serve`: it calls `sm` for whoever is at the other end.
+
+Each request is a command line, run in a fork of this process: Python and the core are most of what
+a small command costs. It runs as the user who was let in by ssh, who may do all this anyway. When
+the channel has ended, what runs is finished, and nothing new begins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from sm.base.errors import SmError
+from sm.passes import loaded
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+
+STDIN, STDOUT, STDERR = range(3)
+AT_ONCE = 8
+"""Commands that run side by side; what else is asked for waits."""
+CHUNK = 1 << 16
+DRAIN_S = 0.5
+"""How long the outputs of a command are read that has ended, while something has them open."""
+LONGEST_S = 600.0
+LOOK_S = 5.0
+FAILED, OVERDUE = 1, 124
+
+Run = Callable[[list[str]], int]
+"""Runs a command line of `sm`, and returns its exit code."""
+FindFolder = Callable[[str], str]
+"""Says where the clone of a project is; '' for none."""
+
+
+class Call:
+    """A command that runs for a request."""
+
+    def __init__(self, request: Request, child: int, outputs: tuple[int, int]) -> None:
+        """It has just begun."""
+        self.request, self.child = request, child
+        self.outputs: dict[int, bytearray] = {output: bytearray() for output in outputs}
+        self.order = outputs
+        self.open = set(outputs)
+        self.cut = False
+        self.code: int | None = None
+        self.until = time.monotonic() + min(request.within_s, LONGEST_S)
+
+    def read(self, output: int) -> None:
+        """Take what there is on one of its outputs."""
+        part = b""
+        with contextlib.suppress(OSError):
+            part = os.read(output, CHUNK)
+        if not part:
+            self.close(output)
+            return
+        room = wire.OUTPUT_LIMIT - len(self.outputs[output])
+        self.outputs[output] += part[:room]
+        self.cut |= len(part) > room
+
+    def close(self, output: int) -> None:
+        """Read no more of an output."""
+        self.open.discard(output)
+        with contextlib.suppress(OSError):
+            os.close(output)
+
+    def see_end(self, now: float) -> bool:
+        """Say whether it is over: its process has ended, and its outputs, or soon after."""
+        if self.code is None and (ended := os.waitpid(self.child, os.WNOHANG))[0]:
+            code = os.waitstatus_to_exitcode(ended[1])
+            self.code = 128 - code if code < 0 else code
+            self.until = now + DRAIN_S
+        if self.code is None and now > self.until:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            self.code = OVERDUE
+        return self.code is not None and (not self.open or now > self.until)
+
+    def answer(self) -> Answer:
+        """Return what became of it."""
+        for output in tuple(self.open):
+            self.close(output)
+        said, warned = (
+            bytes(self.outputs[output]).decode("utf-8", "replace") for output in self.order
+        )
+        return Answer(
+            id=self.request.id, code=self.code or 0, stdout=said, stderr=warned, cut=self.cut
+        )
+
+
+class Server:
+    """Answers one channel."""
+
+    def __init__(self, run: Run, find_folder: FindFolder, version: str) -> None:
+        """Read requests from stdin, and write answers to what is stdout now, and nothing else."""
+        self.run, self.find_folder, self.version = run, find_folder, version
+        self.answers = os.dup(STDOUT)
+        os.dup2(STDERR, STDOUT)
+        self.ended = _hear_of_children()
+        self.waiting: list[Request] = []
+        self.calls: dict[int, Call] = {}
+        self.half = b""
+        self.is_open = True
+        self.stamps: dict[str, loaded.Stamp | None] = {}
+
+    def serve(self) -> None:
+        """Answer until the channel has ended."""
+        loaded.preload()
+        self.stamps = loaded.stamp_loaded()
+        hello = Hello(self.version, wire.PROTOCOL, time.time())
+        self._send(wire.MARK + wire.encode(hello))
+        while self.is_open or self.calls:
+            self._await()
+            self._answer_ended()
+            while self.is_open and self.waiting and len(self.calls) < AT_ONCE:
+                self._begin(self.waiting.pop(0))
+
+    def _await(self) -> None:
+        poll = select.poll()
+        poll.register(self.ended, select.POLLIN)
+        if self.is_open and len(self.waiting) < AT_ONCE:
+            poll.register(STDIN, select.POLLIN)
+        owners = {output: call for call in self.calls.values() for output in call.open}
+        for output in owners:
+            poll.register(output, select.POLLIN)
+        left_s = min(
+            (call.until - time.monotonic() for call in self.calls.values()), default=LOOK_S
+        )
+        ready = dict(poll.poll(max(0.0, min(left_s, LOOK_S)) * 1000 + 1))
+        if self.ended in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self.ended, 1 << 12)
+        for output in ready.keys() & owners.keys():
+            owners[output].read(output)
+        if STDIN in ready and not self._waits_for_update():
+            self._read()
+
+    def _waits_for_update(self) -> bool:
+        """Say whether the code on disk is another one now; become that once nothing runs.
+
+        A fork of ours would be half of each. What is asked for waits in the pipe meanwhile.
+        """
+        if all(loaded.stamp(file) == stamp for file, stamp in self.stamps.items()):
+            return False
+        if not (self.calls or self.waiting or self.half):
+            signal.set_wakeup_fd(-1)
+            os.dup2(self.answers, STDOUT)
+            os.execv(sys.executable, sys.orig_argv)  # noqa: S606 (what we are, once more)
+        return not self.half
+
+    def _read(self) -> None:
+        """Take the requests that have come."""
+        part = os.read(STDIN, CHUNK)
+        self.half += part
+        *lines, self.half = self.half.split(b"\n")
+        try:
+            self.waiting += [wire.decode(line, Request) for line in lines]
+        except WireError:
+            part = b""
+        if not part or len(self.half) > wire.LINE_LIMIT:
+            self.is_open = False
+
+    def _answer_ended(self) -> None:
+        now = time.monotonic()
+        for child, call in list(self.calls.items()):
+            if call.see_end(now):
+                del self.calls[child]
+                self._send(wire.encode(call.answer()))
+
+    def _send(self, line: bytes) -> None:
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[os.write(self.answers, rest) :]
+        except OSError:
+            self.is_open = False  # nobody is there any more
+
+    def _begin(self, request: Request) -> None:
+        if not request.argv:
+            self._send(wire.encode(Answer(id=request.id)))
+            return
+        if len(request.stdin) > wire.INPUT_LIMIT:
+            self._refuse(request, "more to read than a command gets")
+            return
+        said, tells = os.pipe()
+        warned, warns = os.pipe()
+        try:
+            child = os.fork()
+        except OSError as error:
+            for end in (said, tells, warned, warns):
+                os.close(end)
+            self._refuse(request, f"no process can be made: {error.strerror}")
+            return
+        if not child:
+            self._be(request, tells, warns)
+        os.close(tells)
+        os.close(warns)
+        self.calls[child] = Call(request, child, (said, warned))
+
+    def _refuse(self, request: Request, why: str) -> None:
+        self._send(wire.encode(Answer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
+
+    def _be(self, request: Request, tells: int, warns: int) -> NoReturn:
+        """Be the command; nothing of the server is unwound, whatever goes wrong."""
+        code = FAILED
+        try:
+            gc.freeze()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            _read_from(request.stdin)
+            os.dup2(tells, STDOUT)
+            os.dup2(warns, STDERR)
+            os.closerange(STDERR + 1, 1 << 12)
+            self._enter(request.project)
+            code = self.run(list(request.argv))
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+        except SmError as error:
+            os.write(STDERR, f"sm: {error.message}\n".encode())
+            code = error.exit_code
+        finally:
+            os._exit(code)
+
+    def _enter(self, project: str) -> None:
+        folder = self.find_folder(project) if project else ""
+        os.chdir(folder or Path.home())
+
+
+def _read_from(text: str) -> None:
+    """Have stdin hold this text."""
+    held = os.memfd_create("stdin")
+    with os.fdopen(os.dup(held), "wb") as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+    os.lseek(held, 0, os.SEEK_SET)
+    os.dup2(held, STDIN)
+    sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+def _hear_of_children() -> int:
+    """Return a pipe that has something to read when a command has ended."""
+    hear, tell = os.pipe()
+    for end in (hear, tell):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    return hear

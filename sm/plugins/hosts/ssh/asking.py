@@ -1,0 +1,168 @@
+"""Asks a node something by the link to its host, and starts that link if there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from sm.base.clock import Deadline
+from sm.base.errors import SmError, TemporaryError
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.folder import HostFolder, open_folder
+from sm.plugins.hosts.settings import SshHost
+from sm.plugins.hosts.ssh.link import Ask, Reply, Trouble
+from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+from sm.store.files import read_json
+from sm.store.paths import Root
+
+START_S = 5.0
+"""Within which a link that was started listens."""
+START_AGAIN_S = 2.0
+LOOK_S = 0.01
+MARGIN_S = 2.0
+"""What the link takes on top of what the node may take."""
+OPEN_S = 30.0
+"""What opening a channel may take."""
+LOG_LIMIT = 256 * 1024
+
+
+class SilentError(TemporaryError):
+    """The node has not answered. `sent`: it may have got the request all the same."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.sent = sent
+
+
+class Node(Struct, frozen=True):
+    """A host by its name, as it is configured, and what is kept of it."""
+
+    root: Root
+    name: str
+    host: SshHost
+
+    @property
+    def folder(self) -> HostFolder:
+        """What is kept of it."""
+        return open_folder(self.root, self.name)
+
+
+def ask(
+    node: Node,
+    argv: Sequence[str],
+    *,
+    stdin: str = "",
+    project: str = "",
+    within_s: float = 60.0,
+    patience_s: float | None = None,
+) -> Answer:
+    """Have the node's `sm` run, and return its answer.
+
+    Once it runs it may take `within_s`. `patience_s` is how long we wait in all, for one who would
+    rather do without an answer.
+
+    Raises:
+        SilentError: there is no answer.
+
+    """
+    request = Request(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
+    return _ask(node, request, patience_s).answer or Answer(id=0)
+
+
+def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
+    """Return what the node says of itself.
+
+    Raises:
+        SilentError: it says nothing.
+
+    """
+    hello = _ask(node, Request(id=0, within_s=patience_s), patience_s).hello
+    assert hello is not None  # there is one with each answer
+    return hello
+
+
+def read_trouble(folder: HostFolder) -> Trouble | None:
+    """Return why the host does not answer; None as far as it does."""
+    with contextlib.suppress(SmError):
+        return read_json(folder.trouble, Trouble)
+    return None
+
+
+def _ask(node: Node, request: Request, patience_s: float | None) -> Reply:
+    wait_s = OPEN_S + request.within_s + MARGIN_S if patience_s is None else patience_s
+    deadline = Deadline(wait_s)
+    sent = False
+    try:
+        with _connect(node, deadline) as connection:
+            connection.settimeout(max(deadline.left_s, LOOK_S))
+            connection.sendall(wire.encode(Ask(request, node.host)))
+            sent = True
+            reply = wire.decode(_read_line(connection, deadline), Reply)
+    except (OSError, WireError) as error:
+        trouble = read_trouble(node.folder)
+        late = f"no answer within {wait_s:g} s"
+        why = trouble.why if trouble else late if isinstance(error, TimeoutError) else str(error)
+        raise SilentError(f"host '{node.name}' does not answer: {why}", sent=sent) from error
+    if reply.answer is None:
+        raise SilentError(f"host '{node.name}' does not answer: {reply.problem}", sent=reply.sent)
+    return reply
+
+
+def _read_line(connection: socket.socket, deadline: Deadline) -> bytes:
+    parts, size = list[bytes](), 0
+    while not parts or not parts[-1].endswith(b"\n"):
+        connection.settimeout(max(deadline.left_s, LOOK_S))
+        part = connection.recv(1 << 16)
+        size += len(part)
+        if not part or size > wire.LINE_LIMIT:
+            raise WireError("the link has ended")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _connect(node: Node, deadline: Deadline) -> socket.socket:
+    """Return a connection to the host's link; one is started if there is none."""
+    folder = node.folder
+    starting, again = Deadline(min(START_S, deadline.left_s)), Deadline(0.0)
+    while not (found := _try_connect(folder)):
+        if again.is_over:  # one that found an earlier one still there has gone again
+            _start(node)
+            again = Deadline(START_AGAIN_S)
+        if starting.is_over:
+            raise TimeoutError("the link does not start")
+        time.sleep(LOOK_S)
+    return found
+
+
+def _try_connect(folder: HostFolder) -> socket.socket | None:
+    place = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(f"/proc/self/fd/{place}/{folder.link.name}")
+    except OSError:
+        connection.close()
+        return None
+    finally:
+        os.close(place)
+    return connection
+
+
+def _start(node: Node) -> None:
+    from sm.adapters import own_start
+    from sm.adapters.environment import select_lasting_environment
+
+    folder = node.folder
+    with contextlib.suppress(OSError):
+        if folder.log.stat().st_size > LOG_LIMIT:
+            folder.log.unlink()
+    own_start.start(
+        *("host", "link", str(node.root.path), node.name),
+        log=folder.log,
+        env=select_lasting_environment(),
+    )

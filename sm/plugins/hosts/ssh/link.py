@@ -1,0 +1,385 @@
+"""The process that has the channel to a host: `sm host link`, one for each host that is in use.
+
+Commands come and go, and a login by ssh takes as long as a whole command. So one process keeps a
+channel open, `sm host serve` at its other end, and commands reach it by a socket: each sends one
+`Ask` and reads one `Reply`. When nobody has asked for a while it ends; whoever comes next starts
+another one. What it knows of the host's health is in `trouble.json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import time
+from asyncio.subprocess import Process
+
+from msgspec import Struct, structs
+
+from sm.base.errors import SmError
+from sm.base.text import one_line
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.folder import HostFolder
+from sm.plugins.hosts.settings import SshHost
+from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+from sm.store import lock
+from sm.store.files import discard, read_json, write_json
+
+REST_S = 180.0
+"""Without a question, after which it ends; a tick of dev-poll comes more often."""
+HELLO_S = 15.0
+"""Within which the node's `sm` says that it is there."""
+BEAT_S = 5.0
+"""How often the node is asked whether it is there, while something is expected of it."""
+DEAD_S = 12.0
+"""Without an answer, after which the channel is given up."""
+NOISE_LIMIT = 64
+"""Lines that a login shell there may say first."""
+AGAIN_S = (0.5, 8.0)
+"""After a failure nothing is tried for so long, at first and at most."""
+ERRORS_LIMIT = 4096
+
+
+class Ask(Struct, frozen=True):
+    """What a command has for the node: the request without its number, and how it is reached now.
+
+    Whoever asks has just read the configuration, and the link may be older.
+    """
+
+    request: Request
+    host: SshHost
+
+
+class Reply(Struct, frozen=True):
+    """The node's answer; or why there is none, and whether the node may have got the request."""
+
+    answer: Answer | None = None
+    problem: str = ""
+    sent: bool = False
+    hello: Hello | None = None
+
+
+class Trouble(Struct, frozen=True):
+    """Why a host does not answer, and since when (seconds since 1970)."""
+
+    since: float
+    why: str
+
+
+class NodeError(SmError):
+    """The node does not answer, or not as it should."""
+
+
+class Channel:
+    """An open channel to a node, on which requests are under way."""
+
+    def __init__(self, process: Process, hello: Hello) -> None:
+        """Nothing is under way yet."""
+        self.process, self.hello = process, hello
+        self.waiting: dict[int, asyncio.Future[Answer]] = {}
+        self.number = 0
+        self.heard_at = time.monotonic()
+        self.why = ""
+
+    async def ask(self, request: Request) -> Answer:
+        """Send a request, and wait for its answer.
+
+        Raises:
+            NodeError: the channel has ended.
+
+        """
+        self.number += 1
+        number = self.number
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.waiting[number] = future
+        try:
+            assert self.process.stdin is not None
+            self.process.stdin.write(wire.encode(structs.replace(request, id=number)))
+            await self.process.stdin.drain()
+            return await future
+        except OSError as error:
+            raise NodeError(self.why or f"the channel has ended: {error.strerror}") from error
+        finally:
+            self.waiting.pop(number, None)
+
+    async def listen(self) -> None:
+        """Read answers until the channel ends; whoever still waits for one is told why."""
+        beat = asyncio.create_task(self._beat())
+        try:
+            await self._read()
+        except NodeError as error:
+            self.why = error.message
+        except (WireError, ValueError, OSError) as error:  # ValueError: a line without an end
+            self.why = f"it does not keep to the protocol: {one_line(str(error))}"
+        finally:
+            beat.cancel()
+            _kill(self.process)
+            self.why = self.why or "the connection has ended"
+            for future in self.waiting.values():
+                if not future.done():
+                    future.set_exception(NodeError(self.why))
+
+    async def _read(self) -> None:
+        assert self.process.stdout is not None
+        while line := await self.process.stdout.readline():
+            if line.startswith(wire.MARK):  # it has become another version
+                self.hello = _check_hello(line)
+                continue
+            answer = wire.decode(line, Answer)
+            self.heard_at = time.monotonic()
+            future = self.waiting.get(answer.id)
+            if future and not future.done():  # else nobody has asked that, or has gone
+                future.set_result(answer)
+
+    async def _beat(self) -> None:
+        """Have the node say that it is there; hang up on one that stands still."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            asked = asyncio.ensure_future(self.ask(Request(id=0)))
+            done, _ = await asyncio.wait([asked], timeout=DEAD_S)
+            if not done:
+                self.why = f"it has not answered for {DEAD_S:.0f} s"
+                asked.cancel()
+                _kill(self.process)
+                return
+            asked.exception()
+
+
+class Link:
+    """The link to one host."""
+
+    def __init__(self, folder: HostFolder) -> None:
+        """Nothing is open yet."""
+        self.folder = folder
+        self.host: SshHost | None = None
+        self.channel: Channel | None = None
+        self.opening = asyncio.Lock()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.failed: NodeError | None = None
+        self.again_at = 0.0
+        self.pause_s = AGAIN_S[0]
+        self.asked_at = time.monotonic()
+        self.guests = 0
+
+    async def serve(self) -> None:
+        """Answer commands until there was none for a while."""
+        server = await asyncio.start_unix_server(
+            self._meet, sock=_bind(self.folder), limit=wire.LINE_LIMIT
+        )
+        async with server:
+            while self.guests or time.monotonic() < self.asked_at + REST_S:
+                if not self.folder.link.exists():  # the state has been removed
+                    break
+                await asyncio.sleep(1.0)
+            discard(self.folder.link)
+        if self.channel:
+            await _close(self.channel)
+
+    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.guests += 1
+        self.asked_at = time.monotonic()
+        try:
+            line = await reader.readline()
+            reply = await self._answer(wire.decode(line, Ask)) if line else Reply()
+            writer.write(wire.encode(reply))
+            await writer.drain()
+        except (WireError, ValueError, OSError):
+            return  # it has gone, or it is none of ours
+        finally:
+            self.guests -= 1
+            self.asked_at = time.monotonic()
+            writer.close()
+
+    async def _answer(self, asked: Ask) -> Reply:
+        request = asked.request
+        try:
+            channel = await self._find_channel(asked.host)
+        except NodeError as error:
+            return Reply(problem=error.message)
+        try:
+            answer = await asyncio.wait_for(channel.ask(request), request.within_s)
+        except NodeError as error:
+            self._note(error)
+            return Reply(problem=error.message, sent=True)
+        except TimeoutError:
+            return Reply(problem=f"it has not answered within {request.within_s:g} s", sent=True)
+        return Reply(answer=answer, sent=True, hello=channel.hello)
+
+    async def _find_channel(self, host: SshHost) -> Channel:
+        """Return the open channel, or open one; what has just failed is not tried again at once.
+
+        Raises:
+            NodeError: there can be none now.
+
+        """
+        async with self.opening:
+            if host != self.host:
+                await self._begin_anew(host)
+            if self.channel and self.channel.process.returncode is None and not self.channel.why:
+                return self.channel
+            if self.failed and time.monotonic() < self.again_at:
+                raise self.failed
+            try:
+                self.channel = await self._open(host)
+            except (SmError, OSError) as error:
+                said = error.message if isinstance(error, SmError) else str(error)
+                self._note(NodeError(said))
+                raise NodeError(said) from error
+            self.failed, self.pause_s = None, AGAIN_S[0]
+            discard(self.folder.trouble)
+            task = asyncio.create_task(self.channel.listen())
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+            return self.channel
+
+    async def _begin_anew(self, host: SshHost) -> None:
+        """Forget how the host was reached: the configuration says another thing now."""
+        if self.channel:
+            await _close(self.channel)
+        if self.host:
+            await asyncio.to_thread(master.end, self.folder)
+        self.host, self.channel, self.failed = host, None, None
+
+    def _note(self, error: NodeError) -> None:
+        self.failed, self.again_at = error, time.monotonic() + self.pause_s
+        self.pause_s = min(2 * self.pause_s, AGAIN_S[1])
+        known = None
+        with contextlib.suppress(SmError):
+            known = read_json(self.folder.trouble, Trouble)
+        since = known.since if known else time.time()
+        with contextlib.suppress(SmError):
+            write_json(self.folder.trouble, Trouble(since, one_line(error.message, 500)))
+
+    async def _open(self, host: SshHost) -> Channel:
+        await asyncio.to_thread(master.ensure, self.folder, host)
+        argv = command.run_there(host, command.call_sm(host, ("host", "serve")))
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=self.folder.path,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=wire.LINE_LIMIT,
+            start_new_session=True,
+        )
+        try:
+            hello = await asyncio.wait_for(_await_hello(process), HELLO_S)
+        except TimeoutError as error:
+            # The connection may be dead, and ssh not know it yet.
+            await asyncio.to_thread(master.end, self.folder)
+            _kill(process)
+            raise NodeError(f"sm there has not begun within {HELLO_S:.0f} s") from error
+        except (WireError, ValueError) as error:
+            _kill(process)
+            raise NodeError(f"what answers there is no sm: {one_line(str(error))}") from error
+        except NodeError:
+            _kill(process)
+            raise
+        task = asyncio.create_task(_drain(process))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return Channel(process, hello)
+
+
+async def _await_hello(process: Process) -> Hello:
+    """Return what the node says of itself first.
+
+    Raises:
+        NodeError: there is no such `sm`; it says why.
+        WireError: it says what nobody understands.
+
+    """
+    assert process.stdout is not None
+    for _ in range(NOISE_LIMIT):
+        line = await process.stdout.readline()
+        if not line:
+            break
+        if line.startswith(wire.MARK):
+            return _check_hello(line)
+    else:
+        raise WireError(f"{NOISE_LIMIT} lines of something else")
+    assert process.stderr is not None
+    said = await process.stderr.read(ERRORS_LIMIT)
+    raise NodeError(explain_end(await process.wait(), said))
+
+
+def _check_hello(line: bytes) -> Hello:
+    hello = wire.decode(line.removeprefix(wire.MARK), Hello)
+    if hello.protocol != wire.PROTOCOL:
+        raise NodeError(tell_versions(hello))
+    return hello
+
+
+def tell_versions(hello: Hello) -> str:
+    """Say that two versions of sm do not understand one another."""
+    from sm.cli.root import version
+
+    return (
+        f"sm {one_line(hello.sm, 40)} there does not understand sm {version()} here: "
+        "install the same version there"
+    )
+
+
+NOT_FOUND, SSH_FAILED = 127, 255
+
+
+def explain_end(code: int, said: bytes) -> str:
+    """Say why `sm host serve` has ended before it said anything."""
+    line = master.explain(said)
+    if code == NOT_FOUND:
+        return f"no sm there ({line}): install it, or say where it is by 'sm' of the host"
+    if b"no such command 'host'" in said:
+        return "the sm there is too old for this: install the same version there"
+    if code == SSH_FAILED:
+        return line or "the connection was lost"
+    return f"sm there ended with {code}: {line or 'it said nothing'}"
+
+
+def _kill(process: Process) -> None:
+    """End ssh; asyncio collects it. Its own `kill` would, too, and then miss how it ended."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+async def _drain(process: Process) -> None:
+    """Read what the node warns of; nobody needs it, and it must not fill the pipe."""
+    assert process.stderr is not None
+    while await process.stderr.read(1 << 16):
+        pass
+
+
+async def _close(channel: Channel) -> None:
+    """Let the node's end see that we go; it finishes what it is at."""
+    assert channel.process.stdin is not None
+    channel.process.stdin.close()
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(channel.process.wait(), 2.0)
+    _kill(channel.process)
+
+
+def _bind(folder: HostFolder) -> socket.socket:
+    """Listen at the folder's socket, however long its path is (unix(7): 108 bytes)."""
+    discard(folder.link)
+    place = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        before = os.umask(0o077)
+        try:
+            listening.bind(f"/proc/self/fd/{place}/{folder.link.name}")
+        finally:
+            os.umask(before)
+        listening.listen(64)
+    finally:
+        os.close(place)
+    return listening
+
+
+def serve(folder: HostFolder) -> None:
+    """Serve the host until nobody needs it; at once over if another process does."""
+    with lock.try_hold(folder.lock) as ours:
+        if ours:
+            asyncio.run(Link(folder).serve())

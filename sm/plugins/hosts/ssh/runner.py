@@ -1,0 +1,215 @@
+"""The runner `ssh`: sessions on the machines of `hosts.ssh`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec import structs
+
+from sm.base.errors import SmError, TemporaryError
+from sm.base.text import one_line
+from sm.config.shapes import read_section
+from sm.issues.placements import list_placements
+from sm.issues.reaching import hand_on
+from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.plugins.hosts import looking, standing, wire
+from sm.plugins.hosts.looking import Kept
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.settings import Hosts
+from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
+from sm.plugins.hosts.ssh.node import find_node, list_nodes
+from sm.sessions.project import Project
+
+RUNNER_NAME = "ssh"
+BEGIN_S = 60.0
+CALL_S = 600.0
+LOOK_S = 10.0
+"""What a look at all hosts takes at the most, for a tick."""
+SHOW_S = 0.5
+"""The same, for people."""
+YOUNG_S = 0.3
+"""What was said so lately is not asked again."""
+TROUBLED_S = 0.15
+"""A host whose channel did not open the last time is waited for no longer by people."""
+AGAIN_S = 5.0
+"""A host that was asked in vain is left alone for so long by those who show something again and
+again."""
+TEMPORARY = TemporaryError.exit_code
+
+
+class SshRunner:
+    """A `Runner` of `sm.issues.runners`."""
+
+    def __init__(self) -> None:
+        """Nothing was asked in vain yet."""
+        self._in_vain: dict[str, tuple[float, str]] = {}
+
+    def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
+        """Return a host for each free place: the one with the most of them first."""
+        used = _count_used(project)
+        free = {
+            node.name: max(0, node.host.sessions - used.get(node.name, 0))
+            for node in list_nodes(project.config)
+            if _takes_more(node, project)
+        }
+        order = [(left, name) for name, count in free.items() for left in range(count, 0, -1)]
+        return [name for left, name in sorted(order, key=lambda one: (-one[0], one[1]))]
+
+    def place(self, project: Project, placement: Placement) -> Placement:
+        """Have the session begun on its host; again has no effect."""
+        node = find_node(project.config, placement.host)
+        words = (project.name, str(placement.issue), "--attempt", str(placement.attempt))
+        argv = ("host", "begin", *words, "--claim", placement.claim)
+        answer = ask(node, argv, project=project.name, within_s=BEGIN_S)
+        if answer.code:
+            raise _explain(node, answer)
+        handle = one_line(answer.stdout.strip(), 100)
+        return structs.replace(placement, handle=handle, placed_at=time.time())
+
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+        """Ask all hosts at once, each for its sessions."""
+        lost_after_s = read_section(project.settings, Hosts).lost_after_s
+        found: dict[str, Seen] = {}
+        for node, there, kept, why in self._look(project, placements, LOOK_S):
+            silence = looking.note_silence(node.folder, why, time.time()) if why else None
+            if not silence:
+                hand_on(project, there, self)
+            for one in there:
+                found[one.session] = standing.judge(one, kept, silence, lost_after_s, time.time())
+        for one in placements:
+            if one.session not in found:
+                gone = f"'{one.host}' is no host of the configuration any more"
+                found[one.session] = Seen(Standing.SILENT, one.host, 0.0, gone)
+        return found
+
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Ask all hosts at once; who does not answer soon has its last words shown."""
+        found: dict[str, Shown] = {}
+        for _, there, kept, why in self._look(project, placements, SHOW_S):
+            for one in there:
+                row = kept.report.rows.get(one.session) if kept else None
+                found[one.session] = Shown(row, kept.at if kept else 0.0, why)
+        return found
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
+        """Have the node's own `sm` do it."""
+        node = find_node(project.config, placement.host)
+        found = ask(node, argv, stdin=stdin, project=placement.project, within_s=CALL_S)
+        more = "sm: there was more than is passed on\n" if found.cut else ""
+        return Answer(found.code, found.stdout, found.stderr + more)
+
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
+        """Return the command that enters its terminal, by the connection that is there."""
+        node = find_node(project.config, placement.host)
+        master.ensure(node.folder, node.host)
+        words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
+        there = command.run_there(node.host, command.call_sm(node.host, words), terminal=True)
+        return ["env", "-C", str(node.folder.path), *there]
+
+    def end(self, project: Project, placement: Placement) -> None:
+        """Have the session look whose its issue is; one that was overtaken ends itself."""
+        node = find_node(project.config, placement.host)
+        ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
+
+    def _look(
+        self, project: Project, placements: Iterable[Placement], within_s: float
+    ) -> list[tuple[Node, list[Placement], Kept | None, str]]:
+        """What each node with any of these says, or said last, and why it says nothing now."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        by_host: dict[str, list[Placement]] = {}
+        for one in placements:
+            by_host.setdefault(one.host, []).append(one)
+        nodes = [node for node in list_nodes(project.config) if node.name in by_host]
+        if not nodes:
+            return []
+        look = partial(self._look_at, project, by_host, within_s)
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            return list(pool.map(look, nodes))
+
+    def _look_at(
+        self,
+        project: Project,
+        by_host: Mapping[str, list[Placement]],
+        within_s: float,
+        node: Node,
+    ) -> tuple[Node, list[Placement], Kept | None, str]:
+        there, folder = by_host[node.name], node.folder
+        kept = looking.read_report(folder, project.name)
+        if within_s < LOOK_S:
+            if kept and 0 <= time.time() - kept.at < YOUNG_S:
+                return node, there, kept, ""
+            tried_at, why = self._in_vain.get(node.name, (0.0, ""))
+            if tried_at and time.monotonic() < tried_at + AGAIN_S:
+                return node, there, kept, why
+            if read_trouble(folder):
+                within_s = TROUBLED_S
+        try:
+            kept = looking.keep_report(
+                folder, project.name, ask_report(node, project, there, within_s)
+            )
+        except SmError as error:
+            self._in_vain[node.name] = time.monotonic(), error.message
+            return node, there, kept, error.message
+        self._in_vain.pop(node.name, None)
+        return node, there, kept, ""
+
+
+def ask_report(
+    node: Node, project: Project, placements: Sequence[Placement], within_s: float
+) -> NodeReport:
+    """Return what the node says of these sessions.
+
+    Raises:
+        SmError: it does not answer, or has no such project.
+
+    """
+    asked = json.dumps([[one.session, one.attempt] for one in placements])
+    answer = ask(
+        node,
+        ("host", "report", project.name),
+        stdin=asked,
+        project=project.name,
+        within_s=within_s,
+        patience_s=within_s,
+    )
+    if answer.code:
+        raise _explain(node, answer)
+    return wire.decode(answer.stdout.encode(), NodeReport)
+
+
+def _count_used(project: Project) -> dict[str, int]:
+    """How many sessions each host has of ours, whatever project they are of."""
+    used: dict[str, int] = {}
+    for settings in project.config.projects:
+        for one in list_placements(project.root.project(settings.name)):
+            if one.runner == RUNNER_NAME:
+                used[one.host] = used.get(one.host, 0) + 1
+    return used
+
+
+def _takes_more(node: Node, project: Project) -> bool:
+    """Whether the host has answered when it was last asked, and lacks nothing."""
+    if looking.read_silence(node.folder):
+        return False
+    kept = looking.read_report(node.folder, project.name)
+    return kept is None or not kept.report.short
+
+
+def _explain(node: Node, answer: wire.Answer) -> SmError:
+    """What the node's `sm` has said went wrong there."""
+    lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
+    said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
+    kind = TemporaryError if answer.code == TEMPORARY else SmError
+    return kind(f"host '{node.name}': {said}")
+
+
+RUNNER = SshRunner()

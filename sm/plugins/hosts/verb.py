@@ -1,0 +1,266 @@
+"""`sm host`: other machines on which sessions run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sm.base.errors import SmError, UsageError
+from sm.base.output import Styled, say, say_lines, say_text
+from sm.base.text import one_line
+from sm.cli.invocation import Invocation, find_project
+from sm.cli.options import json_option, load_any_config, load_config, pass_config
+from sm.cli.times import format_age
+from sm.cli.words import print_json
+from sm.config.schema import Config, ProjectSettings
+from sm.sessions.project import Project
+from sm.store.paths import Root, check_name
+
+if TYPE_CHECKING:
+    from sm.plugins.hosts.overview import HostRow
+    from sm.plugins.hosts.ssh.asking import Node
+
+
+@click.group("host")
+def command() -> None:
+    """Add, list, check and remove other machines on which sessions run.
+
+    A whole sm runs there; docs/HOSTS.md says how to set one up.
+    """
+
+
+@command.command("add")
+@click.argument("address")
+@click.option("--name", help="What it is called here; by default the first part of its address.")
+@click.option(
+    "--sessions",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="How many sessions it has room for.",
+)
+@click.option("--sm", "program", default="", help="Path of sm there, if it is not on its PATH.")
+@click.option(
+    "--option", "-o", "options", multiple=True, help="Option of ssh, such as 'Port=2222'."
+)
+@click.option("--anyway", is_flag=True, help="Add it even if something is missing there.")
+@click.pass_context
+def add(
+    ctx: click.Context,
+    address: str,
+    name: str | None,
+    sessions: int,
+    program: str,
+    options: tuple[str, ...],
+    anyway: bool,
+) -> None:
+    """Check the machine at ADDRESS, as ssh has it, and add it.
+
+    It says what is missing there, and how to get it; then nothing is added. The login has to work
+    without a question.
+    """
+    from sm.plugins.hosts import configured
+    from sm.plugins.hosts.ssh.asking import Node
+
+    config = load_config(ctx)
+    called = check_name(name or name_host(address), "host")
+    values = {"address": address, "sessions": sessions, "sm": program, "options": options}
+    host = configured.make_host(values)
+    if not _check(config, Node(Root(config.state_root), called, host)) and not anyway:
+        raise SmError("not added: mend that, then call it again")
+    path = configured.find_file(config.source)
+    if path is None:
+        say("add this to your configuration:", err=True)
+        shown = {"address": address, "sessions": sessions, "sm": program, "options": [*options]}
+        kept = {key: value for key, value in shown.items() if value}
+        say_text(configured.format_hosts({"ssh": {called: kept}}), nl=False)
+        return
+    configured.add(path, called, host)
+    say(f"added '{called}' to '{path}': projects with 'runner: ssh' have sessions there")
+
+
+def name_host(address: str) -> str:
+    """Return the first part of the host's name, without the user."""
+    return address.rpartition("@")[2].strip("[]").replace(":", "-").partition(".")[0]
+
+
+def _check(config: Config, node: Node) -> bool:
+    """Tell what is found on the host; say whether nothing is broken."""
+    from sm.plugins.hosts.ssh.examine import examine
+    from sm.setup.finding import Level, guard
+
+    whole = True
+    meant = [Project(config, one) for one in config.projects if names_runner(one)]
+    for finding in guard(lambda: examine(node, meant)):
+        say(
+            Styled(f"{finding.level:5}", COLOURS[finding.level]),
+            f" {node.name}: {one_line(finding.what)}",
+        )
+        if finding.advice:
+            say(f"      {one_line(finding.advice)}")
+        whole &= finding.level is not Level.FAIL
+    return whole
+
+
+def names_runner(settings: ProjectSettings) -> bool:
+    """Whether sessions of the project may run on hosts."""
+    return "ssh" in (settings.runner, *settings.runners.values())
+
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@command.command("check")
+@click.argument("name", required=False)
+@pass_config
+@click.pass_context
+def check(ctx: click.Context, config: Config, name: str | None) -> None:
+    """Say what is missing on a host, or on all, and how to get it; exit code 1 if anything is."""
+    from sm.plugins.hosts.ssh.node import find_node, list_nodes
+
+    nodes = [find_node(config, name)] if name else list_nodes(config)
+    if not nodes:
+        say("there is no host: sm host add user@host", err=True)
+    whole = True
+    for node in nodes:
+        whole &= _check(config, node)
+    if not whole:
+        ctx.exit(1)
+
+
+@command.command("list")
+@json_option
+@pass_config
+def list_hosts(config: Config, as_json: bool) -> None:
+    """Show every host: whether it answers, and how many places are free."""
+    from sm.plugins.hosts.overview import list_rows
+
+    rows = list_rows(config)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        say_lines(format_rows(rows))
+    else:
+        say("there is no host: sm host add user@host", err=True)
+
+
+def format_rows(rows: Sequence[HostRow]) -> list[str]:
+    """Return the rows as a table of plain text."""
+    head = ("HOST", "ADDRESS", "SESSIONS", "FREE", "HEARD", "")
+    lines = [head, *(_format_row(row) for row in rows)]
+    wide = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, wide, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def _format_row(row: HostRow) -> tuple[str, ...]:
+    heard = (
+        "now" if not row.trouble else format_age(row.age_s) + " ago" if row.known_at else "never"
+    )
+    free = "" if row.trouble else str(max(0, row.room - row.sessions))
+    counted = f"{row.sessions} of {row.room}"
+    return row.name, row.address, counted, free, heard, row.trouble
+
+
+@command.command("remove")
+@click.argument("name")
+@pass_config
+def remove(config: Config, name: str) -> None:
+    """Remove a host on which no session runs; nothing is changed there."""
+    from sm.plugins.hosts import configured
+    from sm.plugins.hosts.overview import list_rows
+    from sm.plugins.hosts.ssh import master
+    from sm.plugins.hosts.ssh.node import find_node
+
+    node = find_node(config, name)
+    busy = next((row.issues for row in list_rows(config, ask=False) if row.name == name), ())
+    if busy:
+        raise SmError(f"'{name}' has sessions: {', '.join(busy)}: sm kill each of them first")
+    path = configured.find_file(config.source)
+    if path is None or not configured.remove(path, name):
+        raise UsageError(
+            f"'{name}' is not in '{configured.FILE}': take it out of your configuration"
+        )
+    master.end(node.folder)
+    say(f"removed '{name}' from '{path}'")
+
+
+# What programs call
+#
+# On a node, these are called by the installation that places sessions there.
+
+
+@command.command("begin", hidden=True)
+@click.argument("project")
+@click.argument("issue", type=click.IntRange(min=1))
+@click.option("--attempt", type=click.IntRange(min=1), required=True)
+@click.option("--claim", required=True)
+@click.pass_context
+def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str) -> None:
+    """Begin the session of an attempt here; print its id."""
+    from sm.plugins.hosts.node.begin import begin
+
+    say(begin(find_project(load_config(ctx), project), issue, attempt, claim))
+
+
+@command.command("report", hidden=True)
+@click.argument("project")
+@click.pass_context
+def report(ctx: click.Context, project: str) -> None:
+    """Say how the sessions stand that stdin names, and have them kept alive."""
+    from sm.plugins.hosts.node.keep import keep_alive
+    from sm.plugins.hosts.node.report import read_asked, report
+
+    here = find_project(load_config(ctx), project)
+    print_json(report(here, read_asked(sys.stdin.read())))
+    keep_alive(here)
+
+
+@command.command("facts", hidden=True)
+@click.argument("project")
+@click.pass_context
+def facts(ctx: click.Context, project: str) -> None:
+    """Say what is known of a project here."""
+    from sm.plugins.hosts.node.facts import gather
+
+    print_json(gather(find_project(load_config(ctx), project)))
+
+
+@command.command("link", hidden=True)
+@click.argument("root", type=click.Path(path_type=Path))
+@click.argument("name")
+def link(root: Path, name: str) -> None:
+    """Keep a channel open to a host, for all commands; a command that needs it starts it."""
+    from sm.plugins.hosts.folder import open_folder
+    from sm.plugins.hosts.ssh.link import serve
+    from sm.store.paths import Root
+    from sm.store.root_check import check_root
+
+    serve(open_folder(check_root(Root(root)), name))
+
+
+@command.command("serve", hidden=True)
+@click.pass_context
+def serve(ctx: click.Context) -> None:
+    """Answer what comes on stdin, on a node; the other end of the channel starts it."""
+    from sm.cli.root import version
+    from sm.plugins.hosts.node.serve import Server
+
+    invocation = ctx.ensure_object(Invocation)
+    if invocation.again is None:
+        raise UsageError("it is called by 'sm' alone")
+
+    def find_folder(project: str) -> str:
+        try:
+            found = load_any_config(ctx).project(project)
+        except SmError:
+            return ""
+        return str(found.repo) if found and found.repo.is_dir() else ""
+
+    Server(invocation.again, find_folder, version()).serve()

@@ -1,0 +1,80 @@
+"""What an installation and a node say to one another: a line of JSON for each thing, bounded.
+
+The node says `Hello` first, behind a mark, because a login shell may say something before it. Then
+each `Request` is answered by one `Answer` with its number, in whatever order.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sm.base.errors import SmError
+
+PROTOCOL = 1
+"""Another number: the two do not understand one another."""
+MARK = b"sm-node "
+"""Begins the line with `Hello`."""
+LINE_LIMIT = 8 << 20
+"""Bytes of a line; both sides hang up on a longer one."""
+OUTPUT_LIMIT = 1 << 20
+"""Bytes of each of a command's outputs; the rest is left out, and the answer says so."""
+INPUT_LIMIT = 1 << 20
+"""Bytes of what a command gets to read."""
+
+T = TypeVar("T", bound=Struct)
+
+
+class WireError(SmError):
+    """What came is no line of this protocol."""
+
+
+class Hello(Struct, frozen=True):
+    """Who answers: the version of `sm`, its protocol, and its clock (seconds since 1970)."""
+
+    sm: str
+    protocol: int
+    now: float
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """A command line for the node's own `sm`; without `argv` it asks only whether somebody answers.
+
+    `project` is the one in whose clone it is called, so that `7` means an issue of it.
+    """
+
+    id: int
+    argv: tuple[str, ...] = ()
+    stdin: str = ""
+    project: str = ""
+    within_s: float = 60.0
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What became of it. `cut`: there was more output than is passed on."""
+
+    id: int
+    code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    cut: bool = False
+
+
+def encode(value: Struct) -> bytes:
+    """Return the line for a value."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def decode(line: bytes, shape: type[T]) -> T:
+    """Read a line.
+
+    Raises:
+        WireError: it is another thing.
+
+    """
+    try:
+        return msgspec.json.decode(line, type=shape)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError(f"no {shape.__name__.lower()} of sm: {error}") from error

@@ -1,0 +1,155 @@
+"""The sessions of a project that run elsewhere, as rows of the same tables.
+
+A row is what the node's own `sm` has said. What it says is foreign: of each field only what has its
+type is taken, and a command that a person is to copy must be one of `sm`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from sm.base.errors import SmError
+from sm.base.text import one_line
+from sm.config import duration
+from sm.issues.placements import list_placements
+from sm.issues.runners import Placement, Shown, load_runner
+from sm.sessions.activity import Evidence, Proof
+from sm.sessions.project import Project
+from sm.store.files import list_names
+from sm.views.open_need import OpenNeed
+from sm.views.session import StatusRow
+from sm.views.states import ShownState
+
+COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
+"""A command that can be copied into a shell: it can do no more than `sm` does."""
+TEXT_LIMIT = 500
+
+
+def read_elsewhere(
+    project: Project, now: float, report: Callable[[SmError], None]
+) -> list[StatusRow]:
+    """Return a row for each session of the project that runs elsewhere, by issue.
+
+    `report` gets a problem for each host that does not answer. It takes half a second if one does
+    not, and no time if nothing runs elsewhere.
+    """
+    directory = project.root.project(project.name)
+    if not list_names(directory.placements):
+        return []
+    placements = list_placements(directory)
+    shown = _ask(project, placements, report)
+    for problem in _list_silent(placements, shown, now):
+        report(problem)
+    return [make_row(one, shown.get(one.session), now) for one in placements]
+
+
+def _ask(
+    project: Project, placements: Sequence[Placement], report: Callable[[SmError], None]
+) -> dict[str, Shown]:
+    found: dict[str, Shown] = {}
+    for name in dict.fromkeys(one.runner for one in placements):
+        try:
+            there = [one for one in placements if one.runner == name]
+            found.update(load_runner(name).show(project, there))
+        except SmError as error:
+            report(error)
+    return found
+
+
+def _list_silent(
+    placements: Sequence[Placement], shown: Mapping[str, Shown], now: float
+) -> Iterator[SmError]:
+    """A sentence for each host that does not answer, with the issues that it has."""
+    silent: dict[tuple[str, float], list[str]] = {}
+    for one in placements:
+        seen = shown.get(one.session)
+        if seen and seen.trouble:
+            silent.setdefault((seen.trouble, seen.known_at), []).append(f"#{one.issue}")
+    for (trouble, known_at), issues in silent.items():
+        heard = f"last heard {_format_age(now - known_at)} ago" if known_at else "never heard"
+        yield SmError(f"{one_line(trouble, TEXT_LIMIT)}: {heard}, with {', '.join(issues)}")
+
+
+def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow:
+    """Return what is known of the session, as it is shown; its own name and issue are ours."""
+    row = _read_row(shown.row) if shown and shown.row else None
+    if row is None or shown is None:
+        return StatusRow(
+            project=placement.project,
+            issue=placement.issue,
+            title="",
+            session=placement.session,
+            phase=ShownState.STARTING,
+            age_s=max(0.0, now - placement.placed_at) if placement.placed_at else 0.0,
+            worktree="",
+            waits_for=f"host '{placement.host}' to say how it stands",
+            monitor=True,
+            proof=Proof(Evidence.RECORD, placement.placed_at),
+            host=placement.host,
+        )
+    later_s = max(0.0, now - shown.known_at)
+    waits_for = row.waits_for
+    if shown.trouble:
+        waits_for = f"host '{placement.host}', which was heard last {_format_age(later_s)} ago"
+    return structs.replace(
+        row,
+        project=placement.project,
+        issue=placement.issue,
+        session=placement.session,
+        host=placement.host,
+        age_s=row.age_s + later_s,
+        last_event_age_s=row.last_event_age_s + later_s,
+        waits_for=waits_for,
+        need=_check_need(placement, row.need),
+    )
+
+
+def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
+    """Return the row, if it is one of this version of `sm`, or of one that has less of it."""
+    known = {name: value for name, value in said.items() if name in StatusRow.__struct_fields__}
+    try:
+        row = msgspec.convert(known, StatusRow)
+    except msgspec.ValidationError:
+        return None
+    texts = {
+        name: one_line(value, TEXT_LIMIT)
+        for name in StatusRow.__struct_fields__
+        if isinstance(value := getattr(row, name), str) and name != "phase"
+    }
+    return structs.replace(row, **texts)
+
+
+def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
+    if need is None:
+        return None
+    name = f"{placement.project}#{placement.issue}"
+    is_ours = COMMAND.fullmatch(need.command) is not None
+    return structs.replace(
+        need,
+        key=f"{placement.host}:{one_line(need.key, TEXT_LIMIT)}",
+        project=placement.project,
+        issue=placement.issue,
+        session=placement.session,
+        name=name,
+        title=one_line(need.title, TEXT_LIMIT),
+        text=one_line(need.text, TEXT_LIMIT),
+        command=need.command if is_ours else f"sm attach {name}",
+        link=need.link if need.link.startswith(("https://", "http://")) else "",
+    )
+
+
+def _format_age(seconds: float) -> str:
+    return duration.show(max(0, round(seconds)))
+
+
+def list_issues(project: Project) -> set[int]:
+    """Return the issues that are worked on elsewhere."""
+    directory = project.root.project(project.name)
+    if not list_names(directory.placements):
+        return set()
+    return {one.issue for one in list_placements(directory)}

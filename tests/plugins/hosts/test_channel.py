@@ -1,0 +1,170 @@
+"""The channel to a node, over a real ssh."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.ssh import link
+from sm.plugins.hosts.ssh.asking import Node, SilentError, ask, greet, read_trouble
+from sm.store.paths import Root
+from tests.helpers import wait_for
+from tests.plugins.hosts.conftest import end_link, find_link, find_master, make_node
+from tests.sshd import Sshd
+
+pytestmark = pytest.mark.long_lived
+
+
+def test_a_command_runs_there_and_its_outputs_come_back(node: Node) -> None:
+    answer = ask(node, ["send", "nobody", "--", "hello"])
+    assert answer.code == 2
+    assert answer.stderr.startswith("sm: no session 'nobody'")
+    assert greet(node).protocol == wire.PROTOCOL
+
+
+def test_what_a_command_reads_comes_from_here(node: Node) -> None:
+    answer = ask(node, ["hooks", "--help"], stdin="not read")
+    assert answer.code == 0
+    assert "Usage" in answer.stdout
+
+
+def test_the_second_command_needs_no_login(node: Node, sshd: Sshd) -> None:
+    ask(node, ["--version"])
+    link_before = find_link(node)
+    ask(node, ["--version"])
+    assert find_link(node) == link_before != 0
+    assert (sshd.folder / "log").read_text().count("Accepted publickey") == 1
+
+
+def test_a_host_that_cannot_be_reached_says_why_and_is_reached_again(
+    node: Node, sshd: Sshd
+) -> None:
+    ask(node, ["--version"])
+    sshd.stop(cut=True)
+    with pytest.raises(SilentError, match="host 'box' does not answer") as caught:
+        wait_for(lambda: ask(node, ["--version"]) and None, "it to notice")
+    assert caught.value.exit_code == 4
+    trouble = read_trouble(node.folder)
+    assert trouble is not None
+    assert trouble.since <= time.time()
+    sshd.start()
+    wait_for(lambda: answers(node), "the host to be back")
+    assert read_trouble(node.folder) is None
+
+
+def answers(node: Node) -> bool:
+    try:
+        return ask(node, ["--version"]).code == 0
+    except SilentError:
+        return False
+
+
+def test_a_master_that_stands_still_is_replaced(node: Node, sshd: Sshd) -> None:
+    ask(node, ["--version"])
+    stale = find_master(node)
+    os.kill(find_link(node), signal.SIGKILL)
+    os.kill(stale, signal.SIGSTOP)
+    wait_for(lambda: answers(node), "another master")
+    assert find_master(node) != stale
+    assert (sshd.folder / "log").read_text().count("Accepted publickey") == 2
+
+
+def test_a_link_that_was_killed_is_started_again(node: Node) -> None:
+    ask(node, ["--version"])
+    killed = find_link(node)
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: not find_link(node), "its end")
+    assert ask(node, ["--version"]).code == 0
+    assert find_link(node) not in (0, killed)
+
+
+def test_who_has_no_time_gets_no_answer_soon(node: Node, tmp_path: Path) -> None:
+    silent = make_script(tmp_path, "sleep 60")
+    slow = structs.replace(node, host=structs.replace(node.host, sm=silent))
+    answers_at_all = time.monotonic()
+    with pytest.raises(SilentError):
+        ask(slow, ["--version"], patience_s=0.5)
+    assert time.monotonic() - answers_at_all < 2.0
+
+
+def make_script(folder: Path, body: str) -> str:
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+HELLO = 'printf \'sm-node {"sm": "9", "protocol": 1, "now": 1.0}\\n\''
+
+BROKEN = {
+    "no sm there": "exit 127",
+    "too old": "echo \"sm: no such command 'host': see 'sm --help'\" >&2; exit 2",
+    "does not understand": 'printf \'sm-node {"sm": "9", "protocol": 9, "now": 1.0}\\n\'; cat',
+    "is no sm": "yes",
+    "not an answer": f"{HELLO}; read line; echo not an answer; cat >/dev/null",
+    "a line without an end": f"{HELLO}; read line; exec yes a | tr -d '\\n'",
+    "another shape": f'{HELLO}; read line; echo \'{{"id": "1", "code": []}}\'; cat >/dev/null',
+    "gone": f"{HELLO}; read line; exit 0",
+    "red": "printf '\\033[31mred\\033]52;c;aGk=\\007\\n' >&2; exit 9",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_node_that_does_not_keep_to_the_protocol_is_named(
+    sshd: Sshd, root: Root, tmp_path: Path, how: str
+) -> None:
+    node = make_node(sshd, root, make_script(tmp_path, BROKEN[how]))
+    try:
+        with pytest.raises(SilentError) as caught:
+            ask(node, ["--version"])
+    finally:
+        end_link(node)
+    assert caught.value.message.startswith("host 'box' does not answer: ")
+    assert "\x1b" not in caught.value.message
+    if how in ("no sm there", "too old", "does not understand", "is no sm"):
+        assert how in caught.value.message
+
+
+def test_answers_that_nobody_has_asked_for_are_passed_over(
+    sshd: Sshd, root: Root, tmp_path: Path
+) -> None:
+    wrong = "".join(f'{{"id": {number}, "code": 7}}\\n' for number in (0, 99, 1 << 40))
+    program = f"{HELLO}; read line; printf '{wrong}'; printf '{{\"id\": 1}}\\n'; cat >/dev/null"
+    node = make_node(sshd, root, make_script(tmp_path, f"echo welcome; {program}"))
+    try:
+        assert ask(node, ["--version"]).code == 0
+    finally:
+        end_link(node)
+
+
+def test_a_node_that_stands_still_is_hung_up_on(
+    sshd: Sshd, root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "BEAT_S", 0.2)
+    monkeypatch.setattr(link, "DEAD_S", 0.5)
+    monkeypatch.setattr(link, "REST_S", 2.0)
+    node = make_node(sshd, root, make_script(tmp_path, f"{HELLO}; exec sleep 600"))
+    serving = threading.Thread(target=link.serve, args=[node.folder])
+    serving.start()
+    try:
+        wait_for(node.folder.link.exists, "the link")
+        with pytest.raises(SilentError, match="has not answered for"):
+            ask(node, ["--version"])
+    finally:
+        serving.join(20)
+        end_link(node)
+    assert not serving.is_alive()
+
+
+def test_a_host_that_is_elsewhere_now_is_reached_there(node: Node, tmp_path: Path) -> None:
+    ask(node, ["--version"])
+    other = make_script(tmp_path, f'{HELLO}; read line; printf \'{{"id": 1, "code": 42}}\\n\'; cat')
+    moved = structs.replace(node, host=structs.replace(node.host, sm=other))
+    assert ask(moved, ["--version"]).code == 42

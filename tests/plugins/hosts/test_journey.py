@@ -1,0 +1,233 @@
+"""An issue that is worked on by a node, over a real ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sm.issues import placements
+from sm.issues.placements import list_placements
+from sm.issues.reaching import list_kept
+from sm.issues.runners import Placement, Standing
+from sm.plugins.hosts import looking
+from sm.plugins.hosts.folder import open_folder
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.ssh.runner import RUNNER
+from sm.sessions import agent, monitors
+from sm.store.paths import Root
+from tests.e2e.test_journeys import BY_SM
+from tests.helpers import git, kill_monitor, wait_for
+from tests.plugins.hosts.world import World, living
+from tests.sshd import MISSING, PROGRAM
+
+pytestmark = [
+    pytest.mark.long_lived,
+    pytest.mark.skipif(PROGRAM is None, reason=MISSING),
+]
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture
+def world_of(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[MakeWorld]:
+    with contextlib.ExitStack() as stack:
+        yield lambda **how: stack.enter_context(living(tmp_path, **how))
+
+
+def test_an_issue_becomes_a_merge_on_a_node(world_of: MakeWorld) -> None:
+    world = world_of(auto=True, **BY_SM)
+    issue = world.stage.file_issue()
+    assert "placed #1 on box, attempt 1" in world.stage.poll().stdout
+    assert find(world, issue).handle == "dev-harb-1"
+    assert not world.stage.sessions(), "none runs here"
+
+    def is_over() -> bool:
+        world.stage.poll()
+        return not list_placements(world.project.directory)
+
+    wait_for(is_over, "the issue to be merged, and let go of")
+    assert world.stage.merged(issue)
+    assert world.project.forge.issues.read(issue).state == "closed"
+    refs = git(world.stage.repository.bare, "for-each-ref", "--format=%(refname)", "refs/sm")
+    assert refs == "", "no claim is left, and nothing of what was in progress"
+
+
+def find(world: World, issue: int) -> Placement:
+    """Where the issue is worked on."""
+    found = placements.read_placement(world.project.directory, issue)
+    assert found
+    return found
+
+
+def placed(world: World) -> tuple[int, Placement]:
+    """An issue whose agent on the node has its first prompt."""
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    wait_for(world.stage.told, "the first prompt")
+    return issue, find(world, issue)
+
+
+def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue, placement = placed(world)
+    sm = world.stage.sm
+    assert (
+        "accepted" in (said := sm("send", "harb#1", "only", "the cart").stdout) or "typed" in said
+    )
+    wait_for(lambda: "only the cart" in "".join(world.stage.told()), "the message")
+    assert "only the cart" in sm("queue", placement.session).stdout
+    assert "started" in sm("trace", "harb", "1").stdout
+    assert sm("tail", "harb#1").returncode == 0
+    assert sm("logs", "harb", "1").returncode == 0
+    (row,) = json.loads(sm("status", "--json").stdout)[0]["sessions"]
+    assert (row["issue"], row["host"], row["title"]) == (issue, "box", "Add a file")
+    assert "box" in sm("status").stdout
+    world.box.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    wait_for(lambda: "which colour?" in sm("needs", check=False).stdout, "the question")
+    assert "answered #1" in sm("reply", "harb", "1", "blue").stdout
+    wait_for(lambda: "blue" in "".join(world.stage.told()), "the answer")
+    assert "cannot" not in sm("pause", "harb#1").stdout
+    wait_for(lambda: "paused" in sm("status").stdout, "the pause")
+    sm("resume", "harb#1")
+    assert "on 'box': " in sm("pause").stdout
+    assert "paused" in world.box.sm("status").stdout
+    sm("resume")
+    assert "paused" not in world.box.sm("status").stdout
+    assert "ended dev-harb-1" in sm("kill", "harb", "1").stdout
+    seen = RUNNER.follow(world.project, [placement])[placement.session]
+    assert seen.standing is Standing.OVER
+
+
+def test_what_a_node_refuses_is_refused_here(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    placed(world)
+    done = world.stage.sm("send", "harb#1", "--mode", "urgent", "", check=False)
+    assert (done.returncode, done.stderr) == (2, "sm: the text is empty: nothing to send\n")
+    followed = world.stage.sm("logs", "-f", "harb#1", check=False)
+    assert followed.returncode == 2
+    assert "runs on 'box'" in followed.stderr
+    assert world.stage.sm("send", "harb#2", "x", check=False).returncode == 2
+
+
+def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    placed(world)
+    sm = world.stage.sm
+    world.box.sshd.stop(cut=True)
+    first = sm("send", "harb#1", "the first").stdout
+    assert "its host 'box' does not answer" in first
+    sm("send", "harb#1", "the second")
+    assert json.loads(sm("send", "--json", "harb#1", "the third").stdout)["status"] == "waiting"
+    waited = sm("send", "--wait", "0", "harb#1", "the fourth", check=False)
+    assert waited.returncode == 124
+    began = time.monotonic()
+    told = sm("status").stdout
+    assert time.monotonic() - began < 2.0
+    assert "host 'box' does not answer" in told
+    assert "#1" in told
+    assert sm("kill", "harb", "1", check=False).returncode == 4
+    world.box.sshd.start()
+
+    def is_handed_on() -> bool:
+        world.stage.poll()
+        return not list_kept(world.project.directory)
+
+    wait_for(is_handed_on, "the host to be back")
+    wait_for(lambda: len(world.stage.told()) >= 5, "the messages")
+    heard = [text.strip().splitlines()[-1] for text in world.stage.told()[1:]]
+    assert heard == ["the first", "the second", "the third", "the fourth"]
+
+
+def test_a_node_that_has_lost_its_state_has_lost_the_session(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    _, placement = placed(world)
+    world.box.end_sessions()
+    shutil.rmtree(world.box.root.private)
+    seen = RUNNER.follow(world.project, [placement])[placement.session]
+    assert seen.standing is Standing.LOST
+
+
+def test_an_agent_that_dies_on_a_node_is_restarted_there(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue, _ = placed(world)
+    found = wait_for(lambda: agent.load(world.box.session(issue).dir), "its agent")
+    assert found
+    os.kill(found.pid, signal.SIGKILL)
+    wait_for(lambda: [t for t in world.stage.told() if "take over" in t], "the recovery")
+
+
+def test_a_monitor_that_dies_on_a_node_is_started_again_by_a_look(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue, placement = placed(world)
+    session = world.box.session(issue)
+    kill_monitor(session)
+    (world.box.root.plugins / "hosts" / "kept-harb").unlink(missing_ok=True)
+    RUNNER.follow(world.project, [placement])
+    wait_for(lambda: monitors.is_watched(session), "another monitor")
+
+
+def test_the_issue_of_a_lost_node_is_worked_on_elsewhere_and_merged_once(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, names=("box", "oak"), lost_after="1s", **BY_SM)
+    issue, before = placed(world)
+    lost = world.machines[before.host]
+    other = next(one for one in world.machines.values() if one is not lost)
+    session = lost.session(issue)
+    assert session.record.attempt == 1
+    lost.sshd.stop(cut=True)
+
+    def is_moved() -> bool:
+        world.stage.poll(check=False)
+        return find(world, issue).attempt == 2 and bool(find(world, issue).handle)
+
+    wait_for(is_moved, "another host to have it", 60)
+    assert find(world, issue).host == other.place.name
+    worktree = Path(other.session(issue).worktree)
+    (worktree / "work-1.txt").write_text("done")
+    git(worktree, "add", "work-1.txt")
+    git(worktree, "commit", "-q", "-m", "the work")
+    git(worktree, "push", "-q", "origin", "HEAD")
+    other.write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: world.stage.merged(issue), "the merge", 90)
+    lost.sshd.start()  # and its session, which went on, finds that it is overtaken
+    lost.write_phase(issue, "PHASE:awaiting_ci")
+    wait_for(lambda: not lost.has_sessions(), "its end", 60)
+    log = git(world.stage.repository.bare, "log", "--merges", "--format=%s", "main")
+    assert len(log.splitlines()) == 1
+
+
+def test_a_host_that_is_full_gets_nothing_new(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, max_sessions=8)
+    issues = [world.stage.file_issue() for _ in range(3)]
+    world.stage.poll()
+    assert [one.issue for one in list_placements(world.project.directory)] == issues[:2]
+    assert "0" in world.stage.sm("host", "list").stdout
+
+
+def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    folder = open_folder(world.project.root, "box")
+    assert RUNNER.list_free(world.project, []) == ["box", "box"]
+    looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+    assert RUNNER.list_free(world.project, []) == []
+
+
+def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    said = yaml.safe_load(world.stage.config.read_text())
+    said["hosts"]["ssh"]["box"]["sm"] = "/nowhere/sm"
+    world.stage.config.write_text(yaml.safe_dump(said))
+    world.stage.file_issue()
+    told = world.stage.poll(check=False)
+    assert "no sm there" in told.stdout + told.stderr
+    assert "no sm there" in world.stage.sm("status").stdout
