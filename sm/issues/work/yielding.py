@@ -51,7 +51,9 @@ def _take(git: Git, found: Examined, branch: str) -> Taken | None:
 
 
 def _keep(git: Git, name: str, commit: str) -> None:
-    """Have the branch be at that commit; one of an earlier try goes into nobody's way."""
+    """Have the branch keep that commit; after a try that was cut short it may have more."""
+    if git.is_ancestor(commit, f"refs/heads/{name}"):
+        return
     call(git.repo, "branch", "--force", "--no-track", name, commit)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -335,6 +336,55 @@ def test_taking_up_that_was_cut_short_is_repeated(
     (tree / "new.txt").write_text("by its agent\n")
     wip.take_up(successor)
     assert (tree / "new.txt").exists(), "it is done once"
+
+
+def killed_at(point: str, act: Callable[[], object]) -> None:
+    """Do it in a process that dies there."""
+    child = os.fork()
+    if not child:
+        os.environ["SM_CRASH_AT"] = point
+        act()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("point", ["wip:before-push", "wip:after-push"])
+def test_saving_that_was_killed_is_made_up_for(
+    stage: Stage, session: IssueSession, point: str
+) -> None:
+    (session.worktree / "a.txt").write_text("a\n")
+    wip.save(session)
+    (session.worktree / "a.txt").write_text("more\n")
+    killed_at(point, lambda: wip.save(session))
+    wip.save(session)
+    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:a.txt") == "more"
+
+
+@pytest.mark.parametrize("point", ["wip:files-back", "wip:state-back"])
+def test_taking_up_that_was_killed_is_made_up_for(
+    stage: Stage, two: Node, session: IssueSession, placement: Placement, point: str
+) -> None:
+    (session.worktree / "a.txt").write_text("a\n")
+    phase_file.create(session.root, "harb", 1).write_text("PHASE:awaiting_ci\n")
+    wip.save(session)
+    successor = two.put_on_record(take_over(stage.project, placement, "two"))
+    killed_at(point, lambda: wip.take_up(successor))
+    assert "Attempt 1" in wip.take_up(successor)
+    assert status(successor.worktree) == ["?? a.txt"]
+    found = phase_file.read(successor.root, "harb", 1)
+    assert found
+    assert found.phase == "PHASE:awaiting_ci"
+
+
+@pytest.mark.parametrize("point", ["yield:kept", "worktree:removed"])
+def test_keeping_that_was_killed_is_made_up_for(session: IssueSession, point: str) -> None:
+    (session.worktree / "a.txt").write_text("a\n")
+    killed_at(point, lambda: yielding.keep_work(session))
+    yielding.keep_work(session)
+    clone = session.project.settings.repo
+    assert git(clone, "show", "sm/overtaken/1-1:a.txt") == "a"
+    assert not session.worktree.exists()
+    assert not git(clone, "branch", "--list", "fix/*")
 
 
 def test_what_is_no_work_in_progress_is_not_taken_up(
