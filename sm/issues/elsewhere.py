@@ -97,7 +97,8 @@ def tend(
         if deed is Deed.LEAVE:
             continue
         if dry_run:
-            yield f"would {deed} (#{placement.issue}, attempt {placement.attempt})"
+            here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
+            yield f"{here}: would {deed}"
             continue
         yield from _attempt(scene, placement, DEEDS[deed])
     if not dry_run:
@@ -275,7 +276,8 @@ def _adopt(scene: Elsewhere, placement: Placement) -> Iterator[str]:
 def _let_go(scene: Elsewhere, placement: Placement) -> Iterator[str]:
     takeover.let_go(scene.project, placement)
     crash_point("placement:released")
-    yield from _forget(scene, placement)
+    scene.forget(placement)
+    yield f"gave up the claim of #{placement.issue} on {placement.host}, which is settled"
 
 
 def _withdraw(scene: Elsewhere, placement: Placement) -> Iterator[str]:
@@ -285,12 +287,13 @@ def _withdraw(scene: Elsewhere, placement: Placement) -> Iterator[str]:
 
 def _drop(scene: Elsewhere, placement: Placement) -> Iterator[str]:
     scene.open(placement.runner).end(scene.project, placement)
-    yield from _forget(scene, placement)
+    scene.forget(placement)
+    yield f"took #{placement.issue} from {placement.host}: it is claimed by others, or by nobody"
 
 
 def _forget(scene: Elsewhere, placement: Placement) -> Iterator[str]:
     scene.forget(placement)
-    yield f"#{placement.issue} is not worked on on {placement.host} any more"
+    yield f"#{placement.issue} has ended on {placement.host}"
 
 
 DEEDS: dict[Deed, Callable[[Elsewhere, Placement], Iterator[str]]] = {
