@@ -182,12 +182,7 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             _rest(directory, started, again_at)
             return
         try:
-            if _rests_paused(session):
-                plan = _stop_spending(session)
-                if plan is None:
-                    _rest(directory, started, started.at + pause.PASS_S)
-            else:
-                plan = _find_pending(session) or _decide(session, newer_than, started)
+            plan = _choose_plan(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
         except OvertakenError as error:
@@ -204,6 +199,16 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             newer_than = time.time()
         yield
     raise SmError(f"'{session.name}' did not come to rest in {ROUNDS} decisions: see sm trace")
+
+
+def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
+    """The plan that is under way, or a new one; None: the session is at rest until it is due."""
+    if not _rests_paused(session):
+        return _find_pending(session) or _decide(session, newer_than, started)
+    plan = _stop_spending(session)
+    if plan is None:
+        _rest(session.dir, started, started.at + pause.PASS_S)
+    return plan
 
 
 def _rests_paused(session: IssueSession) -> bool:
