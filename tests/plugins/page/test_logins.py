@@ -183,6 +183,17 @@ def test_the_oldest_is_forgotten_first(file: Path, clock: Clock) -> None:
     assert all(logins.find_right(one) for one in browsers[1:])
 
 
+def test_who_only_reads_logs_nobody_out_who_acts(file: Path, clock: Clock) -> None:
+    logins = start(file, clock)
+    acts = logins.log_in(ACTS)
+    readers = []
+    for _ in range(MOST + 1):
+        clock.wait(1)
+        readers.append(logins.log_in(READS))
+    assert logins.find_right(acts) is Right.ACT
+    assert [bool(logins.find_right(one)) for one in readers] == [False] + MOST * [True]
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b'{"until": 7}', b"\xff" * 100])
 def test_a_damaged_file_logs_all_out_and_stops_nothing(
     file: Path, clock: Clock, content: bytes
