@@ -125,8 +125,8 @@ def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> R
     return show(template, visitor, shown, why=why, done=False)
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once.
+async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]:
+    """The fields of a form of at most `limit` bytes, each once.
 
     Raises:
         RefusedError: it is no form, or too large.
@@ -138,7 +138,7 @@ async def read_form(request: Request) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > FORM_LIMIT:
+        if len(body) > limit:
             raise RefusedError(413, "that is too long")
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)
