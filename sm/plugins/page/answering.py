@@ -57,6 +57,7 @@ class Page(Struct, frozen=True):
     lanes: Lanes
     drawer: RowDrawer
     readers: CapacityLimiter
+    askers: CapacityLimiter
     numbers: NumbersDesk
 
     def draw(self, row: BoardRow) -> str:
@@ -64,8 +65,12 @@ class Page(Struct, frozen=True):
         return self.drawer.draw(row, find_group(row))
 
     async def read(self, act: Callable[[], T]) -> T:
-        """Read in a thread."""
+        """Read in a thread what is on this machine."""
         return await to_thread.run_sync(act, limiter=self.readers)
+
+    async def ask(self, act: Callable[[], T]) -> T:
+        """Ask a forge, git or tmux in a thread: however slow they are, the rest is read."""
+        return await to_thread.run_sync(act, limiter=self.askers)
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]

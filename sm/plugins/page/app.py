@@ -36,8 +36,8 @@ from sm.plugins.page.stream import Stream
 from sm.sessions.machine import Machine
 
 STATIC = Path(__file__).parent / "static"
-READERS = 4
-"""Threads that read at the same time."""
+READERS = ASKERS = 4
+"""Threads that read at the same time, and as many that ask what may be slow."""
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
@@ -72,6 +72,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         Lanes(4, 16),
         RowDrawer(),
         CapacityLimiter(READERS),
+        CapacityLimiter(ASKERS),
         NumbersDesk(looks),
     )
 

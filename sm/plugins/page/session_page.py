@@ -72,8 +72,9 @@ async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
     make = PARTS.get(part)
     if make is None:
         raise HTTPException(404)
+    read = page.ask if part in ASKED else page.read
     try:
-        return await page.read(partial(make, page, ident, visitor))
+        return await read(partial(make, page, ident, visitor))
     except SmError as error:  # a part of a page that is there all the same
         return show("outcome.html", visitor, why=error.message, done=False)
 
@@ -129,7 +130,8 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
     "screen": _show_screen,
     "pull": _show_judged,
 }
-
+ASKED = frozenset({"diff", "pull"})
+"""Those that git or a forge is asked for."""
 
 ROUTES = (
     Way(f"{BELOW}session/{{ident}}", show_session, acts=False),

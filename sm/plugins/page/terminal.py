@@ -64,7 +64,7 @@ async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
         text = read_screen_lines(page.looks.find_session(ident), LINES)
         return show("terminal_text.html", visitor, text=text)
 
-    return await page.read(make)
+    return await page.ask(make)
 
 
 class Watching(Struct, frozen=True):
