@@ -23,7 +23,7 @@ from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_r
 from sm.plugins.page.board_page import find_group
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import GoneError, Looks
-from sm.plugins.page.numbers_data import NumbersDesk
+from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.views.board import BoardRow
