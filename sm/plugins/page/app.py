@@ -24,8 +24,8 @@ from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.numbers import page as numbers_page
 from sm.plugins.page.numbers.data import NumbersDesk
+from sm.plugins.page.paths import BELOW
 from sm.plugins.page.rendering import RowDrawer, render
-from sm.plugins.page.site import BELOW
 from sm.plugins.page.stream import Stream
 from sm.plugins.page.terminal import page as terminal_page
 from sm.sessions.machine import Machine

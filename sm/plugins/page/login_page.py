@@ -18,7 +18,7 @@ from sm.plugins.page.access import (
 from sm.plugins.page.answering import Page, Way, read_form, show
 from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
-from sm.plugins.page.site import BELOW, LOGIN, ROOT
+from sm.plugins.page.paths import BELOW, LOGIN, ROOT
 
 LOGIN_LIMIT = 4096
 """Bytes of the form that anybody may send, also from elsewhere through a proxy."""

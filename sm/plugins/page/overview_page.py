@@ -14,7 +14,7 @@ from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
 from sm.plugins.page.limits import find_needed
 from sm.plugins.page.looks import list_changed
-from sm.plugins.page.site import BELOW, ROOT
+from sm.plugins.page.paths import BELOW, ROOT
 from sm.plugins.page.stream import ALIVE_S
 
 

@@ -18,7 +18,7 @@ from sm.plugins.page.documents import list_documents
 from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.limits import list_limits
 from sm.plugins.page.patch import read_patch
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
 from sm.views.offers import (

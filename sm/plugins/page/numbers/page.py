@@ -19,7 +19,7 @@ from sm.plugins.page.numbers.charts import list_charts
 from sm.plugins.page.numbers.data import SPANS, USUAL, Choice, Shown
 from sm.plugins.page.numbers.drawing import POLICY, draw
 from sm.plugins.page.numbers.tables import FILES, list_tables, list_totals, make_json
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.paths import BELOW
 
 NUMBERS = f"{BELOW}numbers"
 

@@ -19,7 +19,7 @@ from sm.plugins.page.access import (
     identify,
 )
 from sm.plugins.page.answering import Page, Way, show
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.paths import BELOW
 from sm.plugins.page.terminal.view import TRY_AGAIN, OverError, Seats, View, close
 from sm.views.logs import read_screen_lines
 
