@@ -192,16 +192,19 @@ class Logins:
         return (Book(), now) if is_in_doubt(now, seen) else (self._read, max(now, seen))
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[tuple[Book, float]]:
+    def _changing(self, timeout_s: float = LOCKED_S) -> Iterator[tuple[Book, float]]:
         """The logins, which no other server changes meanwhile."""
         ensure_private_dir(self._file.parent)
-        with lock.hold(self._file.with_suffix(".lock"), timeout_s=LOCKED_S):
+        with lock.hold(self._file.with_suffix(".lock"), timeout_s=timeout_s):
             yield self._look()
 
     def _note_sometimes(self, book: Book, now: float) -> None:
-        """Have the file say how late it is. That it cannot be written does no harm."""
+        """Have the file say how late it is. That it cannot be written does no harm.
+
+        No request waits for that: another server that has the lock writes the time as well.
+        """
         if (book.until or book.readers) and now - book.seen > NOTED_S:
-            with contextlib.suppress(SmError), self._changing() as (found, later):
+            with contextlib.suppress(SmError), self._changing(timeout_s=0) as (found, later):
                 self._save(found, later)
 
     def _find_stamp(self) -> tuple[int, int]:
