@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -139,21 +139,7 @@ def ask(
         SmError: the program cannot be started.
 
     """
-    try:
-        process = subprocess.Popen(  # noqa: S603 - argv, never a shell
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # its own group, which can be killed as a whole
-        )
-    except FileNotFoundError as error:
-        raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
-    except OSError as error:
-        raise explain_unstarted(argv, error) from error
-    with process:
+    with _begin(argv, env, subprocess.PIPE, subprocess.PIPE, cwd) as process:
         try:
             stdout, stderr = _communicate(process, stdin or b"", timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -166,6 +152,30 @@ def ask(
     if result.code not in accept:
         raise CommandError(argv, result)
     return result
+
+
+def _begin(
+    argv: tuple[str, ...],
+    env: Mapping[str, str] | None,
+    stdin: int,
+    stderr: int | IO[bytes],
+    cwd: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program whose output is read from a pipe."""
+    try:
+        return subprocess.Popen(  # noqa: S603 - argv, never a shell
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,  # its own group, which can be killed as a whole
+        )
+    except FileNotFoundError as error:
+        raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
+    except OSError as error:
+        raise explain_unstarted(argv, error) from error
 
 
 class Beginning(Struct, frozen=True):
@@ -189,20 +199,7 @@ def read_beginning(
     import tempfile
 
     with tempfile.TemporaryFile() as errors:
-        try:
-            process = subprocess.Popen(  # noqa: S603 - argv, never a shell
-                argv,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                start_new_session=True,  # its own group, which can be killed as a whole
-            )
-        except FileNotFoundError as error:
-            raise MissingProgramError(f"'{argv[0]}' is not installed, or not on PATH") from error
-        except OSError as error:
-            raise explain_unstarted(argv, error) from error
-        with process:
+        with _begin(argv, env, subprocess.DEVNULL, errors) as process:
             try:
                 assert process.stdout
                 data, is_whole = _read_up_to(process.stdout.fileno(), limit, Deadline(timeout_s))
@@ -225,7 +222,7 @@ def _read_up_to(fd: int, limit: int, deadline: Deadline) -> tuple[bytes, bool]:
 
     data, poll = bytearray(), select.poll()
     poll.register(fd, select.POLLIN)
-    while len(data) <= limit and poll.poll(deadline.left_s * 1000):
+    while len(data) <= limit and not deadline.is_over and poll.poll(deadline.left_s * 1000):
         chunk = os.read(fd, 1 << 16)
         if not chunk:
             return bytes(data), True

@@ -139,6 +139,21 @@ def find_cache() -> Path:
     return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "sm"
 
 
+def list_configured(machine: Machine) -> list[Project]:
+    """The projects of the machine's configuration as it is now; none without one.
+
+    Raises:
+        UsageError: the configuration cannot be used any more.
+
+    """
+    from sm.config.load import load_any
+
+    if machine.source is None:
+        return []
+    config = load_any(machine.source, os.environ, Path.cwd())
+    return [Project(config, settings) for settings in config.projects]
+
+
 def find_person() -> str:
     """Return the name of the user, as forges and journals use it."""
     return os.environ.get("USER") or os.environ.get("LOGNAME") or f"uid{os.geteuid()}"

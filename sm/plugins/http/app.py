@@ -19,7 +19,7 @@ from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
 from sm.plugins.http.guard import Guard, Rules
-from sm.plugins.http.rights import Declared, Keys, Trust, is_act
+from sm.plugins.http.rights import Declared, Keys, Trust, find_answering
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
 from sm.plugins.http.shapes import Health
 from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
@@ -64,19 +64,18 @@ def make_application(
     """Make the interface to the sessions of a state root."""
     keys, sites = rules.keys, load_sites()
     # Any other site was written when the token was all that there was to look at.
-    deciding = [site for site in sites if site.logs_in or (rules.token and not rules.public)]
-    paths = tuple(path for site in deciding for path in site.paths)
-    rules = structs.replace(rules, signed=PREFIX if receivers else "", sites=paths)
+    all_decide = bool(rules.token) and not rules.public
+    rules = structs.replace(rules, signed=PREFIX if receivers else "")
     entrance = Entrance(
         rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
     )
     routes = [
         *list_own_routes(machine, version, receivers, keys),
-        *make_site_routes(machine, sites, entrance),
+        *make_site_routes(machine, sites, entrance, all_decide=all_decide),
     ]
     app = Starlette(
         routes=[one.route for one in routes],
-        middleware=[Middleware(Guard, rules, partial(is_act, routes))],
+        middleware=[Middleware(Guard, rules, partial(find_answering, routes))],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False

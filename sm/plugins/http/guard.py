@@ -19,11 +19,11 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.plugins.http.answers import answer_failure
-from sm.plugins.http.rights import ONLY_READS, Keys, Right, Trust
-from sm.plugins.http.sites import is_below
+from sm.plugins.http.rights import ONLY_READS, Declared, Keys, Right, Trust
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(
@@ -56,15 +56,14 @@ class Rules(Struct, frozen=True):
     What is posted below the path `signed` is let in from everywhere and without a token, because
     its sender signs it instead; '' for no such path.
 
-    Below the paths `sites` an application of its own decides who may ask, as it has pages for
-    people: a browser sends no token. Name and origin are decided here all the same.
+    Some routes decide themselves who may ask, as they have pages for people: a browser sends no
+    token. Name and origin are decided here all the same.
     """
 
     token: str = ""
     loopback: bool = True
     public: str = ""
     signed: str = ""
-    sites: tuple[str, ...] = ()
     readers: tuple[str, ...] = ()
     trust: Trust | None = None
     issues: bool = False
@@ -79,8 +78,13 @@ class Rules(Struct, frozen=True):
         """Whether the application alone decides about such a request, by its signature."""
         return self.signed != "" and method == "POST" and path.startswith(self.signed)
 
-    def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """Return status and reason for refusing this request; None if it is allowed."""
+    def refusal(
+        self, scope: Scope, headers: Headers, *, decides: bool = False
+    ) -> tuple[int, str] | None:
+        """Return status and reason for refusing this request; None if it is allowed.
+
+        `decides`: what answers it decides itself about tokens.
+        """
         if self.keys.find_brought(headers.get("authorization", "")):
             return None  # no page has the token, so any name for us is fine
         if not self._is_ours(headers.get("host", "")):
@@ -88,7 +92,7 @@ class Rules(Struct, frozen=True):
         origin = headers.get("origin")
         if origin is not None and not self._may_ask(origin):
             return 403, "web pages of other origins may not ask"
-        if self.issues or is_below(scope["path"], self.sites) or self.keys.find_trusted(scope):
+        if self.issues or decides or self.keys.find_trusted(scope):
             return None
         return 401, "a token is needed: send 'Authorization: Bearer …'"
 
@@ -178,18 +182,21 @@ def _measure_head(scope: Scope) -> int:
     return first + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + 2
 
 
-def _always(_scope: Scope) -> bool:
-    return True
+def _find_unknown(_scope: Scope) -> Declared:
+    """What a route counts as of which nothing was said."""
+    return Declared(BaseRoute(), acts=None)
 
 
 class Guard:
     """Admits what the rules allow, and closes the connection of a client that goes on sending."""
 
-    def __init__(self, app: ASGIApp, rules: Rules, acts: Callable[[Scope], bool] = _always) -> None:
-        """Stand before `app`; `acts` says whether a request asks for what acts."""
+    def __init__(
+        self, app: ASGIApp, rules: Rules, find: Callable[[Scope], Declared] = _find_unknown
+    ) -> None:
+        """Stand before `app`; `find` says which of its routes answers a request."""
         self.app = app
         self.rules = rules
-        self._keys, self._acts = rules.keys, acts
+        self._keys, self._find = rules.keys, find
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or have `app` answer."""
@@ -205,11 +212,12 @@ class Guard:
         if unclear:
             return answer_failure(*unclear, {"Connection": "close"})
         brought = self._keys.find_brought(headers.get("authorization", ""))
-        if brought is Right.READ and self._acts(scope):
+        answering = self._find(scope)
+        if brought is Right.READ and answering.acts is not False:
             return answer_failure(403, ONLY_READS)
         if self.rules.lets_in(find_method(scope), scope["path"]):
             return self.app
-        refused = self.rules.refusal(scope, headers)
+        refused = self.rules.refusal(scope, headers, decides=answering.decides)
         return answer_failure(*refused) if refused else self.app
 
 

@@ -80,15 +80,21 @@ def _is_same(secret: str, token: str) -> bool:
 
 
 class Declared(Struct, frozen=True):
-    """A route, and whether it `acts`. None: it was not said, so it counts as one that does."""
+    """A route, and whether it `acts`. None: it was not said, so it counts as one that does.
+
+    `decides`: what is behind it decides itself who may ask.
+    """
 
     route: BaseRoute
     acts: bool | None
+    decides: bool = False
 
 
-def is_act(routes: Iterable[Declared], scope: Scope) -> bool:
-    """Whether a request is answered by a route that acts, or that does not say."""
-    for one in routes:
-        if one.route.matches(scope)[0] is Match.FULL:
-            return one.acts is not False
-    return False  # nothing answers it
+NOTHING = Declared(BaseRoute(), acts=False)
+"""What answers no request."""
+
+
+def find_answering(routes: Iterable[Declared], scope: Scope) -> Declared:
+    """The route that answers a request."""
+    matching = (one for one in routes if one.route.matches(scope)[0] is Match.FULL)
+    return next(matching, NOTHING)

@@ -89,24 +89,23 @@ class _Lazy:
 
 
 def make_site_routes(
-    machine: Machine, sites: Iterable[Site], entrance: Entrance
+    machine: Machine, sites: Iterable[Site], entrance: Entrance, *, all_decide: bool
 ) -> Iterator[Declared]:
-    """Return the routes of these sites for Starlette: for requests, and for WebSockets."""
+    """Return the routes of these sites for Starlette: for requests, and for WebSockets.
+
+    `all_decide`: also a site without logins decides itself who may ask.
+    """
     for site in sites:
         app = _Lazy(partial(site.make, machine, entrance))
         acts = False if site.logs_in else site.acts
+        decides = site.logs_in or all_decide
         for path in site.paths:
             place = f"{path}{{rest:path}}" if is_folder(path) else path
-            yield Declared(Route(place, app), acts)
+            yield Declared(Route(place, app), acts, decides)
             if site.sockets and is_folder(path):
-                yield Declared(WebSocketRoute(place, app), acts)
+                yield Declared(WebSocketRoute(place, app), acts, decides)
 
 
 def is_folder(path: str) -> bool:
     """Whether a path stands for all below it."""
     return path != "/" and path.endswith("/")
-
-
-def is_below(path: str, paths: Iterable[str]) -> bool:
-    """Whether one of `paths` stands for `path`."""
-    return any(path.startswith(one) if is_folder(one) else path == one for one in paths)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 from msgspec import structs
 
 from sm.base.errors import UsageError
-from sm.config.load import load_any
 from sm.context import rotation_files
 from sm.plugins.http.errors import UnknownSessionError
 from sm.plugins.http.shapes import PendingRotation, Session
 from sm.sessions import address as targets
 from sm.sessions import agent_hooks, agent_state, registry, window
 from sm.sessions.machine import Machine
-from sm.sessions.project import Project
+from sm.sessions.project import list_configured
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.figures import NO_FIGURES, Subject, read_figures
@@ -145,12 +142,8 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
         UsageError: the configuration cannot be used any more.
 
     """
-    projects = []
-    if machine.source is not None:
-        config = load_any(machine.source, os.environ, Path.cwd())
-        projects = [Project(config, settings) for settings in config.projects]
     own = list_own_needs(machine.root, machine.tmux)
-    return sort_needs([*list_all_needs(projects), *own])
+    return sort_needs([*list_all_needs(list_configured(machine)), *own])
 
 
 def _transcript(session: AnySession) -> str | None:

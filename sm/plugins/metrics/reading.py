@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from msgspec import structs
@@ -17,7 +15,6 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.refusal import Status
 from sm.base.text import one_line
-from sm.config.load import load_any
 from sm.issues.look.polled import read_polled
 from sm.passes.tally import read_sums
 from sm.plugins.cost.report import read_known_models
@@ -31,7 +28,7 @@ from sm.plugins.metrics.measures import OTHER, Bounded
 from sm.plugins.windows.figures import gather
 from sm.plugins.windows.settings import read_hold
 from sm.sessions.machine import Machine
-from sm.sessions.project import Project
+from sm.sessions.project import Project, list_configured
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.views.numbers import DayNumbers, add_up
@@ -65,7 +62,8 @@ class FactsReader:
         """Read it; a part that cannot be read is missing, and said to be."""
         facts = Facts()
         with self._lock:
-            projects = self._try(facts, "configuration", self._list_projects, list[Project]())
+            read_projects = partial(list_configured, self._machine)
+            projects = self._try(facts, "configuration", read_projects, list[Project]())
             facts.projects = tuple(map(self._name_project, (one.name for one in projects)))
             parts: dict[str, Callable[[Facts, Sequence[Project]], None]] = {
                 "sessions": self._read_board,
@@ -88,13 +86,6 @@ class FactsReader:
             return otherwise
         facts.parts[part] = True
         return found
-
-    def _list_projects(self) -> list[Project]:
-        """Those of the configuration as it is now; none without one."""
-        if self._machine.source is None:
-            return []
-        config = load_any(self._machine.source, os.environ, Path.cwd())
-        return [Project(config, settings) for settings in config.projects]
 
     def _name_project(self, name: str) -> str:
         return self._projects.name(clear(name)) if name else ""

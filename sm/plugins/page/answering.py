@@ -23,7 +23,7 @@ from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_r
 from sm.plugins.page.board_page import find_group
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import GoneError, Looks
-from sm.plugins.page.numbers_data import NumbersDesk
+from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.views.board import BoardRow
@@ -57,6 +57,7 @@ class Page(Struct, frozen=True):
     lanes: Lanes
     drawer: RowDrawer
     readers: CapacityLimiter
+    askers: CapacityLimiter
     numbers: NumbersDesk
 
     def draw(self, row: BoardRow) -> str:
@@ -64,8 +65,12 @@ class Page(Struct, frozen=True):
         return self.drawer.draw(row, find_group(row))
 
     async def read(self, act: Callable[[], T]) -> T:
-        """Read in a thread."""
+        """Read in a thread what is on this machine."""
         return await to_thread.run_sync(act, limiter=self.readers)
+
+    async def ask(self, act: Callable[[], T]) -> T:
+        """Ask a forge, git or tmux in a thread: however slow they are, the rest is read."""
+        return await to_thread.run_sync(act, limiter=self.askers)
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
@@ -125,8 +130,8 @@ def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> R
     return show(template, visitor, shown, why=why, done=False)
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once.
+async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]:
+    """The fields of a form of at most `limit` bytes, each once.
 
     Raises:
         RefusedError: it is no form, or too large.
@@ -138,7 +143,7 @@ async def read_form(request: Request) -> dict[str, str]:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > FORM_LIMIT:
+        if len(body) > limit:
             raise RefusedError(413, "that is too long")
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)

@@ -17,31 +17,26 @@ from starlette.types import ASGIApp
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.rights import Right
 from sm.plugins.http.sites import Entrance
-from sm.plugins.page import (
-    login_page,
-    numbers_page,
-    overview_page,
-    session_page,
-    terminal,
-    wishes,
-)
+from sm.plugins.page import login_page, overview_page, session_page, wishes
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks
-from sm.plugins.page.numbers_data import NumbersDesk
+from sm.plugins.page.numbers import page as numbers_page
+from sm.plugins.page.numbers.data import NumbersDesk
+from sm.plugins.page.paths import BELOW
 from sm.plugins.page.rendering import RowDrawer, render
-from sm.plugins.page.site import BELOW
 from sm.plugins.page.stream import Stream
+from sm.plugins.page.terminal import page as terminal_page
 from sm.sessions.machine import Machine
 
 STATIC = Path(__file__).parent / "static"
-READERS = 4
-"""Threads that read at the same time."""
+READERS = ASKERS = 4
+"""Threads that read at the same time, and as many that ask what may be slow."""
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
-    *terminal.ROUTES,
+    *terminal_page.ROUTES,
     *numbers_page.ROUTES,
     *wishes.ROUTES,
     *login_page.ROUTES,
@@ -72,6 +67,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         Lanes(4, 16),
         RowDrawer(),
         CapacityLimiter(READERS),
+        CapacityLimiter(ASKERS),
         NumbersDesk(looks),
     )
 

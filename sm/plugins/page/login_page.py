@@ -18,7 +18,10 @@ from sm.plugins.page.access import (
 from sm.plugins.page.answering import Page, Way, read_form, show
 from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
-from sm.plugins.page.site import BELOW, LOGIN, ROOT
+from sm.plugins.page.paths import BELOW, LOGIN, ROOT
+
+LOGIN_LIMIT = 4096
+"""Bytes of the form that anybody may send, also from elsewhere through a proxy."""
 
 
 async def show_login(_page: Page, request: Request, visitor: Visitor) -> Response:
@@ -28,8 +31,8 @@ async def show_login(_page: Page, request: Request, visitor: Visitor) -> Respons
 
 async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
     """Let a browser in that brings the key of a link, or a token."""
-    fields = await read_form(request)
     check_origin(request, find_origin(request, page.entrance.public))
+    fields = await read_form(request, LOGIN_LIMIT)
     if not page.entrance.loopback:
         raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
     called = call_browser(request.headers.get("user-agent", ""))

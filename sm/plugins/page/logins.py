@@ -30,7 +30,7 @@ LASTS_S = 7 * 24 * 3600.0
 KEY_S = 600.0
 """So long a link can be used."""
 MOST = 50
-"""Browsers that are remembered; the oldest is forgotten first."""
+"""Browsers of each right that are remembered; the oldest of that right is forgotten first."""
 DIGITS = 64
 CALLED = 80
 """Characters of what a browser calls itself."""
@@ -77,10 +77,18 @@ class Book(Struct, frozen=True):
         )
         return Book(until, readers, about, self.seen)  # type: ignore[arg-type]
 
-    def list_newest(self, now: float, most: int) -> set[str]:
-        """The browsers whose logins count, the newest of them."""
-        every = [(at, name) for name, at in (self.until | self.readers).items() if at > now]
-        return {name for _, name in sorted(every)[-most:]}
+    def make_room(self, right: Right, now: float) -> Book:
+        """The book with the logins that count, and room for one more of that right.
+
+        Who only reads can log in again and again, and must not log out by it who may act.
+        """
+        acting, reading = (
+            [name for at, name in sorted((at, name) for name, at in each.items()) if at > now]
+            for each in (self.until, self.readers)
+        )
+        full = acting if right is Right.ACT else reading
+        del full[: max(0, len(full) - MOST + 1)]
+        return self.keep({*acting, *reading})
 
 
 class Known(NamedTuple):
@@ -130,8 +138,8 @@ class Logins:
             browser = make_nonce(DIGITS // 2)
             with self._changing() as (book, now):
                 about = About(now, one_line(called)[:CALLED])
-                kept = book.keep(book.list_newest(now, MOST - 1))
-                self._save(kept.add(_hash(browser), right, now + LASTS_S, about), now)
+                roomy = book.make_room(right, now)
+                self._save(roomy.add(_hash(browser), right, now + LASTS_S, about), now)
             return browser
 
     def log_out(self, browser: str) -> None:
@@ -184,16 +192,19 @@ class Logins:
         return (Book(), now) if is_in_doubt(now, seen) else (self._read, max(now, seen))
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[tuple[Book, float]]:
+    def _changing(self, timeout_s: float = LOCKED_S) -> Iterator[tuple[Book, float]]:
         """The logins, which no other server changes meanwhile."""
         ensure_private_dir(self._file.parent)
-        with lock.hold(self._file.with_suffix(".lock"), timeout_s=LOCKED_S):
+        with lock.hold(self._file.with_suffix(".lock"), timeout_s=timeout_s):
             yield self._look()
 
     def _note_sometimes(self, book: Book, now: float) -> None:
-        """Have the file say how late it is. That it cannot be written does no harm."""
+        """Have the file say how late it is. That it cannot be written does no harm.
+
+        No request waits for that: another server that has the lock writes the time as well.
+        """
         if (book.until or book.readers) and now - book.seen > NOTED_S:
-            with contextlib.suppress(SmError), self._changing() as (found, later):
+            with contextlib.suppress(SmError), self._changing(timeout_s=0) as (found, later):
                 self._save(found, later)
 
     def _find_stamp(self) -> tuple[int, int]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from pathlib import Path
 
 from sm.base.errors import SmError, UsageError
-from sm.config.load import load_any
 from sm.sessions import registry
 from sm.sessions.machine import Machine
-from sm.sessions.project import Project
+from sm.sessions.project import Project, list_configured
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
 from sm.views.board import Board, BoardRow
@@ -42,10 +39,7 @@ class Looks:
             UsageError: the configuration cannot be used any more.
 
         """
-        if self.machine.source is None:
-            return []
-        config = load_any(self.machine.source, os.environ, Path.cwd())
-        return [Project(config, settings) for settings in config.projects]
+        return list_configured(self.machine)
 
     def read(self) -> tuple[Board, int]:
         """The board, and the position in the journal up to which it knows everything."""

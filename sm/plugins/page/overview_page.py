@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
@@ -14,8 +15,9 @@ from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
 from sm.plugins.page.limits import find_needed
 from sm.plugins.page.looks import list_changed
-from sm.plugins.page.site import BELOW, ROOT
+from sm.plugins.page.paths import BELOW, ROOT
 from sm.plugins.page.stream import ALIVE_S
+from sm.views.board import Board
 
 
 def _read_choice(request: Request) -> Choice:
@@ -34,17 +36,14 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
     def make() -> Response:
         board, position = page.looks.read()
         page.drawer.forget_others(board.rows)
+        needs = answer_needs(board, find_needed(page.looks, board))
         return show(
             "overview.html",
             visitor,
-            board=board,
-            needs=answer_needs(board, find_needed(page.looks, board)),
+            needs=needs,
             rows=choose_rows(board, choice),
-            counts=count_groups(board.rows),
-            groups=GROUPS,
-            choice=choice,
+            **_describe(page, board, choice),
             position=position,
-            draw=page.draw,
         )
 
     return await page.read(make)
@@ -67,18 +66,25 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
         return show(
             "changes.html",
             visitor,
-            board=board,
             needs=[one for one in answer_needs(board, limits) if only in ("", one.need.session)],
             rows=[row for row in chosen if whole or row.id in changed],
             order=[row.id for row in chosen],
-            counts=count_groups(board.rows),
-            groups=GROUPS,
-            choice=choice,
+            **_describe(page, board, choice),
             position=position,
-            draw=page.draw,
         )
 
     return await page.read(make)
+
+
+def _describe(page: Page, board: Board, choice: Choice) -> dict[str, Any]:
+    """What both templates have of a board beside its needs and rows."""
+    return {
+        "board": board,
+        "counts": count_groups(board.rows),
+        "groups": GROUPS,
+        "choice": choice,
+        "draw": page.draw,
+    }
 
 
 async def open_stream(page: Page, request: Request, _visitor: Visitor) -> Response:

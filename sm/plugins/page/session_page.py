@@ -18,7 +18,7 @@ from sm.plugins.page.documents import list_documents
 from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.limits import list_limits
 from sm.plugins.page.patch import read_patch
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
 from sm.views.offers import (
@@ -72,8 +72,9 @@ async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
     make = PARTS.get(part)
     if make is None:
         raise HTTPException(404)
+    read = page.ask if part in ASKED else page.read
     try:
-        return await page.read(partial(make, page, ident, visitor))
+        return await read(partial(make, page, ident, visitor))
     except SmError as error:  # a part of a page that is there all the same
         return show("outcome.html", visitor, why=error.message, done=False)
 
@@ -129,7 +130,8 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
     "screen": _show_screen,
     "pull": _show_judged,
 }
-
+ASKED = frozenset({"diff", "pull"})
+"""Those that git or a forge is asked for."""
 
 ROUTES = (
     Way(f"{BELOW}session/{{ident}}", show_session, acts=False),

@@ -5,11 +5,8 @@ from __future__ import annotations
 from starlette.types import ASGIApp
 
 from sm.plugins.http.sites import Entrance, Site
+from sm.plugins.page.paths import BELOW, LOGIN, ROOT
 from sm.sessions.machine import Machine
-
-ROOT = "/"
-BELOW = "/page/"
-LOGIN = f"{BELOW}login"
 
 
 def make(machine: Machine, entrance: Entrance) -> ASGIApp:

@@ -12,7 +12,7 @@ from sm.base.foreign import read_number
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
 from sm.plugins.page.acting import Wish, carry_out
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.paths import BELOW
 from sm.views.offers import Act
 
 ACT_S = 60.0

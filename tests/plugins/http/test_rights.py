@@ -6,7 +6,7 @@ import os
 from typing import cast
 
 import pytest
-from msgspec import structs
+from msgspec import Struct, structs
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,7 +17,7 @@ from sm.config.schema import MachineSettings
 from sm.plugins.http.app import list_own_routes, load_added, make_application
 from sm.plugins.http.guard import Rules
 from sm.plugins.http.rights import ONLY_READS, PEER, Keys, Right, Trust
-from sm.plugins.http.routes import ENDPOINTS
+from sm.plugins.http.routes import ENDPOINTS, Endpoint
 from sm.plugins.http.sites import Entrance, Site, load_sites, make_site_routes
 from sm.plugins.http.webhooks import Receiver
 from sm.sessions.machine import Machine
@@ -84,7 +84,7 @@ def test_each_route_says_whether_it_acts(root: Root) -> None:
     receivers = {"harb": cast("Receiver", None)}
     routes = [
         *list_own_routes(machine, "1", receivers, Keys()),
-        *make_site_routes(machine, load_sites(), Entrance()),
+        *make_site_routes(machine, load_sites(), Entrance(), all_decide=False),
     ]
     assert len(routes) > 15
     assert not [one.route for one in routes if one.acts is None]
@@ -192,6 +192,28 @@ def test_a_site_that_has_no_logins_is_closed_with_the_server(
     for rules in (Rules(), Rules(ACTS)):  # with a token it decides itself, as before
         client = Browser(make_app(root, rules))
         assert [client.ask("GET", path, {}).status_code for path in place] == [200, 200]
+
+
+class Kept(Struct):
+    text: str = "kept"
+
+
+BELOW_A_SITE = Endpoint("GET", "/page/extra", lambda _call: Kept(), "Kept.", Kept, acts=False)
+WITH_PAGE = Plugin(
+    sites={"page": "sm.plugins.page.site:SITE"}, routes={"extra": f"{__name__}:BELOW_A_SITE"}
+)
+
+
+def test_an_endpoint_below_the_path_of_a_site_is_closed_as_all_others(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The site decides about its own paths alone: who answers counts, and not what it is called."""
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: [("one", f"{__name__}:WITH_PAGE")]))
+    for rules, origin in ((BEHIND_PROXY, PUBLIC), (ENDPOINT_RULES, "http://localhost:1")):
+        client = Browser(make_app(root, rules), origin)
+        assert client.ask("GET", "/page/extra", {}).status_code == 401
+        assert client.ask("GET", "/page/login", {}).status_code == 200
+    assert client.ask("GET", "/page/extra", bear(READS)).json() == {"text": "kept"}
 
 
 def test_at_a_unix_socket_others_need_the_token(root: Root) -> None:

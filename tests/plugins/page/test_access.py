@@ -168,3 +168,10 @@ def test_a_page_runs_nothing_but_our_own_files(browser: Browser, path: str) -> N
     assert "http" not in policy
     assert "frame-ancestors 'none'" in policy
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8420", "https://evil.example"])
+def test_who_is_not_logged_in_has_no_large_form_kept(browser: Browser, origin: str) -> None:
+    said = browser.post("/page/login", {"key": "x" * 10_000}, origin=origin)
+    assert said.status_code == (413 if origin == browser.origin else 403)
+    assert browser.log_in().status_code == 303

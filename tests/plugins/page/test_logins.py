@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from sm.plugins.http.rights import Keys, Right
 from sm.plugins.page.ages import STEP_S, Ages
 from sm.plugins.page.browser_names import call_browser
-from sm.plugins.page.logins import KEY_S, LASTS_S, MOST, Logins, name_browser
+from sm.plugins.page.logins import KEY_S, LASTS_S, LOCKED_S, MOST, NOTED_S, Logins, name_browser
+from sm.store import lock
 
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Safari/604.1"
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
@@ -181,6 +183,30 @@ def test_the_oldest_is_forgotten_first(file: Path, clock: Clock) -> None:
         browsers.append(logins.log_in(ACTS))
     assert logins.find_right(browsers[0]) is Right.NOTHING
     assert all(logins.find_right(one) for one in browsers[1:])
+
+
+def test_who_only_reads_logs_nobody_out_who_acts(file: Path, clock: Clock) -> None:
+    logins = start(file, clock)
+    acts = logins.log_in(ACTS)
+    readers = []
+    for _ in range(MOST + 1):
+        clock.wait(1)
+        readers.append(logins.log_in(READS))
+    assert logins.find_right(acts) is Right.ACT
+    assert [bool(logins.find_right(one)) for one in readers] == [False] + MOST * [True]
+
+
+def test_nobody_waits_for_a_server_that_has_the_file_locked(file: Path, clock: Clock) -> None:
+    logins = start(file, clock)
+    browser = logins.log_in(ACTS)
+    clock.wait(NOTED_S + 1)
+    with lock.hold(file.with_suffix(".lock")):
+        begun = time.monotonic()
+        assert logins.find_right(browser) is Right.ACT
+        assert time.monotonic() - begun < LOCKED_S
+    noted = file.read_bytes()
+    assert logins.find_right(browser) is Right.ACT
+    assert file.read_bytes() != noted
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"until": 7}', b"\xff" * 100])

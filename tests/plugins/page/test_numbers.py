@@ -19,8 +19,8 @@ from sm.plugins.cost.display import format_price
 from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, add_up
-from sm.plugins.page.drawing import POLICY, STYLE, draw
-from sm.plugins.page.numbers_charts import Chart, Series, Unit
+from sm.plugins.page.numbers.charts import Chart, Series, Unit
+from sm.plugins.page.numbers.drawing import POLICY, STYLE, draw
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events, journal

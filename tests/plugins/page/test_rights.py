@@ -9,7 +9,7 @@ from sm.plugins.http.rights import Trust
 from sm.plugins.page.access import COOKIE
 from sm.plugins.page.answering import Way
 from sm.plugins.page.app import WAYS
-from sm.plugins.page.site import BELOW, LOGIN
+from sm.plugins.page.paths import BELOW, LOGIN
 from sm.sessions import pause
 from sm.sessions.project import Project
 from tests.helpers import put_session

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Callable
+from typing import NoReturn
 
+import httpx2
 import pytest
 
 from sm.adapters.forge.model import ReviewState
+from sm.base.errors import UsageError
+from sm.plugins.page.app import READERS
+from sm.plugins.page.session_page import PARTS
 from sm.sessions.machine import Machine
+from sm.sessions.project import Project
 from sm.store import events
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage, started
-from tests.helpers import wait_for
-from tests.plugins.page.client import Browser, make_server
+from tests.helpers import HANG_S, put_session, wait_for
+from tests.plugins.page.client import ORIGIN, Browser, make_server
 
 pytestmark = pytest.mark.long_lived
 
@@ -59,3 +67,37 @@ def test_a_session_that_is_gone_says_so(stage_of: Callable[..., Stage]) -> None:
     assert browser.get("/page/session/dev-harb-9/nothing").status_code == 404
     project.record(events.Started(session="dev-harb-9", title="Mend it"))
     assert "started the agent: Mend it" in browser.get("/page/session/dev-harb-9").text
+
+
+def test_a_forge_that_does_not_answer_holds_up_its_own_part_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_session(project, 3)
+    asked, answers = threading.Semaphore(0), threading.Event()
+
+    def wait(*_: object) -> NoReturn:
+        asked.release()
+        assert answers.wait(HANG_S)
+        raise UsageError("the forge does not answer")
+
+    monkeypatch.setitem(PARTS, "pull", wait)
+    client = httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=make_server(project.machine)), base_url=ORIGIN
+    )
+    page = "/page/session/dev-harb-3"
+
+    async def ask() -> tuple[str, list[str]]:
+        async with client, asyncio.timeout(HANG_S), asyncio.TaskGroup() as tasks:
+            parts = [tasks.create_task(client.get(f"{page}/pull")) for _ in range(2 * READERS)]
+            for _ in range(READERS):
+                await asyncio.to_thread(asked.acquire)
+            try:
+                async with asyncio.timeout(HANG_S / 8):
+                    whole = await client.get(page)
+            finally:
+                answers.set()
+            return whole.text, [(await part).text for part in parts]
+
+    whole, parts = asyncio.run(ask())
+    assert 'data-session="dev-harb-3"' in whole
+    assert all("the forge does not answer" in part for part in parts)

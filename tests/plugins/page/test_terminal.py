@@ -19,8 +19,8 @@ from sm.adapters.tmux_start import start_session
 from sm.cli.attach import find_way
 from sm.messages.presence import observe_hands
 from sm.plugins.page.logins import Book, make_pledge
-from sm.plugins.page.terminal import VIEWS
-from sm.plugins.page.terminal_view import AHEAD
+from sm.plugins.page.terminal.page import VIEWS
+from sm.plugins.page.terminal.view import AHEAD
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import put_session, remove_tree, wait_for

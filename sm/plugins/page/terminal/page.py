@@ -19,8 +19,8 @@ from sm.plugins.page.access import (
     identify,
 )
 from sm.plugins.page.answering import Page, Way, show
-from sm.plugins.page.site import BELOW
-from sm.plugins.page.terminal_view import TRY_AGAIN, OverError, Seats, View, close
+from sm.plugins.page.paths import BELOW
+from sm.plugins.page.terminal.view import TRY_AGAIN, OverError, Seats, View, close
 from sm.views.logs import read_screen_lines
 
 VIEWS = 24
@@ -64,7 +64,7 @@ async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
         text = read_screen_lines(page.looks.find_session(ident), LINES)
         return show("terminal_text.html", visitor, text=text)
 
-    return await page.read(make)
+    return await page.ask(make)
 
 
 class Watching(Struct, frozen=True):

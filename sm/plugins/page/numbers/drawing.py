@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sm.base.text import printable
-from sm.plugins.page.numbers_charts import SHOW, Chart, Unit
+from sm.plugins.page.numbers.charts import SHOW, Chart, Unit
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -25,7 +25,7 @@ from sm.messages.presence import remember_hands
 from sm.plugins.page.access import RefusedError, Visitor, check_acts, identify
 from sm.plugins.page.answering import Page
 from sm.plugins.page.looks import GoneError
-from sm.plugins.page.terminal_client import Client, Size, find_size, find_size_of
+from sm.plugins.page.terminal.client import Client, Size, find_size, find_size_of
 from sm.sessions.session import AnySession
 
 FRAME_S = 0.02

@@ -14,12 +14,12 @@ from starlette.responses import Response
 from sm.cli.times import format_moment
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
-from sm.plugins.page.drawing import POLICY, draw
 from sm.plugins.page.looks import GoneError
-from sm.plugins.page.numbers_charts import list_charts
-from sm.plugins.page.numbers_data import SPANS, USUAL, Choice, Shown
-from sm.plugins.page.numbers_tables import FILES, list_tables, list_totals, make_json
-from sm.plugins.page.site import BELOW
+from sm.plugins.page.numbers.charts import list_charts
+from sm.plugins.page.numbers.data import SPANS, USUAL, Choice, Shown
+from sm.plugins.page.numbers.drawing import POLICY, draw
+from sm.plugins.page.numbers.tables import FILES, list_tables, list_totals, make_json
+from sm.plugins.page.paths import BELOW
 
 NUMBERS = f"{BELOW}numbers"
 
