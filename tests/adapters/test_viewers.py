@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from sm.adapters.tmux import MissingPaneError, Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.adapters.viewers import Use, Viewer, can_be_uncovered, look_at_use
 from tests.helpers import wait_for
+from tests.viewer import Viewer as Terminal
 
 CAME = 1_000.0
 
@@ -45,27 +46,41 @@ def test_where_nobody_is_there_the_look_at_the_pane_says_it_all() -> None:
     assert look_at_use(Tmux("nobody-listens-here"), pane) == Use(CAME + 2, CAME)
 
 
-def _attach(tmux: Tmux, folder: Path, name: str, *more: str) -> None:
-    command = shlex.join([*tmux.attach_argv("work"), *more])
-    start_session(tmux, name, folder, ["sh", "-c", f"unset TMUX; exec {command}"])
+Attach = Callable[..., Terminal]
 
 
-def test_keys_of_a_person_count_and_nothing_else_does(tmux: Tmux, tmp_path: Path) -> None:
+@pytest.fixture
+def attach(tmux: Tmux) -> Iterator[Attach]:
+    """Open a terminal of a person's at the session; options of `attach-session` may follow."""
+    opened: list[Terminal] = []
+
+    def open_one(*more: str) -> Terminal:
+        opened.append(Terminal([*tmux.attach_argv("work"), *more]))
+        return opened[-1]
+
+    yield open_one
+    for terminal in opened:
+        terminal.close()
+
+
+def test_keys_of_a_person_count_and_nothing_else_does(
+    tmux: Tmux, tmp_path: Path, attach: Attach
+) -> None:
     pane = start_session(tmux, "work", tmp_path, ["cat"])
     tmux.command("send-keys", "-t", pane.id, "typed by a program", "Enter")
     assert _use(tmux, pane).viewers == ()
     assert _use(tmux, pane).typed_at == 0
 
-    _attach(tmux, tmp_path, "viewer", "-r")
+    looking = attach("-r")
     wait_for(lambda: _use(tmux, pane).viewers, "the viewer")
-    wait_for(lambda: _press(tmux, "viewer", pane) > CAME, "its keys to be counted", every_s=0.3)
+    wait_for(lambda: _press(looking, tmux, pane) > CAME, "its keys to be counted", every_s=0.3)
     use = _use(tmux, pane)
     assert (use.attached, use.typed_at) == (False, 0.0)
 
-    _attach(tmux, tmp_path, "writer")
+    writing = attach()
     wait_for(lambda: _use(tmux, pane).attached, "the person")
     assert _use(tmux, pane).typed_at == 0
-    wait_for(lambda: _press(tmux, "writer", pane) and _typed(tmux, pane), "the keys", every_s=0.3)
+    wait_for(lambda: _press(writing, tmux, pane) and _typed(tmux, pane), "the keys", every_s=0.3)
 
 
 def _use(tmux: Tmux, pane: Pane) -> Use:
@@ -76,9 +91,9 @@ def _typed(tmux: Tmux, pane: Pane) -> float:
     return _use(tmux, pane).typed_at
 
 
-def _press(tmux: Tmux, name: str, pane: Pane) -> float:
-    """Press Escape at that client; how long after it came it was last active, plus an offset."""
-    tmux.command("send-keys", "-t", f"={name}:", "Escape")
+def _press(terminal: Terminal, tmux: Tmux, pane: Pane) -> float:
+    """Press Escape in it; how long after it came a client was last active, plus an offset."""
+    terminal.type("\x1b")
     viewers = _use(tmux, pane).viewers
     return CAME + max(viewer.active_at - viewer.came_at for viewer in viewers) - 1
 
@@ -89,11 +104,13 @@ def test_a_pane_that_is_gone_is_told(tmux: Tmux, tmp_path: Path) -> None:
         look_at_use(tmux, replace(pane, id="%99", viewers=1))
 
 
-def test_who_only_looks_leaves_a_text_of_tmux_over_the_pane(tmux: Tmux, tmp_path: Path) -> None:
+def test_who_only_looks_leaves_a_text_of_tmux_over_the_pane(
+    tmux: Tmux, tmp_path: Path, attach: Attach
+) -> None:
     pane = start_session(tmux, "work", tmp_path, ["cat"])
     assert not can_be_uncovered(tmux, tmux.look(pane.id)[0])
-    _attach(tmux, tmp_path, "viewer", "-r")
+    attach("-r")
     wait_for(lambda: _use(tmux, pane).viewers, "the viewer")
     assert not can_be_uncovered(tmux, tmux.look(pane.id)[0])
-    _attach(tmux, tmp_path, "writer")
+    attach()
     wait_for(lambda: can_be_uncovered(tmux, tmux.look(pane.id)[0]), "a person who can close it")

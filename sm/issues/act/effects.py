@@ -17,6 +17,7 @@ from sm.base.refusal import Refusal, Status
 from sm.channels import people
 from sm.channels.channel import Word
 from sm.context import documents
+from sm.issues.act import limiting
 from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import Problem
 from sm.issues.look import phase_file, reviews, taken
@@ -123,8 +124,9 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     A limit is no reason to lose what a person has written, and the key does not: a draft stays. But
     it must not come between two keys of theirs.
     """
-    if (mark := brake.read(session.dir)) is None:
-        return "it may spend again"
+    if (mark := limiting.confirm_hold(session)) is None:
+        # No receipt says that it is done: the same turn may reach the same limit once more.
+        raise PointlessError("it may spend again")
     by, note = Message(id=ident, text=""), partial(brake.note_stop, session.dir, ident)
     found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE), note)
     if isinstance(found, Refusal):

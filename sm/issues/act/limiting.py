@@ -9,6 +9,7 @@ from sm.issues import meters
 from sm.issues.rules.allowance import STOPPING, Allowance
 from sm.sessions import agent_state, brake, registry
 from sm.sessions.agent_state import State
+from sm.sessions.brake import Brake
 from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
@@ -43,6 +44,13 @@ def stops(session: Session) -> bool:
     """Whether the mark says that a turn which runs is to end at once."""
     known = brake.read(session.dir)
     return known is not None and known.stage in STOPPING
+
+
+def confirm_hold(session: Session) -> Brake | None:
+    """The mark, put there now if a limit was reached since the pass began; None if none holds."""
+    if not brake.is_set(session.dir):
+        _mark(session, meters.read_allowance(session))
+    return brake.read(session.dir)
 
 
 def wake_if_changed(session: Session) -> None:

@@ -19,10 +19,11 @@ from sm.config.load import load
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.ticks import Tick
 from sm.plugins.cost import closing, entering, growth
-from sm.plugins.cost.closing import PATIENCE_S, close_gone
+from sm.plugins.cost.closing import PATIENCE_S, close_gone, price_late
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.tick import LISTENER
+from sm.plugins.cost.waiting import have_waited, note_waiting
 from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.events import FromPlugin, Problem
@@ -107,6 +108,31 @@ def test_only_what_ended_in_its_time_is_its_own(over: Over) -> None:
     ):
         owner = structs.replace(OWNER, since=since)
         assert closing._is_its_own(structs.replace(pull, state=state), owner) == is_its_own
+
+
+def test_a_session_that_was_begun_anew_since_says_nothing_on_the_pull_request_before(
+    over: Over, tmp_path: Path
+) -> None:
+    again = add_lines(tmp_path / "again.jsonl", [write_answer("r3")])
+    owner = structs.replace(OWNER, project="harb", issue=1, session=over.name)
+    with open_ledger(find_ledger(over.config)) as ledger:
+        enter(ledger, again, structs.replace(owner, since=over.since + 1e6))
+    over.close()
+    assert (len(over.list_events()), over.list_comments()) == (1, [])
+
+
+def test_its_comment_says_what_is_not_in_the_figures(over: Over, tmp_path: Path) -> None:
+    add_lines(tmp_path / "t.jsonl", [write_answer("r3", model="made-up")])
+    over.close()
+    (comment,) = over.list_comments()
+    assert comment.splitlines()[1:] == ["", "≥: 1 request without a known price cost more"]
+
+
+def test_prices_that_were_put_off_wait_no_more_once_they_were_looked_up(over: Over) -> None:
+    note_waiting(over.root)
+    assert have_waited(over.root)
+    price_late(over.root, over.config)
+    assert not have_waited(over.root)
 
 
 @pytest.mark.parametrize("point", ["cost:recorded", "cost:commented"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
@@ -73,6 +74,34 @@ def test_sums_of_other_requests_are_not_compared(project: Project, tmp_path: Pat
     account(project, tmp_path, OURS * 2, Tokens(input=2000, output=1000))
     with open_ledger(find_ledger(project.config)) as ledger:
         assert compare(ledger, 0.0) == []
+
+
+def test_what_has_no_price_on_one_side_is_not_compared(project: Project, tmp_path: Path) -> None:
+    account(project, tmp_path, 0.0)
+    account(project, tmp_path, OURS * 2)
+    with open_ledger(find_ledger(project.config)) as ledger:
+        assert [one.own for one in compare(ledger, 0.0)] == [OURS * 2]
+        assert compare(ledger, time.time() + 60) == [], "it is older"
+        ledger.connection.execute("UPDATE requests SET price = NULL")
+        ledger.connection.execute("INSERT OR IGNORE INTO to_compare SELECT context FROM requests")
+        assert compare(ledger, 0.0) == []
+
+
+def test_a_sum_of_which_a_part_has_no_price_yet_is_not_compared(
+    project: Project, tmp_path: Path
+) -> None:
+    now, model = time.time(), "claude-opus-4-5"
+    first = Entry(key="r1", at=now, context="c", model=model, tokens=TOKENS)
+    both = Figure(Tokens(input=2000, output=2000), OURS * 2)
+    said = Account(context="c", at=now, begun=now - 60, models={model: both})
+    with open_ledger(find_ledger(project.config)) as ledger:
+        file = Followed(tmp_path / "c.jsonl", "claude", OWNER, Mark())
+        ledger.enter(file, Mark(9), [first])
+        price_pending(ledger)
+        ledger.enter(file, Mark(18), [structs.replace(first, key="r2"), said])
+        assert compare(ledger, 0.0) == []
+        price_pending(ledger)
+        assert [one.ours for one in compare(ledger, 0.0)] == [OURS * 2]
 
 
 def test_records_that_go_too_soon_are_named(project: Project, sealed: Path, tmp_path: Path) -> None:

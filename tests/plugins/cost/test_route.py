@@ -12,6 +12,8 @@ from openapi_spec_validator import validate
 from starlette.requests import Request
 
 from sm.__main__ import run
+from sm.base.errors import TemporaryError
+from sm.plugins.cost import entering
 from sm.plugins.cost.ledger import name_day
 from sm.plugins.cost.route import ENDPOINT
 from sm.plugins.http.openapi import describe
@@ -39,6 +41,7 @@ def test_it_answers_as_sm_cost_does(project: Project, tmp_path: Path, capsys: Ou
         ("by=agent", ("--by", "agent")),
         (f"by=model&since={day}&project=harb", ("--by", "model", "--since", day, "-p", "harb")),
         ("project=other", ("-p", "other")),
+        ("since=2999-01-01", ("--since", "2999-01-01")),
     ):
         assert run(["cost", "--json", *words]) == 0
         shown = json.decode(capsys.readouterr().out)
@@ -46,6 +49,18 @@ def test_it_answers_as_sm_cost_does(project: Project, tmp_path: Path, capsys: Ou
     for query in ("by=person", "since=soon", f"since={'9' * 41}"):
         status, said = ask(project, ENDPOINT, query)
         assert (status, list(said)) == (422, ["error"]), query
+
+
+def test_it_says_what_is_not_in_the_sums(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise TemporaryError("others read them")
+
+    spend(project, tmp_path)
+    monkeypatch.setattr(entering, "catch_up", fail)
+    said = ask(project, ENDPOINT)[1]["warnings"]
+    assert said == ["the newest requests are not in it: others read them"]
 
 
 def test_sessions_have_what_they_have_cost(project: Project, tmp_path: Path) -> None:

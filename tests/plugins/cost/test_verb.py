@@ -188,6 +188,22 @@ def test_it_is_compared_anew_once_more_is_known(path: Path, tmp_path: Path, caps
     assert read() is None
 
 
+def test_what_two_issues_or_kinds_of_one_model_share_is_said_of_neither(
+    path: Path, tmp_path: Path, capsys: Out
+) -> None:
+    """A fast request beside a usual one has another price."""
+    opus, dated = "claude-opus-4-5", "claude-opus-4-5-20251101"
+    both = Figure(Tokens(output=2000), 0.05)
+    account(path, tmp_path, "a", {opus: both}, OWNER)
+    of_eight = Entry(key="other", at=AT, context="a", model=opus, tokens=WHOLE)
+    other = Followed(tmp_path / "b.jsonl", "claude", structs.replace(OWNER, issue=8), Mark())
+    with open_ledger(path) as ledger:
+        ledger.enter(other, Mark(9), [of_eight])
+    account(path, tmp_path, "c", {opus: Figure(WHOLE, 0.03), dated: Figure(WHOLE, 0.03)}, OWNER)
+    assert run(["cost", "--json"]) == 0
+    assert all("by_client" not in one for one in json.loads(capsys.readouterr().out))
+
+
 @pytest.mark.parametrize("by", ["day", "agent"])
 def test_what_is_of_several_is_in_no_sum_of_one(
     path: Path, tmp_path: Path, capsys: Out, by: str
