@@ -120,7 +120,7 @@ def offer_message(session: str, name: str) -> Offer:
         act=Act.SEND,
         label="Send",
         tells=f"{name} gets it when its turn ends.",
-        asks="Your message",
+        asks=f"Message to {name}",
         session=session,
     )
 

@@ -83,9 +83,9 @@ class _Static(StaticFiles):
 
 def _show_missing(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    nobody = Visitor(may_read=False, may_act=False)
+    anybody = Visitor(may_read=True, may_act=True)  # nobody has to log in for this
     return HTMLResponse(
-        render("problem.html", visitor=nobody, why="There is nothing here."),
+        render("problem.html", visitor=anybody, why="There is nothing here."),
         error.status_code,
         HEADERS,
     )

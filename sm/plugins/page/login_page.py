@@ -19,6 +19,7 @@ from sm.plugins.page.answering import Page, Way, read_form, show
 from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
+from sm.plugins.page.way_back import find_way_back
 
 LOGIN_LIMIT = 4096
 """Bytes of the form that anybody may send, also from elsewhere through a proxy."""
@@ -26,23 +27,26 @@ LOGIN_LIMIT = 4096
 
 async def show_login(_page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with a form: that a link is looked at, by a preview for instance, uses up nothing."""
-    return show("login.html", visitor, key=request.query_params.get("key", "")[:200], why="")
+    key = request.query_params.get("key", "")[:200]
+    to = find_way_back(request.query_params.get("to", ""))
+    return show("login.html", visitor, key=key, to=to, why="")
 
 
 async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
     """Let a browser in that brings the key of a link, or a token."""
     check_origin(request, find_origin(request, page.entrance.public))
     fields = await read_form(request, LOGIN_LIMIT)
+    to = find_way_back(fields.get("to", ""))
     if not page.entrance.loopback:
         raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
     called = call_browser(request.headers.get("user-agent", ""))
     browser = page.logins.log_in(fields.get("key", "").strip(), called)
     if not browser:
         why = "That link was used already, or is too old. Call sm serve --open for a new one."
-        return show("login.html", visitor, 403, key="", why=why)
+        return show("login.html", visitor, 403, key="", to=to, why=why)
     if visitor.browser:
         page.logins.log_out(visitor.browser)  # its cookie is replaced
-    return _redirect(page, ROOT, browser)
+    return _redirect(page, to, browser)
 
 
 async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:

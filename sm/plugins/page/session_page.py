@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msgspec import structs
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -42,6 +43,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         limits = list_limits(page.looks, ident)
         named = {limit.command: limit for limit in limits}
         needs = [one for one in answer_needs(board, named) if one.need.session == ident]
+        letter = offer_message(row.id, row.name)
         return show(
             "session.html",
             visitor,
@@ -50,7 +52,8 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             told=session_parts.read_told(page.looks.machine.root, ident),
             messages=session_parts.list_messages(session),
             has_documents=session_parts.has_documents(session),
-            letter=offer_message(row.id, row.name),
+            letter=letter,
+            line=structs.replace(letter, asks=f"{letter.asks}; Enter sends it"),
             limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
             steering=list_steering(row, paused=session_parts.is_paused(session)),
             has_branch=isinstance(session, IssueSession),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from sm.plugins.page.access import COOKIE
 from sm.sessions import pause
 from sm.sessions.project import Project
 from tests.helpers import put_session
-from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
+from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, Read, make_server
 
 REST = {"act": "pause", "session": "dev-harb-3"}
 
@@ -40,6 +42,38 @@ def test_a_browser_of_this_machine_reads_without_a_token_and_acts_with_the_link(
     assert browser.log_in().status_code == 303
     assert browser.act(**REST).status_code == 200
     assert is_paused(session)
+
+
+@pytest.mark.parametrize(
+    "to", ["/", "/#need-dev-shop-7", "/?q=cart#rows", "/page/session/dev-shop-7#changes"]
+)
+def test_after_a_login_a_browser_is_where_it_was(browser: Browser, to: str) -> None:
+    form = Read(browser.get(f"/page/login?{urlencode({'to': to})}").text)
+    assert ("input", {"type": "hidden", "name": "to", "value": to}) in form.elements
+    failed = Read(browser.post("/page/login", {"key": "other", "to": to}).text)
+    assert ("input", {"type": "hidden", "name": "to", "value": to}) in failed.elements
+    assert browser.post("/page/login", {"key": KEY, "to": to}).headers["location"] == to
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        "//evil.example",
+        "/\\evil.example",
+        "/\t/evil.example",
+        "\\\\evil.example",
+        "https://evil.example/page/",
+        "javascript:alert(1)",
+        "evil.example",
+        "/page",
+        "/sessions",
+        "/page/\r\nSet-Cookie: a=b",
+        "/page/login?key=1",
+        "/#" + "x" * 600,
+    ],
+)
+def test_a_login_leads_to_no_other_place(browser: Browser, to: str) -> None:
+    assert browser.post("/page/login", {"key": KEY, "to": to}).headers["location"] == "/"
 
 
 def test_a_link_lets_one_browser_in(session: Project, browser: Browser) -> None:

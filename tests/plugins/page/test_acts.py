@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store import events, journal
+from tests.company import peers_log, profiles
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage, started
 from tests.helpers import put_session, wait_for
@@ -81,6 +83,22 @@ def test_a_session_is_steered(stage_of: Callable[..., Stage]) -> None:
         assert comes in answer.text
     wait_for(lambda: not stage.sessions(), "the end of the session")
     assert "blocked" in stage.project.forge.issues.read(issue).labels
+
+
+@pytest.mark.long_lived
+def test_a_context_is_replaced(stage_of: Callable[..., Stage], tmp_path: Path) -> None:
+    env = {name: os.environ[name] for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")}
+    agents = {"profile": "peer", "command": "", "env": env}
+    stage = stage_of(settings={"profiles": profiles(tmp_path), "agent": agents})
+    issue = stage.file_issue()
+    stage.poll()
+    session = stage.session(issue)
+    wait_for(lambda: peers_log(tmp_path), "the first prompt")
+    answer = open_browser(stage.project).act(act="cycle", session=session.name)
+    assert f"harb#{issue} is asked for a handoff document in" in answer.text
+    wait_for(lambda: "finished" in stage.sm("trace", "harb", str(issue)).stdout, "the rotation")
+    told = [one["text"] for one in peers_log(tmp_path) if one["kind"] == "message"]
+    assert any(text.startswith("Read ") for text in told)
 
 
 @pytest.mark.long_lived

@@ -112,6 +112,19 @@ def test_the_address_chooses_span_and_project(weeks: Project, browser: Browser) 
     assert read_json(browser, "?project=nobodys")["days"] == []
 
 
+@pytest.mark.parametrize(("hours", "says"), [(0.04, "agent 2.4 min"), (1.5, "agent 1.5 h")])
+def test_a_first_day_has_its_time_in_minutes(
+    project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, hours: float, says: str
+) -> None:
+    clock = time.time()
+    monkeypatch.setattr(time, "time", lambda: clock)
+    project.record(events.Started(session="dev-harb-3", title="Add a checkout"))
+    clock += hours * 3600
+    project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
+    [words] = [words for path, words in list_charts(browser).items() if "/time.svg" in path]
+    assert says in words
+
+
 def test_each_picture_is_nothing_but_a_picture(weeks: Project, browser: Browser) -> None:
     charts = list_charts(browser)
     assert len(charts) == 9

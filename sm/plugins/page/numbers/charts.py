@@ -27,6 +27,7 @@ class Unit(StrEnum):
     DOLLARS = "dollars"
     TOKENS = "tokens"
     HOURS = "hours"
+    MINUTES = "minutes"
     PIECES = "pieces"
 
 
@@ -34,8 +35,11 @@ SHOW: dict[Unit, Callable[[float], str]] = {
     Unit.DOLLARS: show_dollars,
     Unit.TOKENS: lambda number: shorten_count(round(number)),
     Unit.HOURS: lambda hours: f"{hours:.1f} h",
+    Unit.MINUTES: lambda minutes: f"{minutes:.1f} min",
     Unit.PIECES: lambda number: f"{number:,.0f}",
 }
+SCALES = {Unit.HOURS: 3600.0, Unit.MINUTES: 60.0}
+"""Seconds in one."""
 
 
 class Series(Struct, frozen=True):
@@ -100,7 +104,7 @@ def list_charts(shown: Shown) -> list[Chart]:
     return [
         _draw_cost("cost", f"Cost {of}", costs),
         _draw_tokens("tokens", f"Tokens {of}", costs),
-        _draw_days("time", f"Time {of}", Unit.HOURS, days, TIMES),
+        _draw_days("time", f"Time {of}", _choose_unit(days), days, TIMES),
         _draw_days("merged", f"Merged {of}", Unit.PIECES, days, {"merged": "merged"}),
         _draw_days("effort", f"Restarts, rotations and attempts {of}", Unit.PIECES, days, EFFORT),
         *_draw_groups(shown, By.ISSUE),
@@ -207,10 +211,16 @@ def _show_tokens(one: Sum) -> str:
     return f"{'' if one.is_complete else '≥'}{shorten_count(_count_tokens(one))}"
 
 
+def _choose_unit(days: Iterable[DayNumbers]) -> Unit:
+    """Hours, or minutes if no day has an hour: its marks would all be 0.0 h."""
+    longest = max((getattr(day, field) for day in days for field in TIMES.values()), default=0.0)
+    return Unit.HOURS if longest >= SCALES[Unit.HOURS] else Unit.MINUTES
+
+
 def _draw_days(
     name: str, title: str, unit: Unit, days: Sequence[DayNumbers], fields: Mapping[str, str]
 ) -> Chart:
-    scale = 3600 if unit is Unit.HOURS else 1
+    scale = SCALES.get(unit, 1.0)
     series = tuple(
         Series(words, tuple(getattr(day, field) / scale or None for day in days))
         for words, field in fields.items()

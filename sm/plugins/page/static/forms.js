@@ -77,6 +77,13 @@
   addEventListener("hashchange", openMeant);
   addEventListener("load", openMeant);
 
+  // Who logs in comes back to where they were, also to what stands behind #, which no server is told
+
+  document.addEventListener("click", (event) => {
+    const way = event.target.closest?.('a[href="/page/login"]');
+    if (way) way.href += `?to=${encodeURIComponent(location.pathname + location.search + location.hash)}`;
+  });
+
   // Keys
 
   document.addEventListener("keydown", (event) => {

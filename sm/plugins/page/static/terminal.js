@@ -247,7 +247,7 @@
       requestAnimationFrame(crop);
     }
     if (was && !now) choose("off");
-    if (socket) say(now ? "you are typing into it: F6 leaves" : "live; no key reaches it", now ? "types" : "on");
+    if (socket) say(now ? "you are typing into it: F6 leaves" : "live; typing is off", now ? "types" : "on");
   };
 
   const send = (keys) => {

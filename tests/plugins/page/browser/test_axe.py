@@ -73,7 +73,12 @@ def test_no_page_has_a_fault(site: Site) -> None:
     page = site.open("/page/session/dev-harb-3")
     open_all(page)
     assert find_faults(page) == []
-    for path in (f"/page/session/{OVER}", "/page/session/dev-harb-77"):
+    for path in (
+        "/page/numbers",
+        "/page/browsers",
+        f"/page/session/{OVER}",
+        "/page/session/dev-harb-77",
+    ):
         page.goto(site.server.url + path)
         open_all(page)
         assert find_faults(page) == []

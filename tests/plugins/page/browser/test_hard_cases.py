@@ -198,6 +198,17 @@ def test_a_link_leads_to_the_answer_and_a_settled_one_to_what_is_left(site: Site
     expect(page.get_by_role("heading", name="It is over")).to_be_visible()
 
 
+def test_a_login_in_between_loses_no_link(site: Site) -> None:
+    fill(site)
+    page = site.open("/#need-dev-harb-3")
+    page.get_by_role("link", name="Log in to act").click()
+    page.get_by_label("The key in the link").fill(site.link.partition("key=")[2])
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url(f"{site.server.url}/#need-dev-harb-3")
+    page.wait_for_function("document.activeElement.tagName === 'TEXTAREA'")
+    assert page.evaluate("document.activeElement.closest('.need').id") == "need-dev-harb-3"
+
+
 # Words of others
 
 

@@ -220,7 +220,7 @@ def test_a_message_goes_through_the_queue(site_of: MakeSite) -> None:
     page.get_by_role("heading", name="Terminal").click()
     part = page.locator("#terminal")
     part.get_by_text("a message").click()
-    part.get_by_label("Your message").fill("Only the cart.")
+    part.get_by_label(f"Message to harb#{issue}; Enter sends it").fill("Only the cart.")
     page.keyboard.press("Enter")
     expect(page.locator("#said")).to_contain_text(f"Message to harb#{issue}")
     wait_for(lambda: [one for one in site.stage.told() if "Only the cart." in one], "the message")
