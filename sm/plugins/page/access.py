@@ -32,6 +32,7 @@ class Visitor(Struct, frozen=True):
     """Who asks. `browser` is the secret of one that has logged in, '' for none.
 
     `only_reads`: by a login or a token that is good for no more. `origin` is where our forms are.
+    `arrives`: by a link of another site, with which a browser sends no cookie of ours.
     """
 
     may_read: bool
@@ -39,6 +40,7 @@ class Visitor(Struct, frozen=True):
     browser: str = ""
     only_reads: bool = False
     origin: str = ""
+    arrives: bool = False
 
     @property
     def pledge(self) -> str:
@@ -58,7 +60,9 @@ def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Vis
     if brought:
         acts = brought is Right.ACT
         return Visitor(True, acts, only_reads=not acts)
-    return Visitor(may_read=bool(entrance.keys.find_trusted(request.scope)), may_act=False)
+    may_read = bool(entrance.keys.find_trusted(request.scope))
+    arrives = not browser and request.headers.get("sec-fetch-site", "") == "cross-site"
+    return Visitor(may_read, may_act=False, arrives=arrives)
 
 
 def find_origin(request: HTTPConnection, public: str) -> str:

@@ -59,6 +59,7 @@ def read_json(browser: Browser, query: str = "") -> Any:
 def test_an_empty_machine_has_nothing_to_show(browser: Browser) -> None:
     read = Read(browser.get("/page/numbers").text)
     assert "Nothing has happened in that time." in read.text
+    assert "Figures" not in read.text
     assert not [tag for tag, _ in read.elements if tag in ("img", "table")]
 
 

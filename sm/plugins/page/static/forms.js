@@ -4,6 +4,11 @@
   const body = document.body;
   const SAID_MS = 12000;
 
+  // Who comes by a link of another site is logged in, maybe: the browser sends our cookie only when we
+  // ask ourselves (SameSite=Strict). Once: a page that was loaded again stays as it is.
+
+  if ("arrives" in body.dataset && performance.getEntriesByType("navigation")[0]?.type === "navigate") location.reload();
+
   // What a form has led to
 
   const said = document.getElementById("said");

@@ -209,6 +209,26 @@ def test_a_login_in_between_loses_no_link(site: Site) -> None:
     assert page.evaluate("document.activeElement.closest('.need').id") == "need-dev-harb-3"
 
 
+def test_a_link_of_another_site_finds_the_login(site: Site) -> None:
+    fill(site)
+    link = f"{site.server.url}/#need-dev-harb-3"
+    mail = f'<a href="{link}">answer</a>'
+    site.window.route(
+        "http://mail.example/", lambda route: route.fulfill(content_type="text/html", body=mail)
+    )
+    page = site.window.new_page()
+
+    def come(header: str) -> None:
+        page.goto("http://mail.example/")
+        page.get_by_role("link", name="answer").click()
+        expect(page.locator("header.top")).to_contain_text(header)
+        assert page.url == link
+
+    come("Log in to act")
+    site.log_in()
+    come("Logged in")
+
+
 # Words of others
 
 
