@@ -13,7 +13,7 @@ import pytest
 from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
 from sm.plugins.windows import figures
 from sm.plugins.windows.holding import judge_session
-from sm.sessions import agent_state, window
+from sm.sessions import agent_state, registry, window
 from sm.sessions.agent_state import State
 from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
 from sm.sessions.session import Session
@@ -99,27 +99,30 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
 
 
 class Subscription:
-    """A model that says what is used of its window; the turn of issue 2 goes on until `ends`."""
+    """A model that says what is used of its window; the turn of issue 2 goes on until `ends`.
+
+    `resets_at` is in seconds since 1970. Then another window begins, of which little is used.
+    """
 
     def __init__(self, api: Api) -> None:
         """Little is used."""
-        self.use(3, 2 * HOUR_S)
+        self.percent, self.resets_at = 3.0, FIVE_RESET
         self.ends = threading.Event()
         api.model = self
 
-    def use(self, percent: float, lasts_s: float) -> None:
-        """From the next answer on so much is used, of a window that lasts for so long then."""
-        self.percent, self.lasts_s, self.reset = percent, lasts_s, 0
-
     def __call__(self, request: Request) -> Reply:
         """Answer, and say what is used."""
-        self.reset = self.reset or int(time.time() + self.lasts_s)
-        headers = tell_claude(self.percent / 100, reset=self.reset)
         if "issue #2" not in "\n".join(request.texts) or self.ends.is_set():
-            return Reply(headers=headers)
+            return Reply(headers=self._tell())
         if any("begun" in text for text in request.texts):
-            return Reply("It ends\nas it was to end.\n", hold=self.ends, headers=headers)
-        return Reply("", tools=(Tool.bash("echo begun"),), headers=headers)
+            self.ends.wait(120)  # before its headers, which say what is used by then
+            return Reply("It ends as it was to end.", headers=self._tell())
+        return Reply("", tools=(Tool.bash("echo begun"),), headers=self._tell())
+
+    def _tell(self) -> dict[str, str]:
+        if time.time() >= self.resets_at:
+            return tell_claude(0.01, reset=self.resets_at + 5 * HOUR_S)
+        return tell_claude(self.percent / 100, reset=self.resets_at)
 
 
 @pytest.fixture
@@ -140,7 +143,7 @@ def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
     wait_for(lambda: on_hold.state is State.IDLE, "the end of the first turn")
     stage.write_phase(1, "PHASE:escalate\nReason: which colour?")
     on_hold.wait_phase("escalated")
-    model.use(94, lasts_s=6)
+    model.percent = 94
     second = stage.session(begin_another(stage))
     first = stage.session(1)
     wait_for(second.dir.braked.exists, "the hold of who has told")
@@ -148,17 +151,21 @@ def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
     wait_for(lambda: agent_state.read(second.dir).state is State.BUSY, "its turn, which goes on")
     for session in (first, second):
         stage.sm("send", session.address, f"Then do more in {session.issue}.")
+    (seen,) = json.loads(stage.sm("status", "--json").stdout)
+    clock = time.strftime("%H:%M", time.localtime(FIVE_RESET + SLACK_S))
+    told = f"five hours: 94 % used; goes on at {clock}"
+    assert seen["sessions"][1]["waits_for"] == f"held: {told}"
+    asked = len(api.main)
+    model.resets_at = int(time.time()) + 10  # after it a client tells nothing of the window
     model.ends.set()
     wait_for(lambda: agent_state.read(second.dir).state is State.IDLE, "the end of the turn")
-    asked = len(api.main)
-    until = model.reset + SLACK_S
-    clock = time.strftime("%H:%M", time.localtime(until))
-    told = f"five hours: 94 % used; goes on at {clock}"
-    (seen,) = json.loads(stage.sm("status", "--json").stdout)
-    assert seen["sessions"][1]["waits_for"] == f"held: {told}"
-    model.use(1, 5 * HOUR_S)
+    ends_at = model.resets_at
+    wait_for(lambda: read_line(second).five_hours.resets_at == ends_at, "the earlier reset")
+    for session in (first, second):
+        registry.poke(session.dir)  # who waits looks again at the reset that was told first
     wait_for(lambda: len(api.main) > asked, "it to go on", 60.0)
-    assert time.time() >= until
+    went_on_at = api.main[asked].at_s - time.monotonic() + time.time()
+    assert went_on_at >= ends_at + SLACK_S
     for session in (first, second):
         more = f"Then do more in {session.issue}."
         wait_for(lambda more=more: count(api, more) == 1, more)  # type: ignore[misc]

@@ -80,7 +80,7 @@ def test_what_has_no_price_on_one_side_is_not_compared(project: Project, tmp_pat
     account(project, tmp_path, 0.0)
     account(project, tmp_path, OURS * 2)
     with open_ledger(find_ledger(project.config)) as ledger:
-        assert [one.own for one in compare(ledger, 0.0)] == [OURS * 2]
+        assert [(one.ours, one.own) for one in compare(ledger, 0.0)] == [(OURS, OURS * 2)]
         assert compare(ledger, time.time() + 60) == [], "it is older"
         ledger.connection.execute("UPDATE requests SET price = NULL")
         ledger.connection.execute("INSERT OR IGNORE INTO to_compare SELECT context FROM requests")
