@@ -22,7 +22,7 @@ ONLY_READS = "this token only reads: what acts needs the token of --token-file"
 
 
 class Right(IntEnum):
-    """What somebody may do, each with what is before it."""
+    """What somebody may do. Each includes those before it."""
 
     NOTHING = 0
     READ = 1

@@ -1,7 +1,7 @@
 """What plugins offer by `sm serve` beside endpoints: an application with pages, streams, files.
 
-The guard before them has refused what no good client sends, and all other origins and names. Who
-may read and who may act below its own paths, a site decides itself.
+The guard before them refuses what no good client sends, and all other origins and names. A site
+with logins of its own decides who may read and who may act; for any other the guard does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers a scrape: everything is read then, and nothing is counted beside it."""
+"""Answers a scrape. Everything is read at that moment, and nothing is counted in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes metrics of what is read: at each scrape, and of nothing that was not asked for."""
+"""Makes the metrics at each scrape, of what is read then."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Collector:
 
 
 def add_up(samples: Iterable[tuple[tuple[str, ...], float]]) -> dict[tuple[str, ...], float]:
-    """Each set of labels once: what has no value of its own is one."""
+    """One number for each set of labels: words without a value of their own share `OTHER`."""
     found: dict[tuple[str, ...], float] = {}
     for labels, number in samples:
         words = tuple(map(str, labels))

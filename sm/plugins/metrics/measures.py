@@ -21,7 +21,7 @@ MOST = 100
 class Bounded:
     """Gives each word of others its own value of a label, the first `most` of them.
 
-    Whoever has one keeps it, and all others are one: so no series ever moves to another.
+    A word keeps its value, and all later words share `OTHER`: so no series changes its meaning.
     """
 
     def __init__(self, most: int = MOST) -> None:

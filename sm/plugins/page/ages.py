@@ -1,4 +1,4 @@
-"""Tells how late it is for logins, whose end a clock that is set back must not put off.
+"""Tells the time by which logins end: they last no longer if the clock is set back.
 
 While a server runs, time passes for it whatever is done to the clock. Over its restarts the latest
 time that was seen is in the file of logins (`Book.seen`). A clock that is a little behind that was

@@ -61,7 +61,7 @@ def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed
 
 
 def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
-    """A name for the first of each session: a link to it, as a notification has, knows no more."""
+    """A name for the first need of each session: a notification's link names the session alone."""
     named = {""}
     for need in needs:
         yield "" if need.session in named else f"need-{need.session}"

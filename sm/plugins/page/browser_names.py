@@ -11,7 +11,7 @@ PROGRAMS = (
     ("CriOS", "Chrome"),
     ("Safari", "Safari"),
 )
-"""The first one that is named: each names those behind it as well, to be taken for them."""
+"""The first that is named counts: most browsers also name those below, for compatibility."""
 SYSTEMS = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),

@@ -35,7 +35,7 @@ DIGITS = 64
 CALLED = 80
 """Characters of what a browser calls itself."""
 NOTED_S = 3600.0
-"""So often it is noted how late it is."""
+"""So often the time is written down."""
 LOCKED_S = 5.0
 
 

@@ -94,7 +94,7 @@ def find_safe_link(link: str) -> str:
 
 
 def find_version(*values: Any) -> str:
-    """A word that is another one as soon as what is shown of these values is."""
+    """A version, which changes whenever what is shown of these values changes."""
     return f"{zlib.crc32(json.encode(values)):08x}"
 
 

@@ -48,7 +48,7 @@ class Changed(Struct, frozen=True):
 
 
 class _Listener:
-    """What one stream has still to tell: one word, however slowly its browser reads."""
+    """What one stream still has to tell: one message, however slowly its browser reads."""
 
     def __init__(self) -> None:
         self._sessions: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a form asks for is done, in a thread, and what came of it is said."""
+"""Does what a form asks for, in a thread, and answers with what came of it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from sm.plugins.cost.display import format_price
 from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, add_up
+from sm.plugins.page.numbers import charts, page
 from sm.plugins.page.numbers.charts import Chart, Series, Unit
+from sm.plugins.page.numbers.data import Shown
 from sm.plugins.page.numbers.drawing import POLICY, STYLE, draw
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -226,3 +229,19 @@ def test_any_bar_can_be_drawn(unit: Unit, across: bool, value: float) -> None:
     )
     for narrow in (True, False):
         check_picture(draw(chart, narrow=narrow))
+
+
+def test_what_is_made_of_the_numbers_holds_up_nobody(
+    weeks: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in = []
+
+    def note(shown: Shown) -> list[Chart]:
+        made_in.append(threading.current_thread())
+        return charts.list_charts(shown)
+
+    monkeypatch.setattr(page, "list_charts", note)
+    assert browser.get("/page/numbers").status_code == 200
+    assert browser.get("/page/numbers/cost.svg").status_code == 200
+    assert len(made_in) == 2
+    assert threading.main_thread() not in made_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import partial
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 from msgspec import json
@@ -30,42 +30,53 @@ def _read_choice(request: Request) -> Choice:
     return Choice(span if span in SPANS else USUAL, asked.get("project", "")[:200])
 
 
-async def _read(page: Page, request: Request) -> Shown:
-    return await page.read(partial(page.numbers.read, _read_choice(request)))
+async def _answer(page: Page, request: Request, make: Callable[[Shown], Response]) -> Response:
+    """Read and answer in a thread: a long time has thousands of rows."""
+    choice = _read_choice(request)
+    return await page.read(lambda: make(page.numbers.read(choice)))
 
 
 async def show_numbers(page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with charts, and the figures of all as tables."""
-    shown = await _read(page, request)
-    query = urlencode({"span": shown.choice.span, "project": shown.choice.project})
-    return show(
-        "numbers.html",
-        visitor,
-        shown=shown,
-        spans=SPANS,
-        query=query,
-        charts=[chart for chart in list_charts(shown) if not chart.is_empty],
-        totals=list_totals(shown),
-        tables=list_tables(shown),
-        made_at=format_moment(shown.at),
-    )
+
+    def make(shown: Shown) -> Response:
+        return show(
+            "numbers.html",
+            visitor,
+            shown=shown,
+            spans=SPANS,
+            query=urlencode({"span": shown.choice.span, "project": shown.choice.project}),
+            charts=[chart for chart in list_charts(shown) if not chart.is_empty],
+            totals=list_totals(shown),
+            tables=list_tables(shown),
+            made_at=format_moment(shown.at),
+        )
+
+    return await _answer(page, request, make)
 
 
 async def send_chart(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with one chart as a picture."""
     name, narrow = request.path_params["name"], "narrow" in request.query_params
-    for chart in list_charts(await _read(page, request)):
-        if chart.name == name:
-            file = await page.read(partial(draw, chart, narrow=narrow))
-            policy = {"Content-Security-Policy": POLICY}
-            return Response(file, headers=policy, media_type="image/svg+xml")
-    raise GoneError("there is no such chart")
+
+    def make(shown: Shown) -> Response:
+        for chart in list_charts(shown):
+            if chart.name == name:
+                policy = {"Content-Security-Policy": POLICY}
+                file = draw(chart, narrow=narrow)
+                return Response(file, headers=policy, media_type="image/svg+xml")
+        raise GoneError("there is no such chart")
+
+    return await _answer(page, request, make)
 
 
 async def send_json(page: Page, request: Request, _visitor: Visitor) -> Response:
     """Answer with all that the charts are made of."""
-    made = make_json(await _read(page, request))
-    return Response(json.encode(made), media_type="application/json")
+
+    def make(shown: Shown) -> Response:
+        return Response(json.encode(make_json(shown)), media_type="application/json")
+
+    return await _answer(page, request, make)
 
 
 async def send_csv(page: Page, request: Request, _visitor: Visitor) -> Response:
@@ -73,9 +84,13 @@ async def send_csv(page: Page, request: Request, _visitor: Visitor) -> Response:
     list_rows = FILES.get(request.path_params["name"])
     if list_rows is None:
         raise GoneError("there is no such table")
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(list_rows(await _read(page, request)))
-    return Response(text.getvalue(), media_type="text/csv")
+
+    def make(shown: Shown) -> Response:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(list_rows(shown))
+        return Response(text.getvalue(), media_type="text/csv")
+
+    return await _answer(page, request, make)
 
 
 ROUTES = (

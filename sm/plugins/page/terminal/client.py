@@ -46,7 +46,7 @@ class Client:
     """`tmux attach` in a pty, for one browser. For one event loop."""
 
     def __init__(self, tmux: Tmux, session: str, size: Size, *, types: bool) -> None:
-        """Begin to show the session. `types`: keys reach the agent; nobody else's are ever sent."""
+        """Begin to show the session. `types`: keys reach the agent; without it none are sent."""
         self.types, self.size, self._leaves = types, size, False
         self._news, self._room = asyncio.Event(), asyncio.Event()
         self._fd, slave = pty.openpty()
