@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from sm.adapters.process import Result
 from sm.base.errors import TemporaryError
 from sm.issues.runners import Placement, Standing
+from sm.plugins.hosts.node.job import Order
 from sm.plugins.hosts.slurm.queue import (
     Job,
     QueueError,
@@ -22,6 +24,8 @@ from sm.plugins.hosts.slurm.queue import (
 from sm.plugins.hosts.slurm.script import write_call, write_job
 from sm.plugins.hosts.slurm.settings import Slurm
 from sm.plugins.hosts.slurm.standing import find_failed, find_job, judge
+from sm.plugins.hosts.slurm.within import run_job
+from sm.sessions.project import Project
 from sm.store.paths import Root
 
 PLACEMENT = Placement(
@@ -133,3 +137,10 @@ def test_a_controller_that_is_away_is_told_from_one_that_refuses() -> None:
     assert isinstance(explain(Result(1, "", away)), QueueError)
     assert not isinstance(explain(Result(1, "", refused)), TemporaryError)
     assert isinstance(explain(Result(1, "", full)), TemporaryError)
+
+
+def test_a_job_that_slurm_begins_again_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    said = run_job(cast("Project", None), Order(7, 1, "c", 300))
+    assert said == "begun again by Slurm: the next attempt is another job"

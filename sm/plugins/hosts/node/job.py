@@ -32,6 +32,7 @@ LOOK_S = 0.5
 PUSH_S = 60.0
 """What of the notice is kept for the push of the work."""
 END_S = 10.0
+OVER = "over"
 SOON = signal.SIGUSR1
 NOW = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 AT_WORK = (State.BUSY, State.STARTING)
@@ -94,7 +95,7 @@ def run(project: Project, order: Order, told: Told) -> str:
             return _hand_over(session, order, told)
         keep_alive(project)
         _sleep(lambda: told.to_end, LOOK_S)
-    return "over"
+    return OVER
 
 
 def _begin(project: Project, order: Order, told: Told) -> str:
@@ -125,6 +126,8 @@ def _hand_over(session: IssueSession, order: Order, told: Told) -> str:
         patience_s = max(order.notice_s / 2, order.notice_s - PUSH_S)
         _sleep(lambda: told.now or not _is_at_work(session), patience_s)
     with lock.hold(session.dir.lock, timeout_s=END_S):
+        if not session.dir.identity.exists():  # it has ended by itself meanwhile
+            return OVER
         said = _push(session)
         kept = end_attempt(session, f"the job of attempt {order.attempt} ends")
     _sleep(lambda: not monitors.is_watched(session), END_S)
