@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.helpers import wait_for
 
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-DAEMONS = ("munged", "slurmctld", "slurmd")
+DAEMONS = ("munged", "mungekey", "slurmctld", "slurmd")
 COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "srun", "sinfo")
 MISSING = ", ".join(
     name for name in (*DAEMONS, *COMMANDS) if not shutil.which(name, path=SBIN)
@@ -76,8 +76,7 @@ class Cluster:
     def start(self) -> None:
         """Start all of it, and wait until both nodes are there."""
         munge = self.folder / "munge"
-        (munge / "key").write_bytes(os.urandom(1024))
-        (munge / "key").chmod(0o400)
+        self.call("mungekey", "--create", f"--keyfile={munge / 'key'}")
         named = {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log"}
         named |= {"seed-file": "seed"}
         options = [f"--{option}={munge / name}" for option, name in named.items()]
