@@ -154,6 +154,18 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for pid in self._find_left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _find_left(self) -> Iterator[int]:
+        """Yield what still waits for the processes of a job that its node has lost."""
+        mine = os.fsencode(self.config)
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_step = (entry / "comm").read_text().startswith("slurmstepd")
+                if is_step and mine in (entry / "environ").read_bytes():
+                    yield int(entry.name)
 
     def _run(self, *argv: str, called: str = "") -> None:
         program = shutil.which(argv[0], path=SBIN)
