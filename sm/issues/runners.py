@@ -51,12 +51,15 @@ class Shown(NamedTuple):
     """What a node has said of a session for people: a row of its `sm status`, as JSON has it.
 
     `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
-    say more now, '' if it does.
+    say more now, '' if it does. `words` are what it waits for, as far as there is no row. `host`
+    is where it is, if that is not where it was placed.
     """
 
     row: Mapping[str, Any] | None
     known_at: float
     trouble: str = ""
+    words: str = ""
+    host: str = ""
 
 
 class Answer(NamedTuple):

@@ -147,15 +147,24 @@ def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
     if found.attempt >= held.attempt:
         raise TakenError(f"attempt {found.attempt} at #{found.issue} is here already")
     earlier = found.provide(project=project)
+    with lock.hold(earlier.dir.lock, timeout_s=120):
+        end_attempt(earlier, f"attempt {held.attempt} begins here")
+
+
+def end_attempt(session: IssueSession, why: str) -> str:
+    """End the session of an attempt that goes on elsewhere; return what is kept of its work.
+
+    The caller holds the session's lock, so that no pass begins its agent again.
+    """
     from sm.issues.work import yielding  # for few starts
 
-    with lock.hold(earlier.dir.lock, timeout_s=120):
-        if not earlier.dir.identity.exists():  # a pass of its own was faster
-            return
-        attempts.give_up(earlier, f"attempt {held.attempt} begins here")
-        agent_process.stop(earlier.tmux, earlier)
-        yielding.keep_work(earlier)
-        _forget(earlier)
+    if not session.dir.identity.exists():  # a pass of its own was faster
+        return ""
+    attempts.give_up(session, why)
+    agent_process.stop(session.tmux, session)
+    kept = yielding.keep_work(session)
+    _forget(session)
+    return kept
 
 
 def _check_not_paused(project: Project, name: str) -> None:

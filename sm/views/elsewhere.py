@@ -86,7 +86,9 @@ def _list_silent(
 def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow:
     """Return what is known of the session, as it is shown; its own name and issue are ours."""
     row = _read_row(shown.row) if shown and shown.row else None
+    host = one_line(shown.host, TEXT_LIMIT) if shown and shown.host else placement.host
     if row is None or shown is None:
+        words = one_line(shown.words, TEXT_LIMIT) if shown else ""
         return StatusRow(
             project=placement.project,
             issue=placement.issue,
@@ -95,10 +97,10 @@ def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow
             phase=ShownState.STARTING,
             age_s=max(0.0, now - placement.placed_at) if placement.placed_at else 0.0,
             worktree="",
-            waits_for=f"host '{placement.host}' to say how it stands",
+            waits_for=words or f"host '{placement.host}' to say how it stands",
             monitor=True,
             proof=Proof(Evidence.RECORD, placement.placed_at),
-            host=placement.host,
+            host=host,
         )
     later_s = max(0.0, now - shown.known_at)
     waits_for = row.waits_for
@@ -109,7 +111,7 @@ def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow
         project=placement.project,
         issue=placement.issue,
         session=placement.session,
-        host=placement.host,
+        host=host,
         age_s=row.age_s + later_s,
         last_event_age_s=row.last_event_age_s + later_s,
         waits_for=waits_for,

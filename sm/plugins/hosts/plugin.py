@@ -1,12 +1,18 @@
-"""Sessions on other machines: a whole `sm` runs there, and is reached by ssh."""
+"""Sessions on other machines: a whole `sm` runs there, and is reached by ssh or by Slurm."""
 
 from __future__ import annotations
 
 from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
-    sections={"hosts": "sm.plugins.hosts.settings:Hosts"},
-    runners={"ssh": "sm.plugins.hosts.ssh.runner:RUNNER"},
+    sections={
+        "hosts": "sm.plugins.hosts.settings:Hosts",
+        "slurm": "sm.plugins.hosts.slurm.settings:Slurm",
+    },
+    runners={
+        "ssh": "sm.plugins.hosts.ssh.runner:RUNNER",
+        "slurm": "sm.plugins.hosts.slurm.runner:RUNNER",
+    },
     verbs={
         "host": Verb(
             "sm.plugins.hosts.verb:command",

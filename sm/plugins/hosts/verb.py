@@ -193,7 +193,7 @@ def remove(config: Config, name: str) -> None:
 
 # What programs call
 #
-# On a node, these are called by the installation that places sessions there.
+# On a node, most are called by the installation that places sessions there.
 
 
 @command.command("begin", hidden=True)
@@ -207,6 +207,34 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
     from sm.plugins.hosts.node.begin import begin
 
     say(begin(find_project(load_config(ctx), project), issue, attempt, claim))
+
+
+@command.command("job", hidden=True)
+@click.argument("project")
+@click.argument("issue", type=click.IntRange(min=1))
+@click.option("--attempt", type=click.IntRange(min=1), required=True)
+@click.option("--claim", required=True)
+@click.option("--notice", type=click.FloatRange(min=0), default=300.0)
+@click.pass_context
+def job(
+    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, notice: float
+) -> None:
+    """Run the session of an attempt to its end; a job of Slurm is that."""
+    from sm.plugins.hosts.node.job import Order
+    from sm.plugins.hosts.slurm.within import run_job
+
+    order = Order(issue, attempt, claim, notice)
+    say(run_job(find_project(load_config(ctx), project), order))
+
+
+@command.command("look", hidden=True)
+@click.argument("project")
+@click.pass_context
+def look(ctx: click.Context, project: str) -> None:
+    """Ask the jobs of a project how their sessions stand; who shows that starts it."""
+    from sm.plugins.hosts.slurm.looking import look
+
+    look(find_project(load_config(ctx), project))
 
 
 @command.command("report", hidden=True)

@@ -1,0 +1,155 @@
+"""Runs the session of an attempt in the foreground, as the job of a cluster: it lives as long.
+
+It begins the session, keeps it alive, and ends when that is over. Told that its time is short, it
+lets the turn end, pushes the work and ends the session, which then goes on in another job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from sm.base.acts import OvertakenError
+from sm.base.clock import Deadline
+from sm.base.errors import SmError, TemporaryError
+from sm.issues.start import SettledError, TakenError, end_attempt
+from sm.issues.work import wip
+from sm.plugins.hosts.node.begin import begin
+from sm.plugins.hosts.node.keep import keep_alive
+from sm.sessions import agent_state, fence, monitors, registry
+from sm.sessions.agent_state import State
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import lock
+
+BEGIN_S, AGAIN_S = 300.0, 5.0
+"""So long, and so often, a session is tried to begin while something is in the way."""
+LOOK_S = 0.5
+PUSH_S = 60.0
+"""What of the notice is kept for the push of the work."""
+END_S = 10.0
+OVER = "over"
+SOON = signal.SIGUSR1
+NOW = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+AT_WORK = (State.BUSY, State.STARTING)
+
+
+class Order(Struct, frozen=True):
+    """What is to run: an attempt at an issue, by its claim. `notice_s`: before the job is ended."""
+
+    issue: int
+    attempt: int
+    claim: str
+    notice_s: float
+
+
+class Told:
+    """What the job was told by signals: to end soon, or now."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.soon = self.now = False
+
+    def hear(self, number: int, _: object) -> None:
+        """Note a signal."""
+        self.soon |= number == SOON
+        self.now |= number in NOW
+
+    @property
+    def to_end(self) -> bool:
+        """Whether it was told either."""
+        return self.soon or self.now
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[Told]:
+    """Have signals say when to end."""
+    told = Told()
+    before = {number: signal.signal(number, told.hear) for number in (SOON, *NOW)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run(project: Project, order: Order, told: Told) -> str:
+    """Have the session run to its end, or to that of the job; return what became of it.
+
+    Raises:
+        SmError: it could not begin.
+
+    """
+    try:
+        name = _begin(project, order, told)
+    except (TakenError, SettledError) as error:
+        return error.message
+    if not name:
+        return "ended before it could begin"
+    while session := _find(project, name, order.attempt):
+        if told.to_end:
+            return _hand_over(session, order, told)
+        keep_alive(project)
+        _sleep(lambda: told.to_end, LOOK_S)
+    return OVER
+
+
+def _begin(project: Project, order: Order, told: Told) -> str:
+    """Return the session's name; '' if the job is to end before that."""
+    deadline = Deadline(BEGIN_S)
+    while not told.to_end:
+        try:
+            return begin(project, order.issue, order.attempt, order.claim)
+        except (TakenError, SettledError):
+            raise
+        except TemporaryError:
+            if deadline.is_over:
+                raise
+        _sleep(lambda: told.to_end, AGAIN_S)
+    return ""
+
+
+def _find(project: Project, name: str, attempt: int) -> IssueSession | None:
+    found = registry.find(project.root, name)
+    if isinstance(found, IssueSession) and found.attempt == attempt:
+        return found.provide(project=project)
+    return None
+
+
+def _hand_over(session: IssueSession, order: Order, told: Told) -> str:
+    """Push the work once the turn has ended, as far as there is time, and end the session."""
+    if told.soon:
+        patience_s = max(order.notice_s / 2, order.notice_s - PUSH_S)
+        _sleep(lambda: told.now or not _is_at_work(session), patience_s)
+    with lock.hold(session.dir.lock, timeout_s=END_S):
+        if not session.dir.identity.exists():  # it has ended by itself meanwhile
+            return OVER
+        said = _push(session)
+        kept = end_attempt(session, f"the job of attempt {order.attempt} ends")
+    _sleep(lambda: not monitors.is_watched(session), END_S)
+    return f"{said}; kept here: {kept}" if kept else said
+
+
+def _is_at_work(session: IssueSession) -> bool:
+    return bool(session.profile.hooks) and agent_state.read(session.dir).state in AT_WORK
+
+
+def _push(session: IssueSession) -> str:
+    try:
+        with fence.guard(session):
+            wip.save(session)
+    except OvertakenError as error:
+        return error.message
+    except SmError as error:
+        return f"its work could not be pushed: {error.message}"
+    return "handed over"
+
+
+def _sleep(is_enough: Callable[[], bool], at_most_s: float) -> None:
+    deadline = Deadline(at_most_s)
+    while not is_enough() and not deadline.is_over:
+        time.sleep(min(LOOK_S, max(0.0, deadline.left_s)))

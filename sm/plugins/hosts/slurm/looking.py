@@ -1,0 +1,94 @@
+"""Has the jobs of a project asked how their sessions stand, by a process that does it aside.
+
+An answer takes a step of the job and a start of `sm` there, which is more than one waits for who
+wants to see a table.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+from sm.adapters import own_start
+from sm.adapters.environment import select_lasting_environment
+from sm.base.clock import Deadline
+from sm.base.errors import SmError
+from sm.issues.placements import list_placements, read_seen
+from sm.issues.runners import Placement, Standing
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.slurm import reports, step
+from sm.plugins.hosts.slurm.reports import Said
+from sm.sessions.project import Project
+from sm.store import lock
+
+YOUNG_S = 5.0
+"""What was said so lately is not asked again: each question is work for all of the cluster."""
+ASK_S = 20.0
+AT_ONCE = 8
+LOOK_S = 0.02
+VARIABLES = ("SLURM_CONF",)
+"""What the client programs of Slurm need (slurm.conf(5))."""
+
+
+def start(project: Project, running: Sequence[Placement], *, wait_s: float) -> None:
+    """Have those asked that run, unless that was just done; wait so long for what they say."""
+    if not _list_due(project, running):
+        return
+    if not lock.is_held(reports.locate_lock(project)):
+        own_start.start(
+            *("host", "look", project.name),
+            log=reports.locate_log(project),
+            env=select_lasting_environment(VARIABLES)
+            | {"SM_CONFIG": str(project.config.source), "SM_STATE_ROOT": str(project.root.path)},
+        )
+    deadline = Deadline(wait_s)
+    while not deadline.is_over and _list_due(project, running):
+        time.sleep(LOOK_S)
+
+
+def _list_due(project: Project, running: Sequence[Placement]) -> list[Placement]:
+    said, young = reports.read(project, running), time.time() - YOUNG_S
+    return [one for one in running if one.session not in said or said[one.session].at < young]
+
+
+def look(project: Project) -> None:
+    """Ask all jobs of the project that run, and keep what they say; another may be about it."""
+    with lock.try_hold(reports.locate_lock(project)) as ours:
+        if not ours:
+            return
+        placed = list_placements(project.directory)
+        seen = read_seen(project.directory)
+        running = [
+            one
+            for one in placed
+            if (known := seen.get(one.session)) and known.standing is Standing.RUNNING
+        ]
+        due = _list_due(project, running)
+        if due:
+            reports.keep(project, reports.read(project, placed) | _ask_all(project, due))
+
+
+def _ask_all(project: Project, placements: Sequence[Placement]) -> dict[str, Said]:
+    """Return what those say that answer in time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(AT_ONCE, len(placements))) as pool:
+        rows = pool.map(lambda one: _ask_one(project, one), placements)
+        return {
+            one.session: Said(one.attempt, time.time(), row)
+            for one, row in zip(placements, rows, strict=True)
+            if row is not None
+        }
+
+
+def _ask_one(project: Project, placement: Placement) -> dict[str, object] | None:
+    asked = json.dumps([[placement.session, placement.attempt]])
+    words = ("host", "report", placement.project)
+    try:
+        answer = step.call_job(project, placement, words, stdin=asked, within_s=ASK_S)
+        report = wire.decode(answer.stdout.encode(), NodeReport)
+    except SmError:
+        return None
+    return report.rows.get(placement.session)

@@ -1,0 +1,61 @@
+"""What sessions in jobs have said of themselves last: a row each, in one file for a project."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from sm.base.errors import SmError
+from sm.issues.runners import Placement
+from sm.plugins.hosts.folder import open_folder
+from sm.sessions.project import Project
+from sm.store.files import read_json, write_json
+
+FOLDER = "slurm"
+LIMIT = 16 << 20
+"""Bytes of all rows of a project; each has about 2,000."""
+
+
+class Said(Struct, frozen=True):
+    """A row of an attempt, and when it came by our own clock (seconds since 1970)."""
+
+    attempt: int
+    at: float
+    row: dict[str, Any]
+
+
+def read(project: Project, placements: Iterable[Placement]) -> dict[str, Said]:
+    """Return what these attempts have said, by the session's name; it may be damaged, and gone."""
+    said: dict[str, Said] = {}
+    with contextlib.suppress(SmError):
+        said = read_json(_locate(project), dict[str, Said], limit=LIMIT) or {}
+    attempts = {one.session: one.attempt for one in placements}
+    return {name: one for name, one in said.items() if attempts.get(name) == one.attempt}
+
+
+def keep(project: Project, said: Mapping[str, Said]) -> None:
+    """Keep what is known now, in the place of what was; on a full disk it is known for now."""
+    with contextlib.suppress(SmError):
+        write_json(_locate(project), dict(said), limit=LIMIT)
+
+
+def _locate(project: Project) -> Path:
+    return _open_folder(project) / f"jobs-{project.name}.json"
+
+
+def locate_lock(project: Project) -> Path:
+    """Return the file that is locked by who asks."""
+    return _open_folder(project) / f"jobs-{project.name}.lock"
+
+
+def locate_log(project: Project) -> Path:
+    """Return the file with what went wrong with that."""
+    return _open_folder(project) / "jobs.log"
+
+
+def _open_folder(project: Project) -> Path:
+    return open_folder(project.root, FOLDER).path

@@ -1,0 +1,161 @@
+"""The runner `slurm`: each session is a job of a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from sm.issues import placements as records
+from sm.issues.reaching import hand_on
+from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.plugins.hosts.slurm import looking, queue, reports, standing, step
+from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
+from sm.plugins.hosts.slurm.reports import Said
+from sm.plugins.hosts.slurm.script import write_job
+from sm.sessions.project import Project
+
+HOST = "slurm"
+"""Where a session is before Slurm has chosen a node."""
+CALL_S = 600.0
+SHOW_S = 0.5
+AGAIN_S = 5.0
+"""So long nobody waits for Slurm again after it did not answer, as within one tick of dev-poll."""
+
+
+class SlurmRunner:
+    """A `Runner` of `sm.issues.runners`."""
+
+    def __init__(self) -> None:
+        """Slurm has not been asked in vain yet."""
+        self._in_vain: tuple[float, QueueError] | None = None
+
+    def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
+        """Return the queue for each job that there may be more.
+
+        None while Slurm does not answer, or has just told of one that failed.
+        """
+        free = step.read_settings(project).sessions - len(placements)
+        if free <= 0:
+            return []
+        names = [name_job(project.root, one.session) for one in placements]
+        try:
+            failed = standing.find_failed(self._list_jobs(), names)
+        except QueueError:
+            return []
+        return [] if failed else [HOST] * free
+
+    def place(self, project: Project, placement: Placement) -> Placement:
+        """Submit the job, unless there is one of this attempt."""
+        name = name_job(project.root, placement.session)
+        job = self._find(name, placement)
+        if job is None:
+            settings = step.read_settings(project)
+            options = queue.list_options(settings, placement, name)
+            handle = queue.submit(options, write_job(settings, placement, name))
+        else:
+            handle = job.id
+        return structs.replace(placement, handle=handle, placed_at=time.time())
+
+    def _list_jobs(self) -> list[Job]:
+        """Return all jobs; who was asked in vain just now is not asked again at once."""
+        if self._in_vain and time.monotonic() < self._in_vain[0] + AGAIN_S:
+            raise self._in_vain[1]
+        try:
+            jobs = queue.list_jobs()
+        except QueueError as error:
+            self._in_vain = time.monotonic(), error
+            raise
+        self._in_vain = None
+        return jobs
+
+    def _find(self, name: str, placement: Placement) -> Job | None:
+        """Return the job of the attempt; those of earlier ones, which it would wait for, are ended.
+
+        One of them may run on where Slurm does not reach it.
+        """
+        jobs = self._list_jobs()
+        for one in jobs:
+            is_there = one.state in standing.WAITS | standing.RUNS | standing.STANDS
+            if one.name == name and one.attempt != placement.attempt and is_there:
+                queue.cancel(one.id, name)
+        return standing.find_job(jobs, name, placement.attempt)
+
+    def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
+        """Ask Slurm once for all. While it does not answer, nothing is lost: jobs run on."""
+        try:
+            jobs = self._list_jobs()
+        except QueueError as error:
+            before = records.read_seen(project.root.project(project.name))
+            return {one.session: _be_silent(one, before, error.message) for one in placements}
+        found = {one.session: _judge(project, jobs, one) for one in placements}
+        running = [one for one in placements if _runs(found[one.session])]
+        hand_on(project, running, self)
+        looking.start(project, running, wait_s=0.0)
+        return found
+
+    def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
+        """Have the jobs that run asked; what does not answer soon has its last words shown."""
+        seen = records.read_seen(project.root.project(project.name))
+        running = [one for one in placements if _runs(seen.get(one.session))]
+        looking.start(project, running, wait_s=SHOW_S)
+        said = reports.read(project, placements)
+        return {
+            one.session: _make_shown(seen.get(one.session), said.get(one.session))
+            for one in placements
+        }
+
+    def call(
+        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+    ) -> Answer:
+        """Have the job's own `sm` do it."""
+        found = step.call_job(project, placement, argv, stdin=stdin, within_s=CALL_S)
+        more = "sm: there was more than is passed on\n" if found.cut else ""
+        return Answer(found.code, found.stdout, found.stderr + more)
+
+    def attach(
+        self, project: Project, placement: Placement, *, read_only: bool = False
+    ) -> list[str]:
+        """Return the command that enters its terminal, by a step of its job."""
+        words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
+        name = name_job(project.root, placement.session)
+        settings = step.read_settings(project)
+        return [*step.run_in(settings, placement.handle, name, terminal=True), *words]
+
+    def end(self, project: Project, placement: Placement) -> None:
+        """Cancel the job; its session keeps its work, and ends its agent."""
+        if placement.handle:
+            queue.cancel(placement.handle, name_job(project.root, placement.session))
+
+
+def _runs(seen: Seen | None) -> bool:
+    return seen is not None and seen.standing is Standing.RUNNING
+
+
+def _judge(project: Project, jobs: Sequence[Job], placement: Placement) -> Seen:
+    name = name_job(project.root, placement.session)
+    job = standing.find_job(jobs, name, placement.attempt)
+    return standing.judge(placement, job, time.time())
+
+
+def _be_silent(placement: Placement, before: Mapping[str, Seen], why: str) -> Seen:
+    known = before.get(placement.session)
+    host, known_at = (known.host, known.known_at) if known else (placement.host, 0.0)
+    return Seen(Standing.SILENT, host, known_at, why)
+
+
+def _make_shown(seen: Seen | None, said: Said | None) -> Shown:
+    """What is shown of a session: its last row, and what Slurm says if that is not that it runs."""
+    row, known_at = (said.row, said.at) if said else (None, 0.0)
+    if seen is None:
+        return Shown(row, known_at, words="its job to be looked at")
+    if seen.standing is Standing.SILENT:
+        return Shown(row, known_at, seen.words, host=seen.host)
+    if seen.standing is Standing.WAITING:
+        why = f" ({seen.words})" if seen.words else ""
+        return Shown(None, 0.0, words=f"a place in the queue{why}")
+    return Shown(row, known_at, words=f"its agent on {seen.host} to be heard", host=seen.host)
+
+
+RUNNER = SlurmRunner()

@@ -1,0 +1,59 @@
+"""Decides how a session stands, by what Slurm says of its job. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sm.issues.runners import Placement, Seen, Standing
+from sm.plugins.hosts.slurm.queue import Job
+
+WAITS = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
+WAITS |= {"RESV_DEL_HOLD", "REQUEUE_FED"}
+RUNS = frozenset({"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"})
+STANDS = frozenset({"SUSPENDED", "STOPPED"})
+OVER = "COMPLETED"
+FAILED = "FAILED"
+"""squeue(1), "JOB STATE CODES"."""
+NO_REASON = "None"
+FORGOTTEN = "Slurm does not know its job any more"
+
+
+def find_job(jobs: Iterable[Job], name: str, attempt: int) -> Job | None:
+    """Return the job of an attempt; the latest if a person has begun another."""
+    fitting = [one for one in jobs if (one.name, one.attempt) == (name, attempt)]
+    return max(fitting, key=lambda one: _number(one.id), default=None)
+
+
+def _number(job: str) -> int:
+    return int(job) if job.isdecimal() else 0
+
+
+def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
+    """Say how it stands.
+
+    Slurm forgets a job some minutes after its end (slurm.conf(5), MinJobAge), and may lose all. So
+    one that it does not know is lost: if its session should still run, it is overtaken.
+    """
+    if job is None:
+        return Seen(Standing.LOST, placement.host, known_at, FORGOTTEN)
+    where = job.node or placement.host
+    if job.state in WAITS:
+        reason = "" if job.reason == NO_REASON else job.reason
+        return Seen(Standing.WAITING, where, known_at, reason)
+    if job.state in RUNS:
+        return Seen(Standing.RUNNING, where, known_at, job.words)
+    if job.state in STANDS:
+        return Seen(Standing.SILENT, where, known_at, job.state.lower())
+    if job.state == OVER:
+        return Seen(Standing.OVER, where, known_at, job.words)
+    told = f"Slurm says {job.state.lower().replace('_', ' ')}"
+    return Seen(Standing.LOST, where, known_at, f"{told}: {job.words}" if job.words else told)
+
+
+def find_failed(jobs: Iterable[Job], names: Iterable[str]) -> Job | None:
+    """Return a job of one of these names that could not begin its session a while ago.
+
+    Slurm lists it for some minutes. The next would fail as well, so it is worth to wait as long.
+    """
+    wanted = set(names)
+    return next((one for one in jobs if one.name in wanted and one.state == FAILED), None)

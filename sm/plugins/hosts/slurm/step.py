@@ -1,0 +1,82 @@
+"""Calls the `sm` of a job by a step within it: `srun --overlap`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from sm.adapters.process import CommandError, CommandTimeoutError, MissingProgramError, Result, ask
+from sm.base.errors import SmError, TemporaryError
+from sm.base.text import one_line
+from sm.config.shapes import read_section
+from sm.issues.runners import Placement
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.slurm.queue import name_job
+from sm.plugins.hosts.slurm.script import write_call
+from sm.plugins.hosts.slurm.settings import Slurm
+from sm.plugins.hosts.wire import Answer, Request, WireError
+from sm.sessions.project import Project
+
+EXPORTED = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TERM"
+"""What a step gets of our environment; it has none of a login."""
+SHELL = "/bin/sh"
+SERVE = ("host", "serve")
+
+
+def read_settings(project: Project) -> Slurm:
+    """Return how the project has its jobs run."""
+    return read_section(project.settings, Slurm)
+
+
+def call_job(
+    project: Project,
+    placement: Placement,
+    argv: Sequence[str],
+    *,
+    stdin: str = "",
+    within_s: float,
+) -> Answer:
+    """Have the job's `sm` run with these arguments, in the project's clone there.
+
+    Raises:
+        TemporaryError: there is no answer; if it took too long, it may be done all the same.
+
+    """
+    job, name = placement.handle, name_job(project.root, placement.session)
+    request = Request(
+        id=1, argv=tuple(argv), stdin=stdin, project=placement.project, within_s=within_s
+    )
+    words = [*run_in(read_settings(project), job, name), *SERVE]
+    try:
+        result = ask(*words, stdin=wire.encode(request), timeout_s=within_s, accept=(0, 1))
+    except CommandTimeoutError as error:
+        raise TemporaryError(f"job {job} does not answer within {within_s:g} s") from error
+    except CommandError as error:
+        raise TemporaryError(f"job {job} does not answer: {_find_reason(error.result)}") from error
+    except MissingProgramError as error:
+        raise SmError(f"{error.message}: install the client programs of Slurm") from error
+    return _read_answer(job, result)
+
+
+def run_in(settings: Slurm, job: str, name: str, *, terminal: bool = False) -> list[str]:
+    """Return the command line that calls the job's `sm`, to which its arguments are added."""
+    return [
+        *("srun", "--quiet", "--overlap", f"--jobid={job}", "--nodes=1", "--ntasks=1"),
+        *("--chdir=/", f"--export={EXPORTED}", *["--pty"] * terminal),
+        *(SHELL, "-c", write_call(settings, name), "sm"),
+    ]
+
+
+def _read_answer(job: str, result: Result) -> Answer:
+    """Return the answer; a shell on the way may have said something before it."""
+    answers = result.raw.partition(wire.MARK)[2].splitlines()[1:]
+    with contextlib.suppress(WireError, IndexError):
+        return wire.decode(answers[0], Answer)
+    raise TemporaryError(f"job {job} does not answer: {_find_reason(result)}")
+
+
+def _find_reason(result: Result) -> str:
+    """Return the first line that says why; those after it say only that it has ended."""
+    said = [one_line(line) for line in result.stderr.splitlines()]
+    said += [f"it ended with {result.code}"]
+    return next(filter(None, said)).removeprefix("srun: error: ").removeprefix("sm: ")

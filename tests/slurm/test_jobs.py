@@ -1,0 +1,211 @@
+"""Issues that are worked on in jobs of a real Slurm, with two nodes on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sm.adapters import procfs
+from sm.issues.runners import Standing
+from sm.plugins.hosts.slurm.runner import RUNNER
+from sm.sessions import agent
+from sm.store.paths import Root
+from tests.helpers import git, wait_for
+from tests.slurm.cluster import MISSING, Cluster
+from tests.slurm.world import World, living
+
+pytestmark = [
+    pytest.mark.long_lived,
+    pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {MISSING}"),
+]
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Cluster]:
+    folder = Path(tempfile.mkdtemp(prefix="sm-slurm-"))
+    folder.chmod(0o755)
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def cluster(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    monkeypatch.setenv("SLURM_CONF", str(running.config))
+    running.wait_until_idle()
+    return running
+
+
+@pytest.fixture
+def world_of(tmp_path: Path, root: Root, tmux_socket: str, cluster: Cluster) -> Iterator[MakeWorld]:
+    with contextlib.ExitStack() as stack:
+        yield lambda **how: stack.enter_context(living(tmp_path, cluster, **how))
+
+
+def poll_until(world: World, condition: Callable[[], object], what: str) -> None:
+    """Have dev-poll tick until then."""
+
+    def look() -> object:
+        if condition():
+            return True
+        world.stage.poll()
+        return condition()
+
+    wait_for(look, what, every_s=0.3)
+
+
+def begun(world: World) -> int:
+    """An issue whose agent has its first prompt, in a job."""
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    wait_for(world.stage.told, "the first prompt")
+    return issue
+
+
+def test_an_issue_becomes_a_merge_in_a_job(world_of: MakeWorld) -> None:
+    world = world_of(auto=True)
+    issue = world.stage.file_issue()
+    poll_until(world, lambda: world.stage.merged(issue), "the merge")
+    poll_until(world, lambda: not world.placed, "the end")
+    wait_for(lambda: world.cluster.list_jobs()[-1].startswith("COMPLETED"), "the job's end")
+
+
+def test_a_session_in_a_job_is_seen_and_steered_from_here(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue = begun(world)
+    node = world.find_node(issue)
+    sm = world.stage.sm
+    poll_until(world, lambda: node in [one.host for one in world.seen], "a look")
+    sm("send", f"harb#{issue}", "only", "the cart")
+    wait_for(lambda: "only the cart" in "".join(world.stage.told()), "the message")
+    assert sm("send", f"harb#{issue}", "--mode", "urgent", "", check=False).returncode == 2
+    assert "started" in sm("trace", "harb", str(issue)).stdout
+    wait_for(lambda: "Add a file" in sm("status").stdout, "its row")
+    (row,) = json.loads(sm("status", "--json").stdout)[0]["sessions"]
+    assert (row["issue"], row["title"], row["host"]) == (issue, "Add a file", node)
+    world.root_on(node, issue).phase("harb", issue).write_text("PHASE:escalate\nReason: which?\n")
+    wait_for(lambda: "which?" in sm("needs", check=False).stdout, "the question", every_s=0.5)
+    sm("kill", "harb", str(issue))
+    wait_for(lambda: world.cluster.list_jobs()[-1].startswith("COMPLETED"), "the job's end")
+    poll_until(world, lambda: not world.placed, "the end")
+
+
+def test_a_full_queue_says_what_it_waits_for(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, licenses=["agents:2"], sessions=2)
+    begun(world)
+    waiting = [world.stage.file_issue(), world.stage.file_issue()]
+    world.stage.poll()
+    world.stage.poll()
+    assert [one.issue for one in world.placed] == [1, waiting[0]], "as many as are wanted"
+    states = [line.split()[0] for line in world.cluster.list_jobs()[-2:]]
+    assert states == ["RUNNING", "PENDING"]
+    poll_until(world, lambda: "Licenses" in [one.words for one in world.seen], "the reason")
+    assert "in the queue (Licenses)" in world.stage.sm("status").stdout
+    world.project.forge.issues.close(waiting[0])
+    poll_until(world, lambda: waiting[0] not in [one.issue for one in world.placed], "its end")
+    assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "the third has its place"
+
+
+def test_a_job_that_a_person_cancels_goes_on_in_another(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue = begun(world)
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    world.cluster.call("scancel", world.placed[0].handle)
+    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    assert [one.attempt for one in world.placed] == [2]
+    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
+
+
+def test_a_job_whose_time_is_short_hands_over(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, time_limit="1h")
+    issue = begun(world)
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    # As Slurm does it by itself, but not within half a minute (sbatch(1), --signal).
+    world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
+    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
+    assert [one.attempt for one in world.placed] == [2]
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n"
+
+
+def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue = begun(world)
+    node = world.find_node(issue)
+    world.cluster.kill(node)
+    try:
+        wait_for(lambda: world.cluster.list_jobs()[-1].startswith("NODE_FAIL"), "Slurm to notice")
+        old = world.session_on(node, issue)
+        assert old, "what the lost node had begun runs on"
+        agent_before = agent.load(old.dir)
+        assert agent_before
+        assert procfs.is_running(agent_before.process)
+        poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+        assert [one.attempt for one in world.placed] == [2]
+        new = world.session_on(world.find_other(node, issue), issue)
+        assert new
+        wait_for(lambda: world.session_on(node, issue) is None, "the old one to end by itself")
+        assert not procfs.is_running(agent_before.process)
+        (new.worktree / "work.txt").write_text("done\n")
+        git(new.worktree, "add", "-A")
+        git(new.worktree, "commit", "-q", "-m", f"work on {issue}")
+        git(new.worktree, "push", "-q", "origin", "HEAD")
+        new.root.phase("harb", issue).write_text("PHASE:awaiting_review\n")
+        poll_until(world, lambda: not world.placed, "the end")
+    finally:
+        world.cluster.start_node(node)
+    assert world.project.forge.issues.read(issue).state == "closed"
+
+
+def test_a_frozen_node_finds_itself_overtaken(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue = begun(world)
+    node = world.find_node(issue)
+    world.freeze(node)
+    try:
+        poll_until(world, lambda: [one.attempt for one in world.placed] == [2], "the next attempt")
+        wait_for(lambda: len(world.stage.told()) > 1, "the next agent")
+        assert world.session_on(node, issue)
+    finally:
+        world.thaw(node)
+    wait_for(lambda: world.session_on(node, issue) is None, "the old one to end by itself")
+    assert [one.attempt for one in world.placed] == [2]
+    assert world.find_node(issue) not in ("", node)
+
+
+def test_a_controller_that_is_away_loses_nothing(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue = begun(world)
+    world.cluster.stop_controller()
+    try:
+        seen = RUNNER.follow(world.project, world.placed)[world.placed[0].session]
+        assert seen.standing is Standing.SILENT
+        later = world.stage.file_issue()
+        world.stage.poll()
+        assert [one.issue for one in world.placed] == [issue]
+    finally:
+        world.cluster.start_controller()
+    poll_until(world, lambda: [one.issue for one in world.placed] == [issue, later], "the next")
+    poll_until(world, lambda: len(world.stage.told()) == 2, "both agents")
+    assert [one.attempt for one in world.placed] == [1, 1]
