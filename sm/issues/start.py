@@ -172,7 +172,8 @@ def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> Issu
 def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
     """Take the issue's text; if no one vouches for it, a start that has done nothing yet ends."""
     try:
-        taken.take(session, by_hand=by_hand, anew=ours)
+        # One that was placed here begins with a claim that was taken for it.
+        taken.take(session, by_hand=by_hand, anew=ours and not session.attempt)
     except taken.UntrustedTextError as error:
         if ours:
             write_problem(session.dir, Problem(error.message))
@@ -303,7 +304,7 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     """
     project, settings = session.project, session.own_settings
     if session.record.attempt:
-        outcome = Claim.OURS if ours else Claim.TAKEN
+        outcome = Claim.PLACED if ours else Claim.TAKEN
     elif seize:
         outcome = _seize(session)
     else:
