@@ -155,6 +155,7 @@ def _clear_earlier(project: Project, issue: Issue, held: Held) -> None:
         attempts.give_up(earlier, f"attempt {held.attempt} begins here")
         agent_process.stop(earlier.tmux, earlier)
         yielding.keep_work(earlier)
+        people.withdraw(earlier)
         _forget(earlier)
 
 
