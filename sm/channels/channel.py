@@ -100,6 +100,12 @@ class Channel:
     def settle(self) -> None:
         """Take back what is still asked: the session ends."""
 
+    def withdraw(self) -> None:
+        """Drop what nobody was told yet: another attempt has the issue, and the session ends.
+
+        What was told and asked stays: it may be the other attempt's by now.
+        """
+
     def list_replies(self, asked: Asked) -> list[Reply]:
         """Return the answers that stand there, all of them each time.
 

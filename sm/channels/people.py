@@ -100,9 +100,18 @@ def remind(session: IssueSession, word: Word) -> None:
 
 def settle(session: IssueSession) -> None:
     """Take back what is still asked; a channel that cannot keeps no session from its end."""
+    _end(session, lambda channel: channel.settle())
+
+
+def withdraw(session: IssueSession) -> None:
+    """Drop what nobody was told yet of a session whose issue another attempt has."""
+    _end(session, lambda channel: channel.withdraw())
+
+
+def _end(session: IssueSession, use: Callable[[Channel], None]) -> None:
     for channel in open_channels(session):
         try:
-            channel.settle()
+            use(channel)
         except SmError as error:
             _note(session, [error.message])
 

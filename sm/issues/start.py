@@ -163,6 +163,7 @@ def end_attempt(session: IssueSession, why: str) -> str:
     attempts.give_up(session, why)
     agent_process.stop(session.tmux, session)
     kept = yielding.keep_work(session)
+    people.withdraw(session)
     _forget(session)
     return kept
 
@@ -181,7 +182,8 @@ def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> Issu
 def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
     """Take the issue's text; if no one vouches for it, a start that has done nothing yet ends."""
     try:
-        taken.take(session, by_hand=by_hand, anew=ours)
+        # One that was placed here begins with a claim that was taken for it.
+        taken.take(session, by_hand=by_hand, anew=ours and not session.attempt)
     except taken.UntrustedTextError as error:
         if ours:
             write_problem(session.dir, Problem(error.message))
@@ -312,7 +314,7 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     """
     project, settings = session.project, session.own_settings
     if session.record.attempt:
-        outcome = Claim.OURS if ours else Claim.TAKEN
+        outcome = Claim.PLACED if ours else Claim.TAKEN
     elif seize:
         outcome = _seize(session)
     else:

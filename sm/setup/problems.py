@@ -14,8 +14,10 @@ from sm.adapters.agent.profiles import Overrides
 from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.git import Git
-from sm.base.errors import SmError
-from sm.config.schema import AgentSettings, Config, ProjectSettings
+from sm.base import plugin
+from sm.base.errors import SmError, UsageError
+from sm.base.nearest import advise
+from sm.config.schema import LOCAL, AgentSettings, Config, ProjectSettings
 from sm.sessions.launch import select_environment, split_command
 from sm.setup.discover import advise_on_branch, remote_url
 
@@ -27,6 +29,7 @@ def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Ite
     """
     yield from _repository(project)
     yield from _forge(project)
+    yield from _runners(project)
     vault = project.escalation.vault
     if vault is not None and not vault.is_dir():
         yield f"'escalation.vault' is '{vault}', which is no directory: create it"
@@ -110,6 +113,24 @@ def _forge(project: ProjectSettings) -> Iterator[str]:
         yield error.message
     else:
         yield from kind_of(project.forge).find_problems(project, url)
+
+
+def _runners(project: ProjectSettings) -> Iterator[str]:
+    """Yield each name of a runner that nobody has; plugins are not asked where none is named."""
+    named = {"runner": project.runner}
+    named |= {f"runners.{label}": name for label, name in project.runners.items()}
+    for key, name in named.items():
+        if name == LOCAL:
+            continue
+        known = [LOCAL, *plugin.list_parts("runners")]
+        if name not in known:
+            advice = advise(name, known, f"there are {', '.join(map(repr, known))}")
+            yield f"'{key}' is '{name}', which is no runner: {advice}"
+            continue
+        try:
+            plugin.load_part("runners", name)
+        except UsageError as error:
+            yield f"'{key}' is '{name}': {error.message}"
 
 
 def list_agent_problems(agent: AgentSettings, overrides: Overrides) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
 
 
 class Claimed(Event, frozen=True, kw_only=True, tag=Kind.CLAIMED.value):
-    """The issue is taken: `won` just now, or `ours` from before."""
+    """The issue is taken: `won` just now, `ours` from before, or `placed` here by another `sm`."""
 
     how: str = ""
 

@@ -309,13 +309,19 @@ def _compacted(event: events.Compacted) -> str:
     return f"Compaction triggered ({event.trigger}){late}"
 
 
+CLAIMED = {
+    "ours": "took the issue up again",
+    "placed": "took on the issue, which was placed here",
+}
+"""How an issue was taken that was not claimed just now."""
+
 WORDINGS: dict[type[Event], Wording] = dict(
     (
         _wording(
             events.Claimed,
             "claimed",
             lambda event: event.how,
-            lambda event: "took the issue up again" if event.how == "ours" else "claimed the issue",
+            lambda event: CLAIMED.get(event.how, "claimed the issue"),
             lambda _: "claimed",
         ),
         _wording(

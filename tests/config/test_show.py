@@ -108,6 +108,8 @@ def test_check_says_ok(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         ("remote: other", "remote 'other' of '{0}/clone' is not '{0}/hub.git', the repository of"),
         ("escalation: {vault: v}", "'escalation.vault' is '{0}/v', which is no directory"),
+        ("runner: shs", "'runner' is 'shs', which is no runner: did you mean 'ssh'?"),
+        ("runners: {heavy: x}", "'runners.heavy' is 'x', which is no runner: there are 'local', "),
     ],
 )
 def test_check_names_what_is_wrong(

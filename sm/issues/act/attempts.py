@@ -27,7 +27,7 @@ LAST = frozenset({Verb.RELEASE_CLAIM, Verb.FORGET})
 @contextlib.contextmanager
 def fence_in(session: IssueSession) -> Iterator[Fence | None]:
     """Have the pass act only while the issue is the session's; None if it cannot be overtaken."""
-    if not session.record.attempt or is_overtaken(session) or _is_ending(session):
+    if not session.record.attempt or is_overtaken(session) or is_ending(session):
         yield None
         return
     with fences.guard(session) as fence:
@@ -71,7 +71,8 @@ def save_work(session: IssueSession) -> float:
     return math.inf
 
 
-def _is_ending(session: IssueSession) -> bool:
+def is_ending(session: IssueSession) -> bool:
+    """Whether the session is at the end of its own end, so that its claim may be gone."""
     plan = plans.read_pending(session.dir)
     if plan is None or not plan.ends_session:
         return False

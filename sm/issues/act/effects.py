@@ -362,7 +362,9 @@ def _release_attempt(session: IssueSession) -> str:
 
 def _forget(session: IssueSession, step: PlannedStep, ident: str) -> str:
     project = session.project
-    if not has_receipt(session.dir, OVERTAKEN):  # what is asked may be its successor's question
+    if has_receipt(session.dir, OVERTAKEN):  # what is asked may be its successor's question
+        people.withdraw(session)
+    else:
         people.settle(session)
     slots.free(session)
     for problem in registry.forget(project.root, session, project.config.logs):

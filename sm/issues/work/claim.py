@@ -49,10 +49,11 @@ NOT_OURS = "kept: it is not ours, or this machine has another name now"
 
 
 class Claim(StrEnum):
-    """Who has the issue: we since now, we from before, or another installation."""
+    """Who has the issue: we since now, we from before, we by another's claim, or another."""
 
     WON = "won"
     OURS = "ours"
+    PLACED = "placed"
     TAKEN = "taken"
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.errors import UsageError
 from sm.base.output import say, say_lines, warn
-from sm.cli.options import json_option, pass_machine
+from sm.cli.options import json_option, load_any_config, pass_machine
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
@@ -59,6 +60,19 @@ def command(
         _show(By(by), sums)
     else:
         say("no requests are known", err=True)
+    if not (as_json or as_csv) and _has_sessions_elsewhere(project):
+        say("without what agents on other machines have used (docs/HOSTS.md)", err=True)
+
+
+def _has_sessions_elsewhere(project: str) -> bool:
+    """Whether any of these projects may have sessions on nodes, whose ledgers are there."""
+    from sm.issues.runners import list_runners
+
+    try:
+        projects = load_any_config(click.get_current_context()).projects
+    except UsageError:  # the ledger can be read all the same
+        return False
+    return any(list_runners(one) for one in projects if project in ("", one.name))
 
 
 def _show(by: By, sums: list[Sum]) -> None:

@@ -51,6 +51,11 @@ class Services(Channel, Struct, frozen=True):
         """Drop the questions that were not sent yet."""
         self._drop_asked()
 
+    def withdraw(self) -> None:
+        """Drop all that was not sent yet."""
+        for name, channel in self.settings.channels.items():
+            self._open(name, channel).drop_all(self.session.name)
+
     def _drop_asked(self, but: Word | None = None) -> None:
         kept = _name(self.session, but) if but else ""
         for name, channel in self.settings.channels.items():
@@ -100,6 +105,7 @@ def make_held(session: Session, word: Word, need: NeedKind, *, asked: bool, page
         links=tuple(one_line(redact(link)) for link in word.links),
         page=page,
         asked=asked,
+        attempt=session.attempt if isinstance(session, IssueSession) else 0,
     )
 
 

@@ -89,6 +89,18 @@ def _list_open(outbox: Outbox, at: float) -> list[Held]:
     return [word for word in words if word not in settled]
 
 
+def _keep_own(outbox: Outbox, words: list[Held]) -> tuple[list[Held], str]:
+    """Return the words that may be sent, and why that is not known of others, which wait."""
+    from sm.plugins.notify import fencing  # for few words
+
+    found = fencing.sort(outbox, words)
+    for word in found.late:
+        outbox.move(word, outbox.sending, outbox.told)
+    for word in found.unsure:
+        outbox.move(word, outbox.sending, outbox.new)
+    return found.own, found.why
+
+
 def _note_trouble(outbox: Outbox, reason: str, at: float) -> float:
     """Remember that a try has failed; return when the next one is due."""
     memory = outbox.recall()
@@ -137,6 +149,11 @@ def deliver(outbox: Outbox, letter: Letter, address: str) -> bool:
 
     # What was settled meanwhile is gone.
     words = [word for word in letter.words if outbox.move(word, outbox.new, outbox.sending)]
+    if any(word.attempt for word in words):
+        words, why = _keep_own(outbox, words)
+        if why and not words:
+            _note_trouble(outbox, why, time.time())
+            return False
     if not words:
         return True
     title, text = write_letter(words, is_one_cause=len(letter.causes) == 1)

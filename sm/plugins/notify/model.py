@@ -15,7 +15,8 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `sentence` goes on from `address`, the session's name. `asked`: it is a question, which may be
     settled before it is sent. `page` is where the page of `sm serve` has its answer, '' for
-    nowhere. `name` is that of its file.
+    nowhere. `attempt` is that of a session which was placed here, else 0. `name` is that of its
+    file.
     """
 
     id: str
@@ -28,6 +29,7 @@ class Held(Struct, frozen=True, kw_only=True, omit_defaults=True):
     links: tuple[str, ...] = ()
     page: str = ""
     asked: bool = False
+    attempt: int = 0
     name: str = ""
 
     @property

@@ -95,6 +95,13 @@ class Outbox(Struct, frozen=True):
             if word.asked and word.session == session and word.id != but:
                 self.move(word, self.new, self.told)
 
+    def drop_all(self, session: str) -> None:
+        """Take back the words of a session, also one that is about to be sent."""
+        for folder in (self.new, self.sending):  # in the order in which a word goes
+            for word in self._read(folder):
+                if word.session == session:
+                    self.move(word, folder, self.told)
+
     def _has(self, name: str) -> bool:
         # In the order in which a word goes from folder to folder, so that none slips by.
         folders = (self.new, self.sending, self.told)
@@ -109,6 +116,10 @@ class Outbox(Struct, frozen=True):
     def list_cut_short(self) -> list[Held]:
         """Return the words whose sending was begun and not noted as done."""
         return sorted(self._read(self.sending), key=lambda word: word.at)
+
+    def is_sending(self, word: Held) -> bool:
+        """Say whether a word that was to be sent still is."""
+        return (self.sending / word.name).exists()
 
     def move(self, word: Held, source: Path, target: Path, name: str = "") -> bool:
         """Move a word on; False if it is gone meanwhile.

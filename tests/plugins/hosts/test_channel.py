@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import threading
@@ -179,6 +181,28 @@ def test_a_node_that_stands_still_is_hung_up_on(
         serving.join(20)
         end_link(node)
     assert not serving.is_alive()
+
+
+def test_a_process_of_ssh_is_closed_even_if_its_end_is_cut_short() -> None:
+    """Else asyncio complains of it in whatever test runs when it is collected."""
+
+    async def cut_short() -> None:
+        pipe = asyncio.subprocess.PIPE
+        lends_its_streams = ("sh", "-c", "exec 3<&0; cat <&3 & exec cat")
+        process = await asyncio.create_subprocess_exec(*lends_its_streams, stdin=pipe, stdout=pipe)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"now both run\n")
+        await process.stdout.readline()
+        ending = asyncio.create_task(link._end(process))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait([ending])
+        while process.returncode is None:  # `wait` would wait for its streams, too
+            await asyncio.sleep(0.01)
+
+    asyncio.run(cut_short())
+    gc.collect()  # a complaint fails this test
 
 
 def test_a_host_that_is_elsewhere_now_is_reached_there(node: Node, tmp_path: Path) -> None:

@@ -86,7 +86,10 @@ def test_a_session_on_a_node_is_seen_and_steered_from_here(world_of: MakeWorld) 
     )
     wait_for(lambda: "only the cart" in "".join(world.stage.told()), "the message")
     assert "only the cart" in sm("queue", placement.session).stdout
-    assert "started" in sm("trace", "harb", "1").stdout
+    story = sm("trace", "harb", "1").stdout.splitlines()
+    assert story[0].endswith("took the issue's text")
+    assert story[1].endswith("took on the issue, which was placed here")
+    assert "started" in "".join(story)
     assert sm("tail", "harb#1").returncode == 0
     assert sm("logs", "harb", "1").returncode == 0
     (row,) = json.loads(sm("status", "--json").stdout)[0]["sessions"]

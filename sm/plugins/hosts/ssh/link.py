@@ -141,14 +141,14 @@ class Channel:
         """Have the node say that it is there; hang up on one that stands still."""
         while True:
             await asyncio.sleep(BEAT_S)
-            asked = asyncio.ensure_future(self.ask(Request(id=0)))
-            done, _ = await asyncio.wait([asked], timeout=DEAD_S)
-            if not done:
+            try:
+                await asyncio.wait_for(self.ask(Request(id=0)), DEAD_S)
+            except TimeoutError:
                 self.why = f"it has not answered for {DEAD_S:.0f} s"
-                asked.cancel()
                 _kill(self.process)
                 return
-            asked.exception()
+            except NodeError:  # who reads sees it, too, and ends the channel
+                return
 
 
 class Link:
@@ -180,8 +180,8 @@ class Link:
             discard(self.folder.link)
         if self.channel:
             await _close(self.channel)
-        if self.tasks:  # they end with what they read
-            await asyncio.wait(self.tasks, timeout=CLOSE_S)
+        if self.tasks:  # they end with what they read, and see that ssh ends
+            await asyncio.wait(self.tasks, timeout=2 * CLOSE_S)
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.guests += 1
@@ -271,22 +271,30 @@ class Link:
             start_new_session=True,
         )
         try:
-            hello = await asyncio.wait_for(_await_hello(process), HELLO_S)
-        except TimeoutError as error:
-            # The connection may be dead, and ssh not know it yet.
-            await asyncio.to_thread(master.end, self.folder)
-            await _end(process)
-            raise NodeError(f"sm there has not begun within {HELLO_S:.0f} s") from error
-        except (WireError, ValueError) as error:
-            await _end(process)
-            raise NodeError(f"what answers there is no sm: {one_line(str(error))}") from error
-        except NodeError:
+            hello = await self._greet(process)
+        except BaseException:  # one that is cancelled, too, leaves no process behind
             await _end(process)
             raise
         task = asyncio.create_task(_drain(process))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
         return Channel(process, hello)
+
+    async def _greet(self, process: Process) -> Hello:
+        """Return what the node says of itself.
+
+        Raises:
+            NodeError: it does not say it, or nothing that we understand.
+
+        """
+        try:
+            return await asyncio.wait_for(_await_hello(process), HELLO_S)
+        except TimeoutError as error:
+            # The connection may be dead, and ssh not know it yet.
+            await asyncio.to_thread(master.end, self.folder)
+            raise NodeError(f"sm there has not begun within {HELLO_S:.0f} s") from error
+        except (WireError, ValueError) as error:
+            raise NodeError(f"what answers there is no sm: {one_line(str(error))}") from error
 
 
 async def _await_hello(process: Process) -> Hello:
@@ -353,14 +361,19 @@ def _kill(process: Process) -> None:
 async def _end(process: Process) -> None:
     """End ssh, and close what we have of it.
 
-    It has lent its streams to the shared connection, which may keep them open for long.
+    It has lent its streams to the shared connection, which may keep them open for long. What is
+    not closed here, asyncio complains of when the loop is over, which may be much later.
     """
     _kill(process)
-    for _ in range(ENDING_LOOKS):
-        if process.returncode is not None:
-            break
-        await asyncio.sleep(CLOSE_S / ENDING_LOOKS)
-    process._transport.close()  # type: ignore[attr-defined]
+    try:
+        for _ in range(ENDING_LOOKS):
+            if process.returncode is not None:
+                break
+            await asyncio.sleep(CLOSE_S / ENDING_LOOKS)
+    finally:
+        if process.stdin and process.stdin.transport.get_write_buffer_size():
+            process.stdin.transport.abort()  # what was not sent yet would keep it open
+        process._transport.close()  # type: ignore[attr-defined]
 
 
 async def _drain(process: Process) -> None:
