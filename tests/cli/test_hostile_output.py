@@ -98,6 +98,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "host facts": ("{hostile}",),
     "host begin": ("{hostile} 1 --attempt 1 --claim {hostile}",),
     "host report": ("{hostile}",),
+    "host job": ("{hostile} 1 --attempt 1 --claim {hostile}",),
+    "host look": ("{hostile}",),
     "host link": ("{folder} {hostile}",),
     "host serve": ("",),
     "hooks install": ("--settings {folder}/s.json",),

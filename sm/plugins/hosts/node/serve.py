@@ -129,11 +129,20 @@ class Server:
         self.stamps = loaded.stamp_loaded()
         hello = Hello(self.version, wire.PROTOCOL, time.time())
         self._send(wire.MARK + wire.encode(hello))
-        while self.is_open or self.calls:
-            self._await()
-            self._answer_ended()
-            while self.is_open and self.waiting and len(self.calls) < AT_ONCE:
-                self._begin(self.waiting.pop(0))
+        try:
+            while self.is_open or self.calls:
+                self._await()
+                self._answer_ended()
+                while self.is_open and self.waiting and len(self.calls) < AT_ONCE:
+                    self._begin(self.waiting.pop(0))
+        finally:
+            self._stop_hearing()
+
+    def _stop_hearing(self) -> None:
+        """Undo `_hear_of_children`: the number of its pipe may be that of another file later."""
+        os.close(signal.set_wakeup_fd(-1))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.close(self.ended)
 
     def _await(self) -> None:
         poll = select.poll()
