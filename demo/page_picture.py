@@ -66,17 +66,20 @@ class PagePicture:
         bottom = self._page.locator("footer").bounding_box()
         if not kinds or bottom is None or bottom["y"] > HIGHEST:
             return
-        worth = 4 * len(set(kinds)) + len(set(states)) + 2 * len(states)
-        if worth >= self._best:
-            self._best = worth
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": bottom["y"]}
-            for scheme in SCHEMES:
-                self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                self.found[scheme] = self._page.screenshot(
-                    clip=clip,  # type: ignore[arg-type]
-                    full_page=True,
-                    animations="disabled",
-                )
+        worth = 10 * len(set(kinds)) + len(set(states)) + 2 * len(states)
+        if worth < self._best:
+            return
+        taken = {scheme: self._take(scheme, bottom["y"]) for scheme in SCHEMES}
+        if self._page.locator("footer").bounding_box() == bottom:  # else it has changed meanwhile
+            self._best, self.found = worth, taken
+
+    def _take(self, scheme: Scheme, height: float) -> bytes:
+        self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        return self._page.screenshot(
+            clip={"x": 0, "y": 0, "width": WIDTH, "height": height},
+            full_page=True,
+            animations="disabled",
+        )
 
     def _close(self) -> None:
         self._browser.close()
