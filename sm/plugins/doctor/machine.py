@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from sm.adapters.composer import type_once
 from sm.adapters.process import ANY_CODE, run
-from sm.adapters.tmux import Tmux
+from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import UnfitServerError, start_session
 from sm.base.clock import wait_until
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
+from sm.base.refusal import Refusal
 from sm.config.schema import KeepFree
 from sm.context import usage
 from sm.context.flags import read_flags
@@ -190,13 +191,26 @@ def _try_session(tmux: Tmux) -> Finding:
     except UnfitServerError as error:
         return fail("no agent can work on this tmux server", error.message)
     try:
-        refusal = type_once(tmux, pane, text, [text])
+        refusal = _type(tmux, pane, text)
         if refusal is None and _is_shown(tmux, pane.id, text):
             return ok("a tmux session takes messages, and ends")
         said = refusal.sentence if refusal else "what is typed does not appear"
         return fail(f"a tmux session takes no messages: {said}", TMUX_ADVICE)
     finally:
         tmux.kill(pane.session, pane.pid)
+
+
+def _type(tmux: Tmux, pane: Pane, text: str) -> Refusal | None:
+    """Type it as soon as the shell that starts the program has become that; None: it is typed."""
+    refusal: Refusal | None = Refusal.SHELL
+
+    def is_past_shell() -> bool:
+        nonlocal refusal
+        refusal = type_once(tmux, pane, text, [text])
+        return refusal is not Refusal.SHELL
+
+    wait_until(is_past_shell, SHOWN_S, LOOK_S)
+    return refusal
 
 
 def _is_shown(tmux: Tmux, pane_id: str, text: str) -> bool:
