@@ -99,7 +99,7 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
 
 
 class Subscription:
-    """A model that says what is used of its window; the turn of issue 2 goes on until `ends`.
+    """A model that says what is used of its window; the turn of issue 2 `waits` until `ends`.
 
     `resets_at` is in seconds since 1970. Then another window begins, of which little is used.
     """
@@ -107,7 +107,7 @@ class Subscription:
     def __init__(self, api: Api) -> None:
         """Little is used."""
         self.percent, self.resets_at = 3.0, FIVE_RESET
-        self.ends = threading.Event()
+        self.waits, self.ends = threading.Event(), threading.Event()
         api.model = self
 
     def __call__(self, request: Request) -> Reply:
@@ -115,6 +115,7 @@ class Subscription:
         if "issue #2" not in "\n".join(request.texts) or self.ends.is_set():
             return Reply(headers=self._tell())
         if any("begun" in text for text in request.texts):
+            self.waits.set()
             self.ends.wait(120)  # before its headers, which say what is used by then
             return Reply("It ends as it was to end.", headers=self._tell())
         return Reply("", tools=(Tool.bash("echo begun"),), headers=self._tell())
@@ -148,7 +149,8 @@ def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
     first = stage.session(1)
     wait_for(second.dir.braked.exists, "the hold of who has told")
     wait_for(first.dir.braked.exists, "the hold of the other session of the account")
-    wait_for(lambda: agent_state.read(second.dir).state is State.BUSY, "its turn, which goes on")
+    wait_for(model.waits.is_set, "its turn, which goes on")
+    assert agent_state.read(second.dir).state is State.BUSY
     for session in (first, second):
         stage.sm("send", session.address, f"Then do more in {session.issue}.")
     (seen,) = json.loads(stage.sm("status", "--json").stdout)

@@ -39,6 +39,13 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+EXPECTED = (
+    *("Failed to load", "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY", "htmx:"),
+    "Response Status Error Code 401",  # by htmx, of a part when the login is over
+)
+"""What a browser complains of where a server, or a login, has ended on purpose."""
+
+
 @dataclass
 class Site:
     """The server of a stage, and windows before it."""
@@ -60,8 +67,7 @@ class Site:
         return page
 
     def _hear(self, kind: str, text: str) -> None:
-        gone = ("Failed to load", "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY", "htmx:")
-        if kind == "error" and not any(word in text for word in gone):
+        if kind == "error" and not any(word in text for word in EXPECTED):
             self.words.append(text)
 
     def log_in(self) -> None:
