@@ -115,7 +115,7 @@ class Logins:
         self._file, self._tokens, self._ages = file, tokens, ages or Ages()
         self._guard = threading.Lock()
         self._keys: dict[str, tuple[float, Right]] = {}
-        self._read, self._stamp = Book(), (-1, -1)
+        self._read, self._stamp = Book(), (-1, -1, -1)
         if key:
             self._keep_key(key, right)
 
@@ -207,12 +207,13 @@ class Logins:
             with contextlib.suppress(SmError), self._changing(timeout_s=0) as (found, later):
                 self._save(found, later)
 
-    def _find_stamp(self) -> tuple[int, int]:
+    def _find_stamp(self) -> tuple[int, int, int]:
         try:
             found = self._file.stat()
         except OSError:
-            return 0, 0
-        return found.st_ino, found.st_mtime_ns
+            return 0, 0, 0
+        # The clock of a file system may stand still for some milliseconds.
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _save(self, book: Book, now: float) -> None:
         book = structs.replace(book, seen=now)
