@@ -6,6 +6,7 @@ import contextlib
 import locale
 import os
 import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -153,3 +154,13 @@ def read_learned(fd: int) -> Learned | None:
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(os.read(fd, 1 << 16), type=Learned)
     return None
+
+
+def hear_of_children() -> int:
+    """Return a pipe that has something to read when a child has ended."""
+    hear, tell = os.pipe()
+    for end in (hear, tell):
+        os.set_blocking(end, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    return hear

@@ -32,7 +32,14 @@ from sm.base import at_hand
 from sm.base.errors import UsageError
 from sm.passes import loaded
 from sm.passes.fifos import STDERR, STDIN, STDOUT, close, open_fifo, say
-from sm.passes.fork import FAILED, Fork, become_child, describe_limits, read_learned
+from sm.passes.fork import (
+    FAILED,
+    Fork,
+    become_child,
+    describe_limits,
+    hear_of_children,
+    read_learned,
+)
 from sm.passes.tally import Tally
 from sm.store.paths import Root
 
@@ -78,7 +85,7 @@ class PassServer:
         self.root = root
         self.requests = _open_requests(root.passes)
         self.python, self.limits = os.environ.get("SM_PYTHON", ""), describe_limits()
-        self.ended = _hear_of_children()
+        self.ended = hear_of_children()
         self.running: dict[int, Pass] = {}
         self.waiting: list[Request] = []
         """Nothing more is read before these have begun."""
@@ -292,13 +299,3 @@ def _open_requests(path: Path) -> int:
         os.closerange(first, max(first, min(found, last)))
         os.closerange(max(first, found + 1), last)
     return found
-
-
-def _hear_of_children() -> int:
-    """A pipe that has something to read when a fork has ended."""
-    hear, tell = os.pipe()
-    for end in (hear, tell):
-        os.set_blocking(end, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    return hear

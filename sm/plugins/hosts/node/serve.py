@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from sm.base.errors import SmError
 from sm.passes import loaded
+from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
 
@@ -113,7 +114,7 @@ class Server:
         self.run, self.find_folder, self.version = run, find_folder, version
         self.answers = os.dup(STDOUT)
         os.dup2(STDERR, STDOUT)
-        self.ended = _hear_of_children()
+        self.ended = hear_of_children()
         self.waiting: list[Request] = []
         self.calls: dict[int, Call] = {}
         self.half = b""
@@ -139,7 +140,7 @@ class Server:
             self._stop_hearing()
 
     def _stop_hearing(self) -> None:
-        """Undo `_hear_of_children`: the number of its pipe may be that of another file later."""
+        """Undo `hear_of_children`: the number of its pipe may be that of another file later."""
         os.close(signal.set_wakeup_fd(-1))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.close(self.ended)
@@ -264,13 +265,3 @@ def _read_from(text: str) -> None:
     os.lseek(held, 0, os.SEEK_SET)
     os.dup2(held, STDIN)
     sys.stdin = os.fdopen(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)
-
-
-def _hear_of_children() -> int:
-    """Return a pipe that has something to read when a command has ended."""
-    hear, tell = os.pipe()
-    for end in (hear, tell):
-        os.set_blocking(end, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    return hear
