@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 class Patience:
     """The script waits so many seconds with each need; 0: it answers at once.
 
-    As long as `has_come` says that nobody has come, that is counted from the first need of all: so
-    the demo ends by itself where nobody is.
+    While nobody has come (`has_come`), the seconds count from the first need of all. So the demo
+    ends by itself where nobody is.
     """
 
     wait_s: float = 0.0
