@@ -12,6 +12,7 @@ from msgspec import structs
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
+from sm.issues.bringing import MakeShare
 from sm.issues.placements import list_placements
 from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
@@ -19,7 +20,7 @@ from sm.plugins.hosts import looking, standing, wire
 from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.ssh import bringing, command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.sessions.project import Project
@@ -118,6 +119,10 @@ class SshRunner:
         """Have the session look whose its issue is; one that was overtaken ends itself."""
         node = find_node(project.config, placement.host)
         ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
+
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Bring each node what was seen of the forge, all at once."""
+        bringing.bring_all(list_nodes(project.config), project, placements, make)
 
     def _look(
         self, project: Project, placements: Iterable[Placement], within_s: float
