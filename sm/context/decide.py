@@ -87,6 +87,8 @@ def _has_lost_nameless(r: Rotation, seen: Standing) -> bool:
 
 def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """The agent is in another context: by our clear, a person's, or as it was started anew."""
+    if r.cause is Cause.LEAVE and r.document:
+        return Move(Act.WAIT, r if r.step is Step.CLEAR else _to(r, Step.CLEAR, seen))
     if r.step is Step.CLEAR or (r.document and seen.begun != "clear"):
         return _resume(_to(r, Step.RESUME, seen), seen, limits)
     if seen.begun == "clear":
@@ -234,6 +236,8 @@ def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
 def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if not seen.readable and not r.kept:
         return _without_document(r, seen, limits)
+    if r.cause is Cause.LEAVE:
+        return Move(Act.WAIT, r)  # whoever ends the session takes the document along
     if r.relaunched:
         late = _is_late(r, seen, limits)
         return _failed(r, seen) if late else Move(Act.RELAUNCH, r, until=seen.now + limits.look_s)

@@ -16,11 +16,13 @@ from sm.messages.ids import make_id
 
 
 class Cause(StrEnum):
-    """Who wants it: the agent, a threshold, or a person."""
+    """Who wants it: the agent, a threshold, a person, or who has the session go on elsewhere."""
 
     HANDOFF = "handoff"
     CYCLE = "cycle"
     COMMAND = "command"
+    LEAVE = "leave"
+    """Its machine's time is short: with the document it is over, and nothing is cleared."""
 
 
 class Step(StrEnum):

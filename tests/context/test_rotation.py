@@ -59,6 +59,26 @@ def test_a_cycle_asks_waits_for_the_document_clears_prompts_and_looks_whether_it
     assert named(world) == "the next step"
 
 
+def test_one_that_leaves_writes_its_document_and_then_nothing_reaches_its_context() -> None:
+    world = World()
+    world.rotate(Cause.LEAVE)
+    world.run()
+    assert world.agent.heard == [(1, "ask1")]
+    world.now += 60
+    world.document = Document("/h.md", f"{world.now}", world.now)
+    world.agent.idle_since = world.now + 1
+    world.now += 1
+    world.run()
+    assert world.record is not None
+    assert (world.record.step, world.record.document) == (Step.CLEAR, "/h.md")
+    assert world.record.holds, "no message begins another turn"
+    world.now += 10_000
+    world.run()
+    world.agent.context += 1  # its agent was started anew
+    world.run()
+    assert (world.clears, world.outcome, heard(world, "resume")) == (0, None, [])
+
+
 def test_an_agent_that_ends_its_turns_without_a_document_is_asked_twice_within_five_minutes() -> (
     None
 ):
