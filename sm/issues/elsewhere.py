@@ -150,13 +150,19 @@ def _bring(scene: Elsewhere) -> Iterator[str]:
     """Let those that run know what was seen of the forge."""
     running = [one for one in scene.placed if _is_running(scene.standings.get(one.session))]
     for name in dict.fromkeys(one.runner for one in running):
-        yield from bring(
-            scene.project,
-            scene.seen,
-            scene.open(name),
-            [one for one in running if one.runner == name],
-            hears_wishes=scene.hears_wishes,
-        )
+        yield from _bring_by(scene, name, [one for one in running if one.runner == name])
+
+
+def _bring_before(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    """Let the host of a session know that before it begins: else it would look by itself."""
+    there = (placement.runner, placement.host)
+    beside = [one for one in scene.placed if (one.runner, one.host) == there]
+    yield from _bring_by(scene, placement.runner, beside)
+
+
+def _bring_by(scene: Elsewhere, name: str, placed: list[Placement]) -> Iterator[str]:
+    runner, hears_wishes = scene.open(name), scene.hears_wishes
+    yield from bring(scene.project, scene.seen, runner, placed, hears_wishes=hears_wishes)
 
 
 def _is_running(known: Seen | None) -> bool:
@@ -274,6 +280,7 @@ def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]
 
 
 def _place(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    yield from _bring_before(scene, placement)
     placed = scene.open(placement.runner).place(scene.project, placement)
     crash_point("placement:placed")
     scene.keep(placed)

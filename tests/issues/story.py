@@ -84,7 +84,11 @@ class Machine:
 
     def count(self) -> Count:
         """What the forge was asked by it."""
-        mine = [one for one in self.side.site.asked if self.token in one.headers["authorization"]]
+        mine = [
+            one
+            for one in self.side.site.asked
+            if self.token in one.headers.get("authorization", "")
+        ]
         return Count(sum(not is_write(one) for one in mine), sum(map(is_write, mine)))
 
 

@@ -242,13 +242,14 @@ def look(ctx: click.Context, project: str) -> None:
 @click.argument("project")
 @click.pass_context
 def report(ctx: click.Context, project: str) -> None:
-    """Say how the sessions stand that stdin names, and have them kept alive."""
+    """Say how the sessions stand that stdin names, if any, and have them kept alive."""
     from sm.plugins.hosts.node.keep import keep_alive
     from sm.plugins.hosts.node.report import read_asked, report
 
-    here = find_project(load_config(ctx), project)
-    print_json(report(here, read_asked(sys.stdin.read())))
-    keep_alive(here)
+    here, asked = find_project(load_config(ctx), project), read_asked(sys.stdin.read())
+    print_json(report(here, asked))
+    if asked:
+        keep_alive(here)
 
 
 @command.command("adopt", hidden=True)

@@ -19,6 +19,7 @@ from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.node.adopt import HEAR_S
 from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.plugins.hosts.ssh.reporting import ask_report
 from sm.plugins.hosts.wire import INPUT_LIMIT, Request
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
@@ -57,23 +58,33 @@ def bring_all(
 
 
 def bring(node: Node, project: Project, there: Sequence[Placement], make: MakeShare) -> None:
-    """Bring the node what concerns its sessions, if it has just answered and understands that.
+    """Bring the node what concerns its sessions, if it answers and understands that.
 
     What it was told before it knows, or it looks by itself: so whatever fails here is no error.
     """
-    kept = looking.read_report(node.folder, project.name)
-    if kept is None or not kept.report.said_at or not 0 <= time.time() - kept.at < YOUNG_S:
-        return
-    ours = [one.issue for one in there]
-    earlier = _remember(node.folder, project.name, ours)
-    # It has said that before it came here, so by its clock the look is at least as old.
-    ahead_s = kept.report.said_at - kept.at
-    text = _write(make, [*ours, *earlier], ahead_s)
-    if len(text) > INPUT_LIMIT:
-        text = _write(make, ours, ahead_s)
-    words = ("host", "adopt", project.name)
     with contextlib.suppress(SmError):
+        ahead_s = _find_ahead_s(node, project)
+        if ahead_s is None:
+            return
+        ours = [one.issue for one in there]
+        text = _write(make, [*ours, *_remember(node.folder, project.name, ours)], ahead_s)
+        if len(text) > INPUT_LIMIT:
+            text = _write(make, ours, ahead_s)
+        words = ("host", "adopt", project.name)
         ask(node, words, stdin=text, project=project.name, within_s=BRING_S, patience_s=BRING_S)
+
+
+def _find_ahead_s(node: Node, project: Project) -> float | None:
+    """Return how far the node's clock is ahead of ours, at the least; None for an older `sm`.
+
+    What it has said it has said before it came here.
+    """
+    kept = looking.read_report(node.folder, project.name)
+    if kept and 0 <= time.time() - kept.at < YOUNG_S:
+        report, at = kept.report, kept.at
+    else:
+        report, at = ask_report(node, project, (), BRING_S), time.time()
+    return report.said_at - at if report.said_at else None
 
 
 def _write(make: MakeShare, issues: Sequence[int], ahead_s: float) -> str:
