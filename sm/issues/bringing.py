@@ -6,6 +6,7 @@ A runner that can do so is a `Bearer`; of another one each node looks at the for
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 from sm.adapters.forge.protocol import Accounted
@@ -16,7 +17,6 @@ from sm.issues.look.polled import read_polled
 from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement, Runner
 from sm.sessions.project import Project
-from sm.sessions.undone import Unable
 
 OFTEN_S = 120.0
 """Where ticks are rarer, nodes do not wait for the next one: it would delay what they wait for."""
@@ -52,19 +52,19 @@ def bring(
     forge = project.forge
     if not isinstance(runner, Bearer) or not isinstance(forge, Accounted):
         return
+    find_account = cache(forge.find_account)
     lasts_s = find_lasting_s(project)
     wait_s = WAIT_S if hears_wishes else 0.0
 
     def make(issues: Collection[int]) -> Share:
-        account = forge.find_account()
         return brought.narrow(
-            project.settings, seen, issues, account=account, lasts_s=lasts_s, wait_s=wait_s
+            project.settings, seen, issues, account=find_account(), lasts_s=lasts_s, wait_s=wait_s
         )
 
     try:
         runner.bring(project, placements, make)
     except SmError as error:
-        yield Unable(f"cannot bring what was seen of the forge: {error.message}")
+        yield f"nodes look at the forge by themselves: {error.message}"
 
 
 def find_lasting_s(project: Project) -> float:

@@ -238,6 +238,16 @@ def look(ctx: click.Context, project: str) -> None:
     look(find_project(load_config(ctx), project))
 
 
+@command.command("carry", hidden=True)
+@click.argument("project")
+@click.pass_context
+def carry(ctx: click.Context, project: str) -> None:
+    """Bring jobs of a project what was seen of the forge; the tick starts it."""
+    from sm.plugins.hosts.slurm.bringing import carry
+
+    carry(find_project(load_config(ctx), project))
+
+
 @command.command("report", hidden=True)
 @click.argument("project")
 @click.pass_context
