@@ -7,7 +7,9 @@ import socket
 
 from msgspec import Struct
 
+from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
+from sm.issues.look.brought import describe_basis
 from sm.sessions.project import Project
 
 APIS = {"claude": "api.anthropic.com", "codex": "api.openai.com"}
@@ -20,13 +22,16 @@ PORT, CONNECT_S = 443, 5.0
 class Facts(Struct, frozen=True, kw_only=True):
     """What it knows: `primary`, the commit of the remote's primary branch, or why it is unreadable.
 
-    `forge` is its kind and place. `api` is why the model cannot be reached from there, '' if it
-    can, or nobody knows where it is.
+    `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
+    the settings on which a look at it depends. `api` is why the model cannot be reached from there,
+    '' if it can, or nobody knows where it is.
     """
 
     primary: str = ""
     unreadable: str = ""
     forge: str = ""
+    account: str = ""
+    basis: str = ""
     agent: str = ""
     api: str = ""
 
@@ -42,6 +47,8 @@ def gather(project: Project) -> Facts:
         primary=primary,
         unreadable=unreadable,
         forge=name_forge(project),
+        account=find_account(project),
+        basis=describe_basis(project.settings),
         agent=project.profile.name,
         api=_try_api(APIS.get(project.profile.name, "")),
     )
@@ -57,6 +64,14 @@ def name_forge(project: Project) -> str:
     """Return the forge's kind, and where it is."""
     forge = project.settings.forge
     return f"{type(forge).__struct_config__.tag} {forge.place}"
+
+
+def find_account(project: Project) -> str:
+    """Return whose token the forge is asked with; '' for a forge without accounts, or none now."""
+    try:
+        return project.forge.find_account() if isinstance(project.forge, Accounted) else ""
+    except SmError:
+        return ""
 
 
 def _try_api(host: str) -> str:

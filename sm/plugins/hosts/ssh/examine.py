@@ -12,8 +12,9 @@ from sm.adapters.process import ask as run
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.cli.root import version
+from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.node.facts import Facts, name_forge, read_primary
+from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, greet
 from sm.sessions.project import Project
@@ -122,12 +123,24 @@ def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
     if facts.forge != name_forge(project):
         told = one_line(facts.forge, 200)
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
+    elif why := _find_own_looks(project, facts):
+        yield warn(f"'{name}': the node looks at the forge by itself: {why}", "docs/HOSTS.md")
     if facts.api:
         yield fail(
             f"'{name}': the model of '{one_line(facts.agent, 40)}' cannot be reached from there: "
             f"{one_line(facts.api, 200)}",
             "let that machine out, or set HTTPS_PROXY in its environment",
         )
+
+
+def _find_own_looks(project: Project, facts: Facts) -> str:
+    """Return why a look that is taken here is of no use there; '' if it is, or nobody knows."""
+    if facts.basis and facts.basis != describe_basis(project.settings):
+        return "its labels or branches are configured otherwise"
+    ours = find_account(project)
+    if facts.account and ours and facts.account != ours:
+        return f"it has the token of '{one_line(facts.account, 40)}', and not of '{ours}'"
+    return ""
 
 
 def _ask_doctor(node: Node) -> Iterator[Finding]:
