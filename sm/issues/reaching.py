@@ -7,7 +7,7 @@ has its id from the beginning, by which the node takes it once, however often it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -114,6 +114,18 @@ def hand_on(project: Project, placements: Iterable[Placement], runner: Runner) -
             if answer.code not in DELIVERED:
                 _tell_refused(project, message, answer)
             discard(directory.kept_messages / name)
+
+
+def give_back(project: Project, placed: Collection[str]) -> None:
+    """Tell of each message that is kept for a session which is none of `placed` any more."""
+    directory = project.root.project(project.name)
+    if not list_names(directory.kept_messages):
+        return
+    with lock.hold(directory.kept_messages_lock):
+        for name, message in list(_read_kept(directory)):
+            if message.session not in placed:
+                _tell_refused(project, message, Answer(1, "", "its session has ended"))
+                discard(directory.kept_messages / name)
 
 
 def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:

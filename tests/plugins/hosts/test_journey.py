@@ -22,7 +22,7 @@ from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.ssh.runner import RUNNER
+from sm.plugins.hosts.ssh.runner import RETURN_S, RUNNER
 from sm.sessions import agent, monitors
 from sm.store.paths import Root
 from tests.e2e.test_journeys import BY_SM
@@ -224,6 +224,16 @@ def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorl
     assert RUNNER.list_free(world.project, []) == ["box", "box"]
     looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
     assert RUNNER.list_free(world.project, []) == []
+
+
+def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    folder = open_folder(world.project.root, "box")
+    looking.note_silence(folder, "no route", time.time() - RETURN_S)
+    assert RUNNER.list_free(world.project, []) == []
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    assert find(world, issue).handle
 
 
 def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> None:
