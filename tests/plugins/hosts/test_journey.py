@@ -210,6 +210,60 @@ def test_the_issue_of_a_lost_node_is_worked_on_elsewhere_and_merged_once(
     assert len(log.splitlines()) == 1
 
 
+def test_work_goes_on_elsewhere_from_the_last_turn_of_a_node_that_was_killed(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, names=("box", "oak"), lost_after="1s", **BY_SM)
+    issue, before = placed(world)
+    lost = world.machines[before.host]
+    other = next(one for one in world.machines.values() if one is not lost)
+    worktree = Path(lost.session(issue).worktree)
+    (worktree / "first.txt").write_text("of the turn that ended\n")
+    lost.write_phase(issue, "PHASE:awaiting_ci")
+    bare, kept = world.stage.repository.bare, f"refs/sm/wip/{issue}/1"
+
+    def is_kept() -> bool:
+        return git(bare, "for-each-ref", kept) != "" and has_file(bare, f"{kept}~1", "first.txt")
+
+    wait_for(is_kept, "the push of that turn's work", 60)
+    (worktree / "second.txt").write_text("of the turn that was cut off\n")
+    lost.kill()
+
+    def is_noticed() -> bool:
+        world.stage.poll(check=False)
+        seen = placements.read_seen(world.project.directory).get(before.session)
+        is_lost = seen is not None and seen.standing is Standing.LOST
+        return is_lost or find(world, issue).attempt == 2
+
+    wait_for(is_noticed, "the loss to be noticed", 60)
+    began = time.monotonic()
+
+    def goes_on() -> bool:
+        world.stage.poll(check=False)
+        return world.stage.told()[-1].startswith("You take over")
+
+    wait_for(goes_on, "its successor's prompt", 60)
+    assert time.monotonic() - began < 60.0
+    found = Path(other.session(issue).worktree)
+    assert (found / "first.txt").read_text() == "of the turn that ended\n"
+    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
+    lost.sshd.start()  # its session, of which only files are left, ends when somebody asks
+
+    def has_ended() -> bool:
+        (world.project.root.plugins / "hosts" / lost.place.name / "silent.json").unlink(True)
+        RUNNER.follow(world.project, [before])
+        return not lost.has_sessions()
+
+    wait_for(has_ended, "the end of the session of before", 60)
+    kept_work = git(lost.place / "clone", "ls-tree", "--name-only", f"sm/overtaken/{issue}-1")
+    assert "second.txt" in kept_work.split()
+
+
+def has_file(bare: Path, commit: str, name: str) -> bool:
+    """Whether a commit of the remote has a file."""
+    return name in git(bare, "ls-tree", "--name-only", commit).split()
+
+
 def test_a_host_that_is_full_gets_nothing_new(world_of: MakeWorld) -> None:
     world = world_of(auto=False, max_sessions=8)
     issues = [world.stage.file_issue() for _ in range(3)]
