@@ -10,7 +10,8 @@ import contextlib
 import ctypes
 import os
 
-IN_MODIFY, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE, IN_DELETE = 0x2, 0x40, 0x80, 0x100, 0x200
+IN_MODIFY, IN_ATTRIB, IN_MOVED_FROM, IN_MOVED_TO = 0x2, 0x4, 0x40, 0x80
+IN_CREATE, IN_DELETE = 0x100, 0x200
 READ = 64 * 1024
 
 
@@ -25,7 +26,7 @@ class Written:
 
     def add(self, folder: str) -> bool:
         """Add a folder; once more does no harm. Returns whether the kernel tells of it."""
-        events = IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
+        events = IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
         added: int = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), events)
         return added >= 0
 
