@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from sm.store.paths import Root
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import REPOSITORY, git
-from tests.plugins.hosts.conftest import end_link
+from tests.plugins.hosts.conftest import end_link, find_holder
 from tests.sshd import Sshd
 from tests.teardown import end_sessions
 
@@ -130,11 +131,20 @@ class World:
     def end(self) -> None:
         """End all that runs for it."""
         root = self.project.root
+        end_listener(root)
         for folder in (root.plugins / "hosts").glob("*"):
             end_link(Node(root, folder.name, SshHost(address="nobody")))
         for machine in self.machines.values():
             machine.end()
         self.stage.end()
+
+
+def end_listener(root: Root) -> None:
+    """End what hears of costs after a tick: it would start links again."""
+    held = root.plugins / "cost" / "nodes.ticks.lock"
+    if pid := find_holder(held):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
