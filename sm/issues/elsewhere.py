@@ -15,7 +15,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import placements, runners
+from sm.issues import awaited, placements, reaching, runners
 from sm.issues.look import taken
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.placing import Case, Deed, Holder, judge
@@ -71,8 +71,11 @@ class Elsewhere(Struct, dict=True):
         self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
 
     def forget(self, placement: Placement) -> None:
-        """Remove a placement from the record."""
-        placements.forget(self.project.directory, placement.issue)
+        """Remove a placement from the record, and tell who waits for its session."""
+        project, session = self.project, placement.session
+        placements.forget(project.directory, placement.issue)
+        name = f"{placement.project}#{placement.issue}"
+        awaited.tell_gone(project.root, project.directory, session, name)
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 
@@ -103,6 +106,7 @@ def tend(
         yield from _attempt(scene, placement, DEEDS[deed])
     if not dry_run:
         _keep_seen(scene)
+        reaching.give_back(scene.project, {one.session for one in scene.placed})
 
 
 def _attempt(
@@ -127,8 +131,12 @@ def _attempt(
 
 
 def _follow(scene: Elsewhere) -> Iterator[str]:
-    """Ask each runner once. What was known before decides nothing: it may be of another attempt."""
-    for name in dict.fromkeys(one.runner for one in scene.placed if one.handle):
+    """Ask each runner once. What was known before decides nothing: it may be of another attempt.
+
+    One without any session is asked, too: a host that comes back has to be noticed.
+    """
+    named = (one.runner for one in scene.placed if one.handle)
+    for name in dict.fromkeys((*named, *runners.list_runners(scene.project.settings))):
         of_runner = [one for one in scene.placed if one.runner == name and one.handle]
         try:
             scene.standings |= scene.open(name).follow(scene.project, of_runner)
