@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -63,8 +64,11 @@ def command(
         say("no requests are known", err=True)
 
 
-def hear_elsewhere() -> None:
-    """Have the ledger know what was used on other machines; without a configuration none is."""
+def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
+    """Have the ledger know what was used on other machines, and these what is left.
+
+    Without a configuration there are none.
+    """
     from sm.plugins.cost.nodes.contacts import may_be_any
     from sm.sessions.machine import Machine
 

@@ -101,6 +101,7 @@ def lower(ctx: click.Context, words: tuple[str, ...], which: str) -> None:
 
 def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -> None:
     from sm.plugins.cost.budget import meant, raises
+    from sm.plugins.cost.verb import hear_elsewhere
     from sm.sessions.caller import identify
 
     machine = load_machine(ctx)
@@ -109,3 +110,4 @@ def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -
     limit = meant.find_limit(ctx, target, which)
     amount = sign * raises.read_amount(text, limit.amount.unit)
     say(raises.change(machine, limit, amount, by))
+    hear_elsewhere(lambda _: None)

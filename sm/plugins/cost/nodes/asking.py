@@ -53,14 +53,18 @@ def ask_all(config: Config, root: Root, patience_s: float = PATIENCE_S) -> int:
     if not contacts.may_be_any(root, [one.name for one in config.projects]):
         return 0
     known, issues = contacts.list_contacts(config, root), contacts.list_issues(config, root)
-    asked = [Asked(config, root, host, one, issues.get(host, ())) for host, one in known.items()]
+    asked = [
+        Asked(config, root, host, one, issues.get(host, ()), patience_s)
+        for host, one in known.items()
+    ]
     for one in asked:
         one.start()
     deadline = Deadline(patience_s)
     for one in asked:
         one.join(max(0.0, deadline.left_s))
         if one.is_alive():
-            why = f"no answer within {patience_s:g} s"
+            more = "it has more to tell, which is heard at the next ticks"
+            why = more if one.heard else f"no answer within {patience_s:g} s"
             contacts.note_silent(root, one.host, one.contact, why)
     return sum(one.heard for one in asked)
 
@@ -77,12 +81,18 @@ class Asked(threading.Thread):
     """A machine that is asked, until it has no more to tell."""
 
     def __init__(
-        self, config: Config, root: Root, host: str, contact: Contact, issues: Collection[Issue]
+        self,
+        config: Config,
+        root: Root,
+        host: str,
+        contact: Contact,
+        issues: Collection[Issue],
+        patience_s: float,
     ) -> None:
         """Nothing was heard yet. It ends with us, wherever it is: what is entered is whole."""
         super().__init__(daemon=True)
         self.config, self.root, self.host = config, root, host
-        self.contact, self.heard = contact, 0
+        self.contact, self.heard, self.patience_s = contact, 0, patience_s
         self.meant = limiting.list_meant(config, issues)
         placed = {project for project, _ in issues} | {contact.placement.project}
         meant = {one.name for one in config.projects if runners.list_runners(one)}
@@ -98,13 +108,15 @@ class Asked(threading.Thread):
             contacts.note_heard(self.root, self.host, self.contact)
         except TooOldError:
             contacts.note_too_old(self.root, self.host, self.contact)
+        except UsageError as error:  # it is not in the configuration any more
+            contacts.note_gone(self.root, self.host, self.contact, error.message)
         except Exception as error:  # whatever is wrong with a runner, others are heard
             contacts.note_silent(self.root, self.host, self.contact, plugin.describe(error))
 
     def _ask(self, ledger: Ledger) -> bool:
         """Ask once; say whether it is to be asked again at once."""
         inquiry = make_inquiry(ledger, self.host, self.projects, self.meant)
-        said = call(self.config, self.contact, inquiry)
+        said = call(self.config, self.contact, inquiry, self.patience_s)
         crash_point("node:answered")
         self.heard += hear(ledger, self.host, inquiry, said)
         is_untold = inquiry.limits is None and bool(said.totals)
@@ -125,8 +137,8 @@ def make_inquiry(
     )
 
 
-def call(config: Config, contact: Contact, inquiry: Inquiry) -> Account:
-    """Ask a machine.
+def call(config: Config, contact: Contact, inquiry: Inquiry, patience_s: float) -> Account:
+    """Ask a machine; what it has begun when we lose patience it finishes.
 
     Raises:
         TooOldError: it does not know the question.
@@ -139,7 +151,8 @@ def call(config: Config, contact: Contact, inquiry: Inquiry) -> Account:
         raise UsageError(f"'{placement.project}' is no project of the configuration any more")
     runner = runners.load_runner(placement.runner)
     asked = msgspec.json.encode(inquiry).decode()
-    answer = runner.call(Project(config, settings), placement, ARGV, asked)
+    project = Project(config, settings)
+    answer = runner.call(project, placement, ARGV, asked, patience_s=patience_s)
     if answer.code:
         if UNKNOWN_VERB in answer.stderr:
             raise TooOldError("the sm there is too old to tell")

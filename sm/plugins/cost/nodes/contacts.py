@@ -118,6 +118,14 @@ def note_silent(root: Root, host: str, contact: Contact, why: str) -> None:
     _keep(root, host, structs.replace(contact, silent_since=since, why=one_line(why)))
 
 
+def note_gone(root: Root, host: str, contact: Contact, why: str) -> None:
+    """Note that it cannot be asked: who took it away knows that nothing is to come."""
+    if time.time() > contact.seen_at + AT_LEAST_S:
+        discard(_locate(root, host))
+    else:
+        note_silent(root, host, contact, why)
+
+
 def note_too_old(root: Root, host: str, contact: Contact) -> None:
     """Note that its `sm` does not know the question."""
     _keep(root, host, structs.replace(contact, is_too_old=True, silent_since=0.0, why=""))

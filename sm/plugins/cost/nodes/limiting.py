@@ -49,7 +49,7 @@ def _find_meant(config: Config, issues: Collection[Issue], now: float) -> Iterat
             else:
                 yield Meant(limit, Span(Scope.PROJECT, project.name, project.name), project.name)
         own = read_section(project, Budget)
-        for name, issue in issues:
+        for name, issue in sorted(issues):
             if name == project.name and (own_limit := find_issue_limit(own, name, issue)):
                 span = Span(own_limit.scope, own_limit.name, own_limit.name)
                 yield Meant(own_limit, span, name, issue)

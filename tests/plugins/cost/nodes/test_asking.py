@@ -39,7 +39,13 @@ class Away:
         self.silent = threading.Event()
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """Do what the node's `sm ledger tell` does."""
         assert argv == ("ledger", "tell")

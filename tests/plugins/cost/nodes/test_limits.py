@@ -14,7 +14,9 @@ from sm.issues.runners import Placement
 from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.decide import Limit, Row, add_up, merge, weigh
 from sm.plugins.cost.budget.meter import METER
+from sm.plugins.cost.budget.report import list_set
 from sm.plugins.cost.budget.tables import Scope
+from sm.plugins.cost.examine import check_ledger
 from sm.plugins.cost.nodes import contacts, limiting, told_limits
 from sm.plugins.cost.nodes.contacts import Contact
 from sm.plugins.cost.nodes.told_limits import make_limit
@@ -67,9 +69,7 @@ def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> 
     budget = "{issue: $1, day: $2, project: $3}"
     project = open_project(tmp_path, budget, "{day: $9}", root=root.path)
     meant = limiting.list_meant(project.config, {("shop", 7), ("shop", 8), ("other", 1)})
-    assert [(one.limit.scope, one.project, one.issue) for one in meant if one.issue] == [
-        ("issue", "shop", issue) for issue in sorted(one.issue for one in meant if one.issue)
-    ]
+    assert [(one.project, one.issue) for one in meant if one.issue] == [("shop", 7), ("shop", 8)]
     assert {(str(one.limit.scope), one.project) for one in meant} == {
         ("issue", "shop"),
         ("project-day", "shop"),
@@ -116,6 +116,13 @@ def test_nothing_begins_while_a_machine_with_sessions_is_silent(tmp_path: Path, 
     assert METER.admit(project) is None
 
 
+def test_an_issue_elsewhere_has_its_limit_shown(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{issue: $5}", root=root.path)
+    placements.keep(project.directory, PLACEMENT)
+    (found,) = list_set(project.config, root)
+    assert (found.called, found.issue, found.limit.scope) == ("shop#7", 7, Scope.ISSUE)
+
+
 def test_an_issue_elsewhere_is_expected_to_use_more(tmp_path: Path, root: Root) -> None:
     project = open_project(tmp_path, "{day: $5, estimate: $3}", root=root.path)
     assert METER.admit(project) is None
@@ -142,7 +149,17 @@ def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root:
     assert not contacts.may_be_any(root, names)
 
 
-def test_one_that_is_too_old_is_named(root: Root) -> None:
+def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:
     contacts.note_too_old(root, "box", Contact(PLACEMENT, time.time()))
     (note,) = contacts.list_unheard(root)
     assert "too old to tell" in note
+    project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
+    assert note in [one.what for one in check_ledger(project.config)]
+
+
+def test_a_machine_that_is_no_host_any_more_is_forgotten(root: Root) -> None:
+    lately = Contact(PLACEMENT, time.time())
+    contacts.note_gone(root, "box", lately, "no host 'box'")
+    assert list(contacts.list_unheard(root))
+    contacts.note_gone(root, "box", structs.replace(lately, seen_at=1.0), "no host 'box'")
+    assert not list(contacts.list_unheard(root))
