@@ -17,6 +17,11 @@ BY_CLIENT = "Client"
 GAP = "  "
 UNKNOWN = "unknown"
 WITHOUT = "no issue"
+HERE = "this machine"
+
+
+UNNAMED = {By.PROJECT: WITHOUT, By.HOST: HERE}
+"""What a sum without a name is of; of what nobody has named it is unknown."""
 
 
 class Table(Struct, frozen=True):
@@ -56,7 +61,7 @@ def name_sum(by: By, one: Sum) -> str:
     """What the sum is of."""
     if by is By.ISSUE:
         return f"{one.name}#{one.issue}" if one.issue else WITHOUT
-    return one.name or (WITHOUT if by is By.PROJECT else UNKNOWN)
+    return one.name or UNNAMED.get(by, UNKNOWN)
 
 
 def list_cells(one: Sum) -> tuple[str, ...]:

@@ -20,7 +20,6 @@ from sm.plugins.cost.ledger import Followed, Mark, Owner, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
 from sm.plugins.cost.sums import By, Sum
 from sm.store.paths import Root
-from tests.helpers import sm_yaml
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
 Out = pytest.CaptureFixture[str]
@@ -52,22 +51,6 @@ def fill(path: Path, folder: Path) -> Path:
             enter(ledger, add_lines(folder / f"{name}.jsonl", lines), owner)
         price_pending(ledger)
     return folder / "one.jsonl"
-
-
-@pytest.mark.usefixtures("path")
-def test_what_nodes_have_used_is_said_to_be_missing(
-    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = sm_yaml(tmp_path)
-    monkeypatch.setenv("SM_CONFIG", str(config))
-    said = "without what agents on other machines have used (docs/HOSTS.md)"
-    assert run(["cost"]) == 0
-    assert said not in capsys.readouterr().err
-    config.write_text(f"{config.read_text()}runners: {{heavy: ssh}}\n")
-    assert run(["cost"]) == 0
-    assert said in capsys.readouterr().err
-    assert run(["cost", "--project", "other"]) == 0
-    assert said not in capsys.readouterr().err
 
 
 def test_a_table_of_issues_with_what_is_missing(path: Path, tmp_path: Path, capsys: Out) -> None:
