@@ -86,6 +86,7 @@ class Channel:
         self.number = 0
         self.heard_at = time.monotonic()
         self.why = ""
+        self.is_heard = False
 
     async def ask(self, request: Request) -> Answer:
         """Send a request, and wait for its answer.
@@ -211,6 +212,7 @@ class Link:
             return Reply(problem=error.message, sent=True)
         except TimeoutError:
             return Reply(problem=f"it has not answered within {request.within_s:g} s", sent=True)
+        self._hear_wishes(channel)
         return Reply(answer=answer, sent=True, hello=channel.hello)
 
     async def _find_channel(self, host: SshHost) -> Channel:
@@ -239,6 +241,18 @@ class Link:
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
             return self.channel
+
+    def _hear_wishes(self, channel: Channel) -> None:
+        """Have the node say what it wishes for, from its first answer on."""
+        if channel.is_heard:
+            return
+        channel.is_heard = True
+        from sm.plugins.hosts.ssh.bringing import hear_wishes
+
+        root, name = self.folder.root, self.folder.path.name
+        task = asyncio.create_task(hear_wishes(channel, root, name))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def _begin_anew(self, host: SshHost) -> None:
         """Forget how the host was reached: the configuration says another thing now."""
