@@ -129,11 +129,32 @@ def cancel(job: str, name: str) -> None:
 
 
 AWAY = (
-    *("unable to contact slurm", "temporarily unable", "connection refused", "timed out"),
-    *("zero bytes were transmitted", "communication connection failure"),
+    "unable to contact slurm controller",
+    "communication connection failure",
+    "socket timed out",
+    "connection timed out",
+    "zero bytes were transmitted",
+    "backup controller in standby mode",
+    "munge encode failed",
 )
-FULL = ("job violates accounting/qos policy", "too many jobs", "submit limit", "maxjobcount")
-"""What the commands of 22.05 say if the controller does not answer, or takes no more now."""
+"""What the commands say while the controller, or munge beside them, does not answer.
+
+src/common/slurm_errno.c of 22.05.8, lines 72, 100 to 106, 172, 504 and 506; "connection timed out"
+is of 26.05. src/plugins/auth/munge/auth_munge.c, line 228.
+"""
+FULL = (
+    "job violates accounting/qos policy",
+    "slurm temporarily unable to accept job",
+    "resource temporarily unavailable",
+    "unable to create job record, try again",
+    "required partition not available",
+)
+"""What sbatch says if no more jobs are taken now; all else is refused for good.
+
+The first is a limit of an account or a QOS (slurm_errno.c, line 229). With MaxJobCount jobs the
+controller says EAGAIN (src/slurmctld/job_mgr.c, line 5376), and sbatch tries again by itself, for
+longer than we wait (src/sbatch/sbatch.c, line 298). slurm_errno.c has the others.
+"""
 
 
 def _call(*argv: str, stdin: str = "", within_s: float) -> Result:
