@@ -153,5 +153,5 @@ def test_what_is_worth_another_try_is_told_from_what_is_refused(
 def test_a_job_that_slurm_begins_again_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    said = run_job(cast("Project", None), Order(7, 1, "c", 300))
+    said = run_job(cast("Project", None), Order(7, 1, "c", 300), 0)
     assert said == "begun again by Slurm: the next attempt is another job"

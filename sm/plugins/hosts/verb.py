@@ -17,6 +17,7 @@ from sm.cli.options import json_option, load_any_config, load_config, pass_confi
 from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.config.schema import Config, ProjectSettings
+from sm.plugins.hosts.slurm.settings import KEEP_S
 from sm.sessions.project import Project
 from sm.store.paths import Root, check_name
 
@@ -245,16 +246,23 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
 @click.option("--attempt", type=click.IntRange(min=1), required=True)
 @click.option("--claim", required=True)
 @click.option("--notice", type=click.FloatRange(min=0), default=300.0)
+@click.option("--keep", type=click.FloatRange(min=0), default=KEEP_S)
 @click.pass_context
 def job(
-    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, notice: float
+    ctx: click.Context,
+    project: str,
+    issue: int,
+    attempt: int,
+    claim: str,
+    notice: float,
+    keep: float,
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
     from sm.plugins.hosts.node.job import Order
     from sm.plugins.hosts.slurm.within import run_job
 
     order = Order(issue, attempt, claim, notice)
-    say(run_job(find_project(load_config(ctx), project), order))
+    say(run_job(find_project(load_config(ctx), project), order, keep))
 
 
 @command.command("look", hidden=True)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 
 from sm.issues.runners import Placement
-from sm.plugins.hosts.slurm.settings import NODE, Slurm
+from sm.plugins.hosts.slurm.settings import KEEP_S, NODE, Slurm
 
 FIND_SM = 'PATH="$PATH:$HOME/.local/bin"'
 NODE_NAME = '"$SLURMD_NODENAME"'
@@ -21,6 +21,8 @@ def write_job(settings: Slurm, placement: Placement, job_name: str) -> str:
     words = ["host", "job", placement.project, str(placement.issue)]
     words += ["--attempt", str(placement.attempt), "--claim", placement.claim]
     words += ["--notice", f"{settings.notice_s:g}"]
+    if settings.keep_s != KEEP_S:
+        words += ["--keep", f"{settings.keep_s:g}"]
     return "\n".join(
         (
             "#!/bin/sh",
