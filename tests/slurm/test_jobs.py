@@ -281,3 +281,26 @@ def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> Non
         assert came.seen.taken_at < came.came_at - bringing.CARRY_S + 1
         side.state.label(issue, ["blocked"])
         poll_until(world, lambda: not world.find_node(issue.number), "the end of the session")
+
+
+def test_the_cluster_is_looked_at_from_here_and_on_a_node(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, time_limit="1h")
+    sm = world.stage.sm
+    found = sm("host", "check", check=False).stdout
+    assert "ok    slurm, harb: partition 'main': 2 idle\n" in found
+    assert "ok    slurm, harb: license 'agents': 2 of it, so 2 sessions at a time\n" in found
+    assert "ok    slurm, harb: 'harb': a clone there with the same remote\n" in found
+    assert "fail" not in found
+    (row,) = json.loads(sm("host", "list", "--json").stdout)
+    assert (row["name"], row["room"], row["sessions"]) == ("slurm, harb", 4, 0)
+    assert "partition main: 2 idle" in sm("host", "list").stdout
+    assert not list((world.folder / "one" / "state").iterdir()), "the look leaves nothing there"
+    assert not list((world.folder / "two" / "state").iterdir())
+    world.cluster.stop_controller()
+    try:
+        away = sm("host", "check", "slurm", check=False)
+        assert away.returncode == 1
+        assert "fail  slurm, harb: Slurm does not answer: " in away.stdout
+        assert "scontrol ping" in away.stdout
+    finally:
+        world.cluster.start_controller()
