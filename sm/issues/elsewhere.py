@@ -15,7 +15,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import placements, reaching, runners
+from sm.issues import awaited, placements, reaching, runners
 from sm.issues.look import taken
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.placing import Case, Deed, Holder, judge
@@ -71,8 +71,11 @@ class Elsewhere(Struct, dict=True):
         self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
 
     def forget(self, placement: Placement) -> None:
-        """Remove a placement from the record."""
-        placements.forget(self.project.directory, placement.issue)
+        """Remove a placement from the record, and tell who waits for its session."""
+        project, session = self.project, placement.session
+        placements.forget(project.directory, placement.issue)
+        name = f"{placement.project}#{placement.issue}"
+        awaited.tell_gone(project.root, project.directory, session, name)
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 

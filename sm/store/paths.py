@@ -201,6 +201,8 @@ class ProjectDir(Folder, frozen=True):
     """Messages for sessions elsewhere whose host does not answer, a file each."""
     kept_messages_lock = StateEntry("kept-messages.lock")
     """Held while they are handed on."""
+    awaited_turns = StateEntry("awaited-turns", EntryKind.DIRECTORY)
+    """Sessions here that wait for the end of a turn elsewhere, a file each."""
     placed_seen = StateEntry("placed-seen.json")
     """What was last seen of the sessions elsewhere."""
     doubts = StateEntry("doubts.json")

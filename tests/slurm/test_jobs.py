@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -133,7 +134,7 @@ def test_a_job_that_a_person_cancels_goes_on_in_another(world_of: MakeWorld) -> 
     assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
 
 
-def test_a_job_whose_time_is_short_hands_over(world_of: MakeWorld) -> None:
+def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorld) -> None:
     world = world_of(auto=False, time_limit="1h")
     issue = begun(world)
     session = world.session_on(world.find_node(issue), issue)
@@ -141,12 +142,46 @@ def test_a_job_whose_time_is_short_hands_over(world_of: MakeWorld) -> None:
     (session.worktree / "half.txt").write_text("half\n")
     # As Slurm does it by itself, but not within half a minute (sbatch(1), --signal).
     world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
-    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    asked = wait_for(lambda: find_request(world), "the request")
+    assert asked
+    headings = asked["headings"].split(", ")
+    document = "".join(f"## {heading}\nthe cart is half done\n\n" for heading in headings)
+    Path(asked["path"]).write_text(document)
+    poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
     now = world.session_on(world.find_node(issue), issue)
     assert now
     assert (now.worktree / "half.txt").read_text() == "half\n"
+    told = re.search(r"read its handoff document: (\S+)", world.stage.told()[-1])
+    assert told
+    assert Path(told[1]).is_relative_to(now.worktree)
+    assert Path(told[1]).read_text() == document
+
+
+def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, time_limit="1h", notice="4s")
+    issue = begun(world)
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
+    poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
+    assert "handoff document" not in world.stage.told()[-1]
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n"
+
+
+def find_request(world: World) -> re.Match[str] | None:
+    """The request for a handoff document that the agent has got."""
+    return re.search(
+        r"Create handoff document now - this machine's time is over soon\n"
+        r"Write it to (?P<path>\S+\.md)\. Headings: (?P<headings>[^.]+)\.",
+        world.stage.told()[-1],
+    )
 
 
 def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:

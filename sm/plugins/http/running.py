@@ -24,9 +24,19 @@ CONNECTIONS = 200
 UNREAD_S = 90
 """How long a client may read nothing of its answer, or be gone without a word."""
 FRAME_LIMIT = 64 * 1024
-"""Bytes of what comes over a WebSocket at once."""
+"""Bytes of a message over a WebSocket, with all its fragments: what is longer closes it (1009).
+
+uvicorn 0.54 passes it on (websockets_sansio_impl.py, line 107), and websockets 17.4 takes what of
+the message has come already off the limit of each frame (protocol.py, line 586). Nothing is read
+while a message waits to be taken (lines 306 and 553). So `ws_max_queue`, which that protocol does
+not use, is not missed: what waits is of one read of asyncio, 256 KB at most.
+"""
 ALIVE_S = 20.0
-"""So often the other side of a WebSocket is asked whether it is there, and so long it may take."""
+"""So often the other side of a WebSocket is asked whether it is there, and so long it may take.
+
+The same file, lines 342 to 370: after that the connection is closed (1011). An answer is not heard
+while a message waits to be taken, so nothing that takes one may be busy for so long.
+"""
 PARSED = 4 * HEAD_LIMIT
 """How much of a head the parser collects. What is above HEAD_LIMIT only, the guard refuses."""
 

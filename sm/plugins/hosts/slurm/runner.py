@@ -109,10 +109,18 @@ class SlurmRunner:
         }
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """Have the job's own `sm` do it."""
-        found = step.call_job(project, placement, argv, stdin=stdin, within_s=CALL_S)
+        found = step.call_job(
+            project, placement, argv, stdin=stdin, within_s=CALL_S, patience_s=patience_s
+        )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)
 
@@ -121,9 +129,16 @@ class SlurmRunner:
     ) -> list[str]:
         """Return the command that enters its terminal, by a step of its job."""
         words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
+        return self.stream(project, placement, words)
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that is a step of its job, which srun ends with itself.
+
+        Without a terminal here srun goes on without one there, and says so.
+        """
         name = name_job(project.root, placement.session)
         settings = step.read_settings(project)
-        return [*step.run_in(settings, placement.handle, name, terminal=True), *words]
+        return [*step.run_in(settings, placement.handle, name, terminal=True), *argv]
 
     def end(self, project: Project, placement: Placement) -> None:
         """Cancel the job; its session keeps its work, and ends its agent."""

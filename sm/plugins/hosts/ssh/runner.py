@@ -98,11 +98,24 @@ class SshRunner:
         return found
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """Have the node's own `sm` do it."""
         node = find_node(project.config, placement.host)
-        found = ask(node, argv, stdin=stdin, project=placement.project, within_s=CALL_S)
+        found = ask(
+            node,
+            argv,
+            stdin=stdin,
+            project=placement.project,
+            within_s=CALL_S,
+            patience_s=patience_s,
+        )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)
 
@@ -110,10 +123,14 @@ class SshRunner:
         self, project: Project, placement: Placement, *, read_only: bool = False
     ) -> list[str]:
         """Return the command that enters its terminal, by the connection that is there."""
+        words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
+        return self.stream(project, placement, words)
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs there in a terminal of its own, which ends with it."""
         node = find_node(project.config, placement.host)
         master.ensure(node.folder, node.host)
-        words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
-        there = command.run_there(node.host, command.call_sm(node.host, words), terminal=True)
+        there = command.run_there(node.host, command.call_sm(node.host, argv), terminal=True)
         return ["env", "-C", str(node.folder.path), *there]
 
     def end(self, project: Project, placement: Placement) -> None:
