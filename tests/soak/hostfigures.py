@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class HostOutcome:
         notes, heard = self.writers.notes, count_heard(self.told)
         journals = [self.room.project.root.journal]
         journals += [path for one in self._states() for path in one.rglob("journal.jsonl")]
-        lost = list_lost(notes, heard, "".join(map(read_text, journals)))
+        lost = list_lost(notes, heard, "\n".join(_list_problems(journals)))
         lost += [f"{one.id} still waits" for one in list_kept(self.room.project.directory)]
         taken = sum(one.ident != "" for one in notes)
         yield Figure("messages sent", f"{len(notes)}, taken {taken}, heard {len(heard)}")
@@ -124,6 +124,12 @@ class HostOutcome:
         """The state roots of all hosts, also those that were lost."""
         yield from (one.root.path for one in self.fleet.machines.values())
         yield self.room.kept
+
+
+def _list_problems(journals: Iterable[Path]) -> Iterator[str]:
+    """What was told of messages that could not be delivered."""
+    for path in journals:
+        yield from (line for line in read_text(path).splitlines() if "was not taken" in line)
 
 
 def list_worktrees(machine: Machine) -> Iterator[tuple[str, bool]]:

@@ -23,7 +23,7 @@ from tests.soak.trouble import draw
 from tests.soak.work import NAME, parts
 from tests.soak.writers import Writers
 
-LOOK_S, PEOPLE_S, NOTE_S = 0.1, 2.0, 3.0
+LOOK_S, PEOPLE_S, NOTE_S = 0.1, 1.0, 1.0
 QUIET_S = 180.0
 LOST_AFTER = "8s"
 """Some of what happens to hosts takes longer, and some does not."""
@@ -49,7 +49,9 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         fleet.end()
         if options.keep:
-            shutil.copytree(room.path, options.keep, symlinks=True, ignore=_list_specials)
+            shutil.copytree(
+                room.path, options.keep, symlinks=True, ignore=_list_specials, dirs_exist_ok=True
+            )
         room.remove()
 
 

@@ -30,6 +30,7 @@ PROBE = (
 )
 CLOCK = re.compile(r"[0-9]{9,11}")
 PROBE_S = 20.0
+FACTS_S = 60.0
 DOCTOR_S = 120.0
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
@@ -101,7 +102,7 @@ def _compare(hello: wire.Hello, off_s: float) -> Iterator[Finding]:
 
 def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
     name = project.name
-    answer = ask(node, ("host", "facts", name), project=name, within_s=PROBE_S)
+    answer = ask(node, ("host", "facts", name), project=name, within_s=FACTS_S)
     if answer.code:
         said = one_line(answer.stderr.strip().removeprefix("sm: "), 300)
         yield fail(
@@ -122,12 +123,14 @@ def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
     if facts.forge != name_forge(project):
         told = one_line(facts.forge, 200)
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
-    if facts.api:
-        yield fail(
-            f"'{name}': the model of '{one_line(facts.agent, 40)}' cannot be reached from there: "
-            f"{one_line(facts.api, 200)}",
-            "let that machine out, or set HTTPS_PROXY in its environment",
+    agent = one_line(facts.agent, 40)
+    for one in facts.troubles:
+        tell = fail if one.is_certain else warn
+        yield tell(
+            f"'{name}': agent '{agent}': {one_line(one.what, 300)}", one_line(one.advice, 300)
         )
+    if not facts.troubles and facts.is_tried:
+        yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
 
 
 def _ask_doctor(node: Node) -> Iterator[Finding]:
