@@ -58,6 +58,7 @@ class Page(Struct, frozen=True):
     drawer: RowDrawer
     readers: CapacityLimiter
     askers: CapacityLimiter
+    callers: CapacityLimiter
     numbers: NumbersDesk
 
     def draw(self, row: BoardRow) -> str:
@@ -71,6 +72,10 @@ class Page(Struct, frozen=True):
     async def ask(self, act: Callable[[], T]) -> T:
         """Ask a forge, git or tmux in a thread: however slow they are, the rest is read."""
         return await to_thread.run_sync(act, limiter=self.askers)
+
+    async def reach(self, act: Callable[[], T]) -> T:
+        """Ask a node in a thread, as it does not answer others either if it is silent."""
+        return await to_thread.run_sync(act, limiter=self.callers)
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]

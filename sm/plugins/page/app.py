@@ -33,6 +33,8 @@ from sm.sessions.machine import Machine
 STATIC = Path(__file__).parent / "static"
 READERS = ASKERS = 4
 """Threads that read at the same time, and as many that ask what may be slow."""
+CALLERS = 8
+"""Threads that ask nodes, each for some seconds at most."""
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
@@ -68,6 +70,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         RowDrawer(),
         CapacityLimiter(READERS),
         CapacityLimiter(ASKERS),
+        CapacityLimiter(CALLERS),
         NumbersDesk(looks),
     )
 

@@ -11,16 +11,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
 
+from sm.base.errors import SmError
 from sm.plugins.page.growth import Growth
 from sm.plugins.page.looks import Looks, list_changed
 from sm.store import journal
 from sm.store.paths import Root, SessionDir
+from sm.views.board import BoardRow
 
 LOOK_S = 0.2
 """Between two looks at the size of the journal, if the kernel does not say that it is written."""
@@ -106,6 +108,7 @@ class Stream:
             size, position = _measure(path), journal.find_size(self._root.journal)
             files, rest_s = await asyncio.to_thread(_look_at_files, self._root)
             files_at = time.monotonic() + rest_s
+            there: dict[str, BoardRow] = {}
             while self._listeners:
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
@@ -122,9 +125,18 @@ class Stream:
                     changed |= touched
                     if touched:
                         self._looks.spoil()
+                    before_there, there = there, await asyncio.to_thread(self._look_there)
+                    changed |= find_touched(before_there, there)
                 if changed:
                     self._tell(Changed(position, tuple(sorted(changed))))
                     await asyncio.sleep(PAUSE_S)
+
+    def _look_there(self) -> dict[str, BoardRow]:
+        """What is known of sessions elsewhere: their machines write no file here."""
+        try:
+            return self._looks.read_there()
+        except SmError:  # whoever asks for the page is told
+            return {}
 
     def _tell(self, changed: Changed) -> None:
         for listener in self._listeners:
@@ -179,7 +191,7 @@ def _stamp(path: str) -> int:
         return 0
 
 
-def find_touched(before: Stamps, after: Stamps) -> set[str]:
+def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
     """The sessions that are not as they were."""
     names = before.keys() | after.keys()
     return {name for name in names if before.get(name) != after.get(name)}

@@ -31,6 +31,8 @@ STAMPS_OF_ONE_S = 0.01
 """With more than a hundred sessions these looks are rarer: so far apart for each of them."""
 AGAIN_S = 10.0
 """All is read again so often, if that is cheap."""
+THERE_S = 3.0
+"""The same while there are sessions elsewhere, whose machines write no file here."""
 PART = 500
 """It is read so seldom that it takes a part of a processor of one in so many."""
 NEWS_PART = 50
@@ -117,7 +119,8 @@ class Feed:
         now = time.monotonic()
         self._soonest = now + max(took * BUSY_PART, now - begun)
         self._after_news = now + took * NEWS_PART
-        self._again_at = now + max(AGAIN_S, took * PART)
+        again_s = THERE_S if any(row.host for row in self._rows) else AGAIN_S
+        self._again_at = now + max(again_s, took * PART)
 
     def _take_stamps(self) -> dict[str, Stamps]:
         return {name: self._stamp(name) for name in self._stamps}
