@@ -110,6 +110,10 @@ class Feed:
         changed = touched | self._watched.heard
         return Seen(self._rows, board.needs, board.paused, board.problems, frozenset(changed))
 
+    def spoil(self) -> None:
+        """Have all read again at once: something was done that no file here tells."""
+        self._again_at = 0.0
+
     def find_outcome(self, name: str) -> str:
         """How a session has ended that is not there any more; '' if that is not known."""
         return self._outcomes.get(name, "")
