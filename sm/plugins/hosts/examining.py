@@ -64,12 +64,14 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
     if facts.forge != name_forge(project):
         told = one_line(facts.forge, 200)
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
-    if facts.api:
-        yield fail(
-            f"'{name}': the model of '{one_line(facts.agent, 40)}' cannot be reached from there: "
-            f"{one_line(facts.api, 200)}",
-            "let that machine out, or set HTTPS_PROXY in its environment",
+    agent = one_line(facts.agent, 40)
+    for one in facts.troubles:
+        tell = fail if one.is_certain else warn
+        yield tell(
+            f"'{name}': agent '{agent}': {one_line(one.what, 300)}", one_line(one.advice, 300)
         )
+    if not facts.troubles and facts.is_tried:
+        yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
 
 
 def judge_doctor(said: str) -> Iterator[Finding]:

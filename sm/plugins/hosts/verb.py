@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -275,17 +276,50 @@ def look(ctx: click.Context, project: str) -> None:
     look(find_project(load_config(ctx), project))
 
 
+@command.command("carry", hidden=True)
+@click.argument("project")
+@click.pass_context
+def carry(ctx: click.Context, project: str) -> None:
+    """Bring jobs of a project what was seen of the forge; the tick starts it."""
+    from sm.plugins.hosts.slurm.bringing import carry
+
+    carry(find_project(load_config(ctx), project))
+
+
 @command.command("report", hidden=True)
 @click.argument("project")
 @click.pass_context
 def report(ctx: click.Context, project: str) -> None:
-    """Say how the sessions stand that stdin names, and have them kept alive."""
+    """Say how the sessions stand that stdin names, if any, and have them kept alive."""
     from sm.plugins.hosts.node.keep import keep_alive
     from sm.plugins.hosts.node.report import read_asked, report
 
-    here = find_project(load_config(ctx), project)
-    print_json(report(here, read_asked(sys.stdin.read())))
-    keep_alive(here)
+    here, asked = find_project(load_config(ctx), project), read_asked(sys.stdin.read())
+    print_json(report(here, asked))
+    if asked:
+        keep_alive(here)
+
+
+@command.command("adopt", hidden=True)
+@click.argument("project")
+@click.option("--age", type=click.FloatRange(min=0), help="Seconds since the look, at the most.")
+@click.pass_context
+def adopt(ctx: click.Context, project: str, age: float | None) -> None:
+    """Take what stdin has seen of the forge for a look of our own, for a while."""
+    from sm.plugins.hosts.node.adopt import adopt, read_share
+
+    share = read_share(sys.stdin.read(), age)
+    adopt(find_project(load_config(ctx), project), share)
+
+
+@command.command("wishes", hidden=True)
+@click.pass_context
+def wishes(ctx: click.Context) -> None:
+    """Wait until sessions wish for a newer look at the forge; print their projects."""
+    from sm.plugins.hosts.node.adopt import hear
+
+    root = Root(load_any_config(ctx).state_root)
+    print_json(hear(root, os.getppid()))
 
 
 @command.command("facts", hidden=True)
@@ -316,7 +350,9 @@ def link(root: Path, name: str) -> None:
 def serve(ctx: click.Context) -> None:
     """Answer what comes on stdin, on a node; the other end of the channel starts it."""
     from sm.cli.root import version
+    from sm.issues.look.wishes import Ear
     from sm.plugins.hosts.node.serve import Server
+    from sm.store.root_check import check_root
 
     invocation = ctx.ensure_object(Invocation)
     if invocation.again is None:
@@ -329,4 +365,10 @@ def serve(ctx: click.Context) -> None:
             return ""
         return str(found.repo) if found and found.repo.is_dir() else ""
 
-    Server(invocation.again, find_folder, version()).serve()
+    def open_ear() -> Ear | None:
+        try:
+            return Ear(check_root(Root(load_any_config(ctx).state_root)))
+        except (SmError, OSError):
+            return None  # then each session looks at the forge by itself
+
+    Server(invocation.again, find_folder, version(), open_ear).serve()

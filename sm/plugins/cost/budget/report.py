@@ -10,6 +10,7 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.config.schema import Config
 from sm.config.shapes import read_section
+from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.amount import SCALE, Unit, show
 from sm.plugins.cost.budget import lag
@@ -102,6 +103,17 @@ def list_set(config: Config, root: Root) -> Iterator[Found]:
             yield Found(limit, session.address, *named)
         if limit := find_session_limit(session, own):
             yield Found(limit, f"session {session.address}", *named)
+    yield from _list_elsewhere(config, root)
+
+
+def _list_elsewhere(config: Config, root: Root) -> Iterator[Found]:
+    """Those of issues that are worked on by other machines."""
+    for project in config.projects:
+        for one in list_placements(root.project(project.name)):
+            own = read_section(project, Budget)
+            if limit := find_issue_limit(own, project.name, one.issue):
+                name = f"{project.name}#{one.issue}"
+                yield Found(limit, name, project.name, one.issue, one.session)
 
 
 def _make_row(found: Found, limit: Limit, used: Used, ledger: Ledger) -> Row:

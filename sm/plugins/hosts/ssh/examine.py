@@ -20,6 +20,7 @@ PROBE = (
 )
 CLOCK = re.compile(r"[0-9]{9,11}")
 PROBE_S = 20.0
+FACTS_S = 60.0
 DOCTOR_S = 120.0
 INSTALL = "install the same version there: docs/HOSTS.md says how; or say where it is by --sm"
 
@@ -69,7 +70,7 @@ def _probe(node: Node) -> tuple[list[str], float]:
 
 def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
     name = project.name
-    answer = ask(node, ("host", "facts", name), project=name, within_s=PROBE_S)
+    answer = ask(node, ("host", "facts", name), project=name, within_s=FACTS_S)
     if answer.code:
         said = one_line(answer.stderr.strip().removeprefix("sm: "), 300)
         yield fail(
