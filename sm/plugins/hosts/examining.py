@@ -24,6 +24,9 @@ PROGRAMS = {
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
 
+NOT_THERE = "dev-poll has "
+"""How its doctor begins to tell that no dev-poll runs: on a node, none is to."""
+
 
 class Told(Struct, frozen=True):
     """A finding of the node's own doctor, as its `--json` has it."""
@@ -92,6 +95,7 @@ def judge_doctor(said: str) -> Iterator[Finding]:
         told = one_line(str(error), 200)
         yield warn(f"its sm doctor says what nobody understands: {told}", "log in, and call it")
         return
+    found = [one for one in found if not one.what.startswith(NOT_THERE)]
     for one in found:
         if one.level is not Level.OK:
             what = f"{one_line(one.where, 60)}: {one_line(one.what, 500)}"
