@@ -13,10 +13,11 @@ import subprocess
 import termios
 import time
 import tty
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 TYPED = (signal.SIGINT, signal.SIGQUIT)
 """Signals that a key may send, which are for the program."""
+CHUNK = 1 << 16
 PAUSE_S = 1.0
 """Enter counts after so long without a key: one that ends a sentence comes sooner."""
 
@@ -39,6 +40,26 @@ def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
+
+
+def pass_on_output(
+    argv: Sequence[str], env: Mapping[str, str], take: Callable[[bytes], None]
+) -> int:
+    """Run `argv`, and give `take` what it writes as it writes it; return its exit code.
+
+    It ends with us, and with an error of `take`. It has nothing to read, and no end of that.
+    """
+    process = subprocess.Popen(  # noqa: S603 - argv only
+        argv, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdout is not None
+    try:
+        while data := process.stdout.read(CHUNK):
+            take(data)
+        return process.wait()
+    finally:
+        process.terminate()  # nothing, if it has ended
+        process.communicate()
 
 
 def swallow_typing(terminal: int) -> None:

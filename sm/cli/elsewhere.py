@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from sm.base.errors import SmError, UsageError
-from sm.base.output import say, say_text
+from sm.base.output import pass_on, say, say_text
 from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP, print_json, read_stdin
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 
     from sm.issues.reaching import Elsewhere
     from sm.issues.runners import Runner
+    from sm.sessions.caller import Caller
     from sm.sessions.project import Project
 
-ENDLESS = {"logs": ("-f", "--follow"), "events": ("-f", "--follow"), "context": ("-w", "--watch")}
+FOLLOWS = {"logs": ("-f", "--follow"), "context": ("-w", "--watch")}
 """What would not end by itself; the channel to a node has answers, and no streams."""
 ROOT_OPTION = "--config"
+NOTIFY = "--notify-on-stop"
 
 
 def call_there(error: ElsewhereError, argv: list[str]) -> int:
@@ -30,16 +33,15 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         SmError: the node does not answer, or the caller may not do this.
 
     """
+    from sm.issues import reaching
     from sm.issues.runners import load_runner
-    from sm.messages.queue import make_id
     from sm.sessions.caller import identify
 
     there, (verb, *words) = error.there, _leave_out_root_options(argv)
     runner = load_runner(there.placement.runner)
     caller = identify(there.project.root, os.environ)
     if verb == "send":
-        source = caller.session.address if caller.session else ""
-        return _send(there, runner, words, make_id(), source)
+        return _send(there, runner, words, caller)
     if caller.session:
         raise SmError(
             f"'{caller.session.label}' may only send messages to sessions on other machines, and "
@@ -47,9 +49,11 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         )
     if verb == "attach":
         return _attach(there, runner, words)
-    if any(option in words for option in ENDLESS.get(verb, ())):
-        raise UsageError(f"{_where(there)}, from where nothing is followed: leave that option out")
-    answer = runner.call(there.project, there.placement, [verb, *words], _read_stdin(words))
+    if any(option in words for option in FOLLOWS.get(verb, ())):
+        if verb != "logs":
+            raise UsageError(f"{_where(there)}, from where this is not followed: leave that out")
+        return _follow_log(there, runner, words)
+    answer = reaching.call(there, runner, [verb, *words], _read_stdin(words))
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
     return answer.code
@@ -75,25 +79,65 @@ def _read_stdin(words: list[str]) -> str:
     return read_stdin() if "-" in words else ""
 
 
-def _send(there: Elsewhere, runner: Runner, words: list[str], ident: str, source: str) -> int:
+def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) -> int:
     from sm.issues import reaching
+    from sm.messages.queue import make_id
 
-    sender = ["--from", source] if source else []
-    argv = ["send", "--id", ident, *sender, *words]
-    message = reaching.make_message(there.placement.session, argv, _read_stdin(words), ident)
+    ident, said = make_id(), [word for word in words if word != NOTIFY]
+    if len(said) < len(words):
+        reaching.await_turn(there, ident, caller)
+    sender = ["--from", caller.session.address] if caller.session else []
+    argv = ["send", "--id", ident, *sender, *said]
+    message = reaching.make_message(there.placement.session, argv, _read_stdin(said), ident)
     answer = reaching.send(there, runner, message)
     if answer is None:
-        name = f"{there.placement.project}#{there.placement.issue}"
-        why = f"its host '{there.placement.host}' does not answer"
-        if "--json" in words:
+        name, why = reaching.name_there(there), reaching.explain_waiting(there)
+        if "--json" in said:
             status = {"id": ident, "session": there.placement.session, "name": name}
             print_json(status | {"status": "waiting", "reason": why})
         else:
             say(f"queued for {name}: {why}, and gets it when it does ({ident})")
-        return TIME_UP if any(word.startswith("--wait") for word in words) else 0
+        return TIME_UP if any(word.startswith("--wait") for word in said) else 0
+    if answer.code not in reaching.DELIVERED:
+        reaching.forget_turn(there, ident)
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
     return answer.code
+
+
+def _follow_log(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+    """Pass on what its terminal says, as it says it, until it is over, or Ctrl-C."""
+    from sm.adapters.foreground import pass_on_output
+    from sm.issues.reaching import name_there
+
+    options, is_raw = _read_log_options(words)
+    argv = runner.stream(there.project, there.placement, ["logs", *options, name_there(there)])
+    sys.stdout.flush()
+    text, half = codecs.getincrementaldecoder("utf-8")("replace"), b""
+
+    def take(data: bytes) -> None:
+        nonlocal half
+        data = half + data
+        half = data[len(data.removesuffix(b"\r")) :]  # its LF is still to come
+        data = data.removesuffix(b"\r").replace(b"\r\n", b"\n")
+        pass_on(data) if is_raw else say_text(text.decode(data), nl=False)
+
+    try:
+        return pass_on_output(argv, os.environ, take)
+    except KeyboardInterrupt:
+        return 0  # the way to end it, so no error
+
+
+def _read_log_options(words: list[str]) -> tuple[list[str], bool]:
+    """Return the options of `sm logs` that the words have, and whether they ask for `--raw`."""
+    from click import Context
+
+    from sm.cli.logs import command
+
+    # With resilient parsing the session is not looked up again.
+    found: Context = command.make_context("logs", list(words), resilient_parsing=True)
+    named = [f"--{name}" for name in ("follow", "raw", "monitor") if found.params[name]]
+    return [*named, "--lines", str(found.params["lines"])], bool(found.params["raw"])
 
 
 def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError
-from sm.base.output import warn
+from sm.base.output import say_text, warn
 from sm.cli.arguments import target_argument
 from sm.cli.words import TIME_UP, tell_paused
 
@@ -39,16 +39,27 @@ EVENTS = {
     type=click.FloatRange(min=0),
     help="Give up after so long, with exit code 124.",
 )
+@click.option("--message", "ident", hidden=True, help="For the turn in which it got that one.")
 @click.pass_context
 def command(
-    click_context: click.Context, session: AnySession, event: str, timeout_s: float | None
+    click_context: click.Context,
+    session: AnySession,
+    event: str,
+    timeout_s: float | None,
+    ident: str | None,
 ) -> None:
     """Wait until TARGET's turn is over (idle), it has ended (end), or it asks something (dialog).
 
     Exit codes: 0 it has happened, 1 the session ended first, 124 the time is up.
     """
-    from sm.messages.wait import Awaited, await_event
+    from sm.messages.wait import Awaited, await_event, await_turn
 
+    if ident is not None:
+        words = await_turn(session, ident, timeout_s)
+        if words is None:
+            click_context.exit(TIME_UP)
+        say_text(words)
+        return
     tell_paused(session, err=True)
     found = await_event(session, Awaited(event), timeout_s)
     if found is None:

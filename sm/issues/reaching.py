@@ -6,16 +6,19 @@ has its id from the beginning, by which the node takes it once, however often it
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from sm.base.errors import TemporaryError
+from sm.base.errors import TemporaryError, UsageError
 from sm.config.schema import Config
+from sm.issues import awaited
 from sm.issues.placements import read_placement
-from sm.issues.runners import Answer, Placement, Runner
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
 from sm.sessions.address import OF_ISSUE
+from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store import events, lock
 from sm.store.damage import read_rebuildable
@@ -24,6 +27,9 @@ from sm.store.paths import ProjectDir, name_session
 
 DELIVERED = (0, 124)
 """Exit codes of `sm send` that say that the message is in the queue there; 124: with `--wait`."""
+
+
+LOCK_S = 30.0
 
 
 class KeptMessage(Struct, frozen=True, kw_only=True):
@@ -88,23 +94,36 @@ def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
                 yield name, found
 
 
-def hand_on(project: Project, placements: Iterable[Placement], runner: Runner) -> None:
+def hand_on(
+    project: Project,
+    placements: Iterable[Placement],
+    runner: Runner,
+    patience_s: float | None = None,
+) -> None:
     """Hand on what is kept for these sessions, in order; what is refused is told of, and goes.
 
     For one that does not answer it stays, and no later message overtakes it.
+
+    Raises:
+        HeldError: another process hands on, and is not done within `patience_s`.
+
     """
     directory = project.root.project(project.name)
+    by_session = {one.session: one for one in placements}
+    if list_names(directory.awaited_turns):
+        _ask_for_turns(project, by_session, runner, patience_s)
     if not list_names(directory.kept_messages):
         return
-    by_session = {one.session: one for one in placements}
-    with lock.hold(directory.kept_messages_lock):
+    with lock.hold(directory.kept_messages_lock, timeout_s=patience_s or LOCK_S):
         silent = set[str]()
         for name, message in list(_read_kept(directory)):
             placement = by_session.get(message.session)
             if placement is None or message.session in silent:
                 continue
             try:
-                answer = runner.call(project, placement, message.argv, message.stdin)
+                answer = runner.call(
+                    project, placement, message.argv, message.stdin, patience_s=patience_s
+                )
             except TemporaryError:
                 silent.add(message.session)
                 continue
@@ -116,26 +135,66 @@ def hand_on(project: Project, placements: Iterable[Placement], runner: Runner) -
             discard(directory.kept_messages / name)
 
 
+def _ask_for_turns(
+    project: Project,
+    by_session: Mapping[str, Placement],
+    runner: Runner,
+    patience_s: float | None,
+) -> None:
+    """Tell those who wait for the end of a turn of these sessions, if it is over by now."""
+    silent = set[str]()
+    for one in awaited.list_all(project.root.project(project.name)):
+        placement = by_session.get(one.session)
+        if placement is None or placement.host in silent:
+            continue
+        try:
+            question = awaited.spell_question(one)
+            answer = runner.call(project, placement, question, patience_s=patience_s)
+        except TemporaryError:
+            silent.add(placement.host)
+            continue
+        name = f"{placement.project}#{placement.issue}"
+        directory = project.directory
+        awaited.settle(project.root, directory, name, one, answer.code, answer.stdout)
+
+
+def give_back(project: Project, placed: Collection[str]) -> None:
+    """Tell of each message that is kept for a session which is none of `placed` any more."""
+    directory = project.root.project(project.name)
+    if not list_names(directory.kept_messages):
+        return
+    with lock.hold(directory.kept_messages_lock):
+        for name, message in list(_read_kept(directory)):
+            if message.session not in placed:
+                _tell_refused(project, message, Answer(1, "", "its session has ended"))
+                discard(directory.kept_messages / name)
+
+
 def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:
     said = (answer.stderr.strip().splitlines() or [f"exit code {answer.code}"])[-1]
     text = f"message {message.id} was not taken: {said.removeprefix('sm: ')}"
     project.record(events.Problem(session=message.session, text=text))
 
 
-def send(there: Elsewhere, runner: Runner, message: KeptMessage) -> Answer | None:
+def send(
+    there: Elsewhere, runner: Runner, message: KeptMessage, patience_s: float | None = None
+) -> Answer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
+
+    It takes at most three times `patience_s`.
 
     Raises:
         StateError: it can neither be handed on nor kept.
 
     """
     project, placement = there.project, there.placement
-    hand_on(project, [placement], runner)
+    with contextlib.suppress(lock.HeldError):  # then some are kept, so this one is, too
+        hand_on(project, [placement], runner, patience_s)
     if list_kept(project.root.project(project.name), message.session):
         keep_message(project, message)
         return None
     try:
-        return runner.call(project, placement, message.argv, message.stdin)
+        return runner.call(project, placement, message.argv, message.stdin, patience_s=patience_s)
     except TemporaryError:
         keep_message(project, message)
         return None
@@ -146,7 +205,57 @@ def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> K
     return KeptMessage(id=ident, session=session, argv=tuple(argv), stdin=stdin, at=time.time())
 
 
+def call(
+    there: Elsewhere,
+    runner: Runner,
+    argv: Sequence[str],
+    stdin: str = "",
+    patience_s: float | None = None,
+) -> Answer:
+    """Have the node's own `sm` do what the arguments say.
+
+    Raises:
+        TemporaryError: the node does not answer; it says if it may have been done all the same.
+
+    """
+    try:
+        return runner.call(there.project, there.placement, argv, stdin, patience_s=patience_s)
+    except NoAnswerError as error:
+        if not error.sent:
+            raise
+        doubt = f"{error.message}; it may be done all the same: look before you say it again"
+        raise NoAnswerError(doubt, sent=True) from error
+
+
+def await_turn(there: Elsewhere, ident: str, caller: Caller) -> None:
+    """Have the calling session told when the turn ends in which that message arrives there.
+
+    Raises:
+        UsageError: a person has called.
+        StateError: it cannot be noted.
+
+    """
+    if caller.session is None:
+        raise UsageError("--notify-on-stop tells a session: a person waits with 'sm wait'")
+    one = awaited.Awaited(ident, there.placement.session, caller.name)
+    awaited.add(there.project.directory, one)
+
+
+def forget_turn(there: Elsewhere, ident: str) -> None:
+    """The message was refused: nothing comes of it."""
+    awaited.remove(there.project.directory, ident)
+
+
+def explain_waiting(there: Elsewhere) -> str:
+    """Say what a message waits for that its host has not taken."""
+    return f"its host '{there.placement.host}' does not answer"
+
+
+def name_there(there: Elsewhere) -> str:
+    """What people call the session."""
+    return f"{there.placement.project}#{there.placement.issue}"
+
+
 def explain(there: Elsewhere) -> str:
     """Say where a session runs."""
-    one = there.placement
-    return f"'{one.project}#{one.issue}' runs on '{one.host}'"
+    return f"'{name_there(there)}' runs on '{there.placement.host}'"

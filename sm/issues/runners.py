@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast
 from msgspec import Struct
 
 from sm.base import plugin
+from sm.base.errors import TemporaryError
 from sm.config.schema import LOCAL as LOCAL
 from sm.config.schema import ProjectSettings
 from sm.issues.rules.placing import Standing as Standing
@@ -70,6 +71,15 @@ class Answer(NamedTuple):
     stderr: str
 
 
+class NoAnswerError(TemporaryError):
+    """A node has not answered. `sent`: it may have got what it was to do, and do it."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.sent = sent
+
+
 class Runner(Protocol):
     """Places sessions elsewhere, and says how they do. Each call answers within seconds.
 
@@ -96,7 +106,10 @@ class Runner(Protocol):
         """
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
-        """Return what is known of each, by the session's name, by one look at all of them."""
+        """Return what is known of each, by the session's name, by one look at all of them.
+
+        Each tick calls it, also without any: a host that comes back is noticed then.
+        """
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Return what people are shown of each, by the session's name, within half a second.
@@ -105,11 +118,20 @@ class Runner(Protocol):
         """
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """Run `sm` with these arguments where the session is, in the project's clone there.
 
+        `patience_s` is how long the caller waits; what has begun there by then goes on.
+
         Raises:
+            NoAnswerError: there is none; it says whether it may be done all the same.
             TemporaryError: the node does not answer.
 
         """
@@ -117,7 +139,17 @@ class Runner(Protocol):
     def attach(
         self, project: Project, placement: Placement, *, read_only: bool = False
     ) -> list[str]:
-        """Return the command that enters the session's terminal, or only looks at it."""
+        """Return the command that enters the session's terminal, or only looks at it.
+
+        Its own terminal's size goes along, also when it changes.
+        """
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs `sm` there, and passes on what it says as it says it.
+
+        What runs there ends with the command here. It has no terminal here; there it may have one,
+        so that lines end with CR LF.
+        """
 
     def end(self, project: Project, placement: Placement) -> None:
         """End what runs of it, if that can be reached; it is no error if nothing does."""

@@ -123,6 +123,16 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
         subscriptions.remove(session.dir, waiter.ident)
 
 
+def find_turn_end(session: Session, ident: str) -> str | None:
+    """What the agent said when the turn had ended in which it got that message; None: not yet."""
+    at = queue.find_accepted_at(session.dir, ident)
+    if at is None or session.dir.hold.exists():
+        return None
+    if not _has_ended(session, agent_state.read(session.dir), at):
+        return None
+    return read_last_words(session.dir, at - RECEIPT_LAG_S)
+
+
 def _has_ended(session: Session, told: AgentState, accepted_at: float) -> bool:
     """Whether the turn that was under way at that moment is over, background tasks included."""
     if not session.profile.hooks:

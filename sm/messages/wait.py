@@ -10,9 +10,10 @@ from enum import StrEnum
 from sm.adapters.agent.prompt import Prompt
 from sm.base.clock import Deadline, is_within
 from sm.messages import queue
-from sm.messages.follow_up import SETTLED_S, read_prompt
+from sm.messages.follow_up import SETTLED_S, find_turn_end, read_prompt
 from sm.messages.typing import find_last_accepted_at
 from sm.sessions import agent, agent_state, pause
+from sm.sessions.address import check_living
 from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession, Session
 
@@ -49,6 +50,24 @@ def await_event(session: AnySession, event: Awaited, timeout_s: float | None) ->
         if deadline.is_over:
             return None
         time.sleep(pause_s)
+
+
+def await_turn(session: AnySession, ident: str, timeout_s: float | None) -> str | None:
+    """Wait for the end of the turn in which the agent got a message; return what it said then.
+
+    None when time is up.
+
+    Raises:
+        EndedError: it has ended before.
+
+    """
+    deadline = Deadline(math.inf if timeout_s is None else timeout_s)
+    while (words := find_turn_end(session, ident)) is None:
+        check_living(session)
+        if deadline.is_over:
+            return None
+        time.sleep(LOOK_S)
+    return words
 
 
 def _look(session: Session, event: Awaited) -> tuple[Callable[[], bool], float]:

@@ -6,17 +6,21 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin
-from sm.issues.runners import Answer, Placement, Runner, Seen, Shown, Standing
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Seen, Shown, Standing
 from sm.sessions.project import Project
 
 
 class Farm:
     """A `Runner` in the folder that SM_TEST_FARM names; each folder in it is a host."""
+
+    shown: Mapping[str, Shown] = MappingProxyType({})
+    """What a test has it show."""
 
     @property
     def folder(self) -> Path:
@@ -60,19 +64,36 @@ class Farm:
         return Seen(said, placement.host, time.time())
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
-        """Nothing is shown of a file."""
-        return {}
+        """Nothing is shown of a file, unless a test says what."""
+        return self.shown
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
-        """Say what was asked."""
+        """Say what was asked, or what the host's file `answer` says: an exit code, and a text."""
+        self._note(f"call {' '.join(argv)} < {stdin}")
+        host = self.folder / placement.host
+        if (host / "away").exists():
+            raise NoAnswerError("it does not answer", sent=(host / "doubt").exists())
+        if (host / "answer").exists():
+            code, _, said = (host / "answer").read_text().partition(" ")
+            return Answer(int(code), said, said if int(code) else "")
         return Answer(0, " ".join(argv), "")
 
     def attach(
         self, project: Project, placement: Placement, *, read_only: bool = False
     ) -> list[str]:
         """Return a command that does nothing."""
+        return ["true"]
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the same."""
         return ["true"]
 
     def end(self, project: Project, placement: Placement) -> None:

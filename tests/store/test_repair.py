@@ -137,4 +137,12 @@ def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: 
     # The folders of the projects, too, which were made with the umask's mode.
     assert len(told(root)) == 10
     folders = {name for name, kind in layout(ProjectDir).items() if kind is EntryKind.DIRECTORY}
-    assert folders == {"ci", "ci-logs", "kept-messages", "placements", "slots", "slot-line"}
+    assert folders == {
+        "ci",
+        "ci-logs",
+        "awaited-turns",
+        "kept-messages",
+        "placements",
+        "slots",
+        "slot-line",
+    }

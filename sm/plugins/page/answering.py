@@ -58,6 +58,7 @@ class Page(Struct, frozen=True):
     drawer: RowDrawer
     readers: CapacityLimiter
     askers: CapacityLimiter
+    callers: CapacityLimiter
     numbers: NumbersDesk
     clerks: CapacityLimiter
 
@@ -76,6 +77,10 @@ class Page(Struct, frozen=True):
     async def note(self, act: Callable[[], T]) -> T:
         """Change the logins in a thread: another server may have their file for a while."""
         return await to_thread.run_sync(act, limiter=self.clerks)
+
+    async def reach(self, act: Callable[[], T]) -> T:
+        """Ask a node in a thread, as it does not answer others either if it is silent."""
+        return await to_thread.run_sync(act, limiter=self.callers)
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from sm.issues import placements as records
+from sm.issues.bringing import MakeShare
 from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts.slurm import looking, queue, reports, standing, step
+from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Said
 from sm.plugins.hosts.slurm.script import write_job
@@ -28,8 +29,9 @@ class SlurmRunner:
     """A `Runner` of `sm.issues.runners`."""
 
     def __init__(self) -> None:
-        """Slurm has not been asked in vain yet."""
+        """Slurm has not been asked yet."""
         self._in_vain: tuple[float, QueueError] | None = None
+        self._running: list[Placement] = []
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
         """Return the queue for each job that there may be more.
@@ -84,16 +86,22 @@ class SlurmRunner:
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Ask Slurm once for all. While it does not answer, nothing is lost: jobs run on."""
+        if not placements:
+            return {}
         try:
             jobs = self._list_jobs()
         except QueueError as error:
             before = records.read_seen(project.root.project(project.name))
             return {one.session: _be_silent(one, before, error.message) for one in placements}
         found = {one.session: _judge(project, jobs, one) for one in placements}
-        running = [one for one in placements if _runs(found[one.session])]
-        hand_on(project, running, self)
-        looking.start(project, running, wait_s=0.0)
+        self._running = [one for one in placements if _runs(found[one.session])]
+        hand_on(project, self._running, self)
+        looking.start(project, self._running, wait_s=0.0)
         return found
+
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Have jobs that run brought what was seen of the forge."""
+        bringing.bring(project, [one for one in placements if one in self._running], make)
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""
@@ -107,10 +115,18 @@ class SlurmRunner:
         }
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """Have the job's own `sm` do it."""
-        found = step.call_job(project, placement, argv, stdin=stdin, within_s=CALL_S)
+        found = step.call_job(
+            project, placement, argv, stdin=stdin, within_s=CALL_S, patience_s=patience_s
+        )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)
 
@@ -119,9 +135,16 @@ class SlurmRunner:
     ) -> list[str]:
         """Return the command that enters its terminal, by a step of its job."""
         words = ["attach", f"{placement.project}#{placement.issue}", *["-r"] * read_only]
+        return self.stream(project, placement, words)
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that is a step of its job, which srun ends with itself.
+
+        Without a terminal here srun goes on without one there, and says so.
+        """
         name = name_job(project.root, placement.session)
         settings = step.read_settings(project)
-        return [*step.run_in(settings, placement.handle, name, terminal=True), *words]
+        return [*step.run_in(settings, placement.handle, name, terminal=True), *argv]
 
     def end(self, project: Project, placement: Placement) -> None:
         """Cancel the job; its session keeps its work, and ends its agent."""

@@ -9,7 +9,7 @@ from sm.adapters.process import CommandError, CommandTimeoutError, MissingProgra
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
-from sm.issues.runners import Placement
+from sm.issues.runners import NoAnswerError, Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.script import write_call
@@ -35,11 +35,13 @@ def call_job(
     *,
     stdin: str = "",
     within_s: float,
+    patience_s: float | None = None,
 ) -> Answer:
     """Have the job's `sm` run with these arguments, in the project's clone there.
 
     Raises:
-        TemporaryError: there is no answer; if it took too long, it may be done all the same.
+        NoAnswerError: it took too long.
+        TemporaryError: there is no answer.
 
     """
     job, name = placement.handle, name_job(project.root, placement.session)
@@ -47,10 +49,12 @@ def call_job(
         id=1, argv=tuple(argv), stdin=stdin, project=placement.project, within_s=within_s
     )
     words = [*run_in(read_settings(project), job, name), *SERVE]
+    wait_s = within_s if patience_s is None else patience_s
     try:
-        result = ask(*words, stdin=wire.encode(request), timeout_s=within_s, accept=(0, 1))
+        result = ask(*words, stdin=wire.encode(request), timeout_s=wait_s, accept=(0, 1))
     except CommandTimeoutError as error:
-        raise TemporaryError(f"job {job} does not answer within {within_s:g} s") from error
+        late = f"job {job} does not answer within {wait_s:g} s"
+        raise NoAnswerError(late, sent=True) from error
     except CommandError as error:
         raise TemporaryError(f"job {job} does not answer: {_find_reason(error.result)}") from error
     except MissingProgramError as error:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sm.base.clock import Deadline
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError
+from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, open_folder
 from sm.plugins.hosts.settings import SshHost
@@ -29,15 +30,6 @@ MARGIN_S = 2.0
 OPEN_S = 30.0
 """What opening a channel may take."""
 LOG_LIMIT = 256 * 1024
-
-
-class SilentError(TemporaryError):
-    """The node has not answered. `sent`: it may have got the request all the same."""
-
-    def __init__(self, message: str, *, sent: bool) -> None:
-        """Keep both."""
-        super().__init__(message)
-        self.sent = sent
 
 
 class Node(Struct, frozen=True):
@@ -68,7 +60,7 @@ def ask(
     rather do without an answer.
 
     Raises:
-        SilentError: there is no answer.
+        NoAnswerError: there is no answer.
 
     """
     request = Request(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
@@ -79,7 +71,7 @@ def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
     """Return what the node says of itself.
 
     Raises:
-        SilentError: it says nothing.
+        NoAnswerError: it says nothing.
 
     """
     hello = _ask(node, Request(id=0, within_s=patience_s), patience_s).hello
@@ -108,9 +100,9 @@ def _ask(node: Node, request: Request, patience_s: float | None) -> Reply:
         trouble = read_trouble(node.folder)
         late = f"no answer within {wait_s:g} s"
         why = trouble.why if trouble else late if isinstance(error, TimeoutError) else str(error)
-        raise SilentError(f"host '{node.name}' does not answer: {why}", sent=sent) from error
+        raise NoAnswerError(f"host '{node.name}' does not answer: {why}", sent=sent) from error
     if reply.answer is None:
-        raise SilentError(f"host '{node.name}' does not answer: {reply.problem}", sent=reply.sent)
+        raise NoAnswerError(f"host '{node.name}' does not answer: {reply.problem}", sent=reply.sent)
     return reply
 
 

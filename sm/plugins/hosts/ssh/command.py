@@ -49,9 +49,11 @@ def ask_master(host: SshHost, what: str) -> list[str]:
 def run_there(host: SshHost, command: str, *, terminal: bool = False) -> list[str]:
     """Return what runs a shell command there, by the shared connection.
 
-    At a terminal ssh says nothing of its own: it would be that a shared connection was closed.
+    With a `terminal` there, what runs is hung up on when ssh ends, also one that says nothing
+    (sshd closes the terminal); there is one whether or not ssh has one here (`-tt`). ssh then says
+    nothing of its own: it would be that a shared connection was closed.
     """
-    how = "-qt" if terminal else "-T"
+    how = "-qtt" if terminal else "-T"
     options = _with_options(host, "ControlMaster=no")
     return ["ssh", how, *options, "--", host.address, command]
 

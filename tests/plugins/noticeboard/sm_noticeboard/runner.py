@@ -39,7 +39,13 @@ class Board:
         return {one.session: Shown(None, 0.0, "a notice does not answer") for one in placements}
 
     def call(
-        self, project: Project, placement: Placement, argv: Sequence[str], stdin: str = ""
+        self,
+        project: Project,
+        placement: Placement,
+        argv: Sequence[str],
+        stdin: str = "",
+        *,
+        patience_s: float | None = None,
     ) -> Answer:
         """No one answers at a board."""
         raise TemporaryError("a notice does not answer")
@@ -48,6 +54,10 @@ class Board:
         self, project: Project, placement: Placement, *, read_only: bool = False
     ) -> list[str]:
         """Return a command that says so, too."""
+        return ["false"]
+
+    def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the same: nothing comes from a board."""
         return ["false"]
 
     def end(self, project: Project, placement: Placement) -> None:

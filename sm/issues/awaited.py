@@ -1,0 +1,89 @@
+"""Which sessions here wait for the end of a turn of a session elsewhere.
+
+It is a file for each message with `sm send --notify-on-stop`, gone once its sender has been told.
+The node is asked at each look at its sessions, by `sm wait --message` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sm.base.nonce import make_nonce
+from sm.base.text import normalise
+from sm.messages.ids import make_id
+from sm.messages.peer_texts import word_notice, word_turn_end
+from sm.messages.telling import tell
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.paths import ProjectDir, Root
+
+SUFFIX = ".json"
+OVER, NOT_YET = 0, (4, 124)
+"""Exit codes of `sm wait`: its turn is over; not yet, or nobody answers. Any other: it is gone."""
+
+
+class Awaited(Struct, frozen=True):
+    """`waiter` is told when the turn ends in which `session` gets the message `ident`."""
+
+    ident: str
+    session: str
+    waiter: str
+
+
+def add(directory: ProjectDir, awaited: Awaited) -> None:
+    """Note it; to be called before the message goes out, so that no end is missed.
+
+    Raises:
+        StateError: it cannot be noted.
+
+    """
+    folder = ensure_private_dir(directory.awaited_turns)
+    write_json(folder / f"{awaited.ident}{SUFFIX}", awaited, durable=True)
+
+
+def remove(directory: ProjectDir, ident: str) -> None:
+    """Nobody waits for that any more."""
+    discard(directory.awaited_turns / f"{ident}{SUFFIX}")
+
+
+def list_all(directory: ProjectDir, session: str = "") -> list[Awaited]:
+    """Return all, or those of one session."""
+    return [one for one in _read_all(directory) if session in ("", one.session)]
+
+
+def _read_all(directory: ProjectDir) -> Iterator[Awaited]:
+    for name in list_names(directory.awaited_turns):
+        if name.endswith(SUFFIX) and not name.startswith("."):
+            found = read_rebuildable(directory.awaited_turns / name, Awaited)
+            if found:
+                yield found
+
+
+def spell_question(awaited: Awaited) -> tuple[str, ...]:
+    """Return the arguments of the node's `sm` that ask whether that turn is over."""
+    return ("wait", awaited.session, "--message", awaited.ident, "--timeout", "0")
+
+
+def settle(
+    root: Root, directory: ProjectDir, name: str, awaited: Awaited, code: int, said: str
+) -> None:
+    """Tell the waiter what the node has answered, if that is an end; it is told once.
+
+    `name` is what the session is called.
+    """
+    if code in NOT_YET:
+        return
+    if code == OVER:
+        text = word_turn_end(name, normalise(said).strip(), make_nonce(4))
+    else:
+        text = word_notice(name, "has ended")
+    if tell(root, awaited.waiter, make_id(f"elsewhere:{awaited.ident}"), text):
+        remove(directory, awaited.ident)
+
+
+def tell_gone(root: Root, directory: ProjectDir, session: str, name: str) -> None:
+    """Tell all who wait for a session that is over."""
+    for one in list_all(directory, session):
+        settle(root, directory, name, one, -1, "")

@@ -1,0 +1,163 @@
+"""Steers a session that runs elsewhere from where it is shown: the same verb, by its node's `sm`.
+
+What concerns its pull request or its issue, the forge has, so that is done here as for any other.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from functools import partial
+
+from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.refusal import Status
+from sm.base.text import one_line
+from sm.issues import reaching
+from sm.issues.meters import SetLimit
+from sm.issues.placements import list_placements
+from sm.issues.reaching import DELIVERED, Elsewhere
+from sm.issues.runners import Answer, load_runner
+from sm.messages.queue import make_id
+from sm.messages.send import check_text
+from sm.sessions.caller import Caller, CallerError
+from sm.sessions.project import Project
+from sm.store.files import list_names
+from sm.views.offers import Act
+from sm.views.open_need import OpenNeed
+
+PATIENCE_S = 15.0
+"""So long a node is waited for, at each step: who has pressed a button looks on."""
+TEXT_LIMIT = 2000
+STDIN = "-"
+
+Words = Callable[[Elsewhere], tuple[str, ...]]
+
+
+def _by_name(verb: str, *more: str) -> Words:
+    return lambda there: (verb, reaching.name_there(there), *more)
+
+
+def _by_issue(verb: str, *more: str) -> Words:
+    return lambda there: (verb, there.placement.project, str(there.placement.issue), *more)
+
+
+VERBS: dict[Act, Words] = {
+    Act.REPLY: _by_issue("reply", STDIN),
+    Act.PAUSE: _by_name("pause"),
+    Act.RESUME: _by_name("resume"),
+    Act.ROTATE: _by_name("cycle"),
+    Act.RECOVER: _by_issue("recover"),
+    Act.KILL: _by_issue("kill"),
+}
+"""What the node's `sm` is called with; a person's words are its stdin, so none is an option."""
+STEERS = frozenset([*VERBS, Act.SEND])
+"""What is done on the node; all else is done on the forge, or by a limit."""
+
+
+def find(projects: list[Project], session: str) -> Elsewhere | None:
+    """Return the session elsewhere of that id, if one of these projects has it there."""
+    for project in projects:
+        directory = project.root.project(project.name)
+        if not list_names(directory.placements):
+            continue
+        for one in list_placements(directory):
+            if one.session == session:
+                return Elsewhere(project, one)
+    return None
+
+
+def carry_out(caller: Caller, there: Elsewhere, act: Act, text: str = "") -> list[str]:
+    """Do it; return what the node says of it.
+
+    Raises:
+        TemporaryError: the node does not answer; it says if it may be done all the same.
+        SmError: it is refused, there or because an agent asks for it.
+
+    """
+    if act is Act.SEND:
+        return [send(caller, there, text)]
+    if caller.session:
+        raise CallerError(
+            f"'{caller.session.label}' may only send messages to sessions on other machines: "
+            "ask a person"
+        )
+    return _call(there, VERBS[act](there), text if act is Act.REPLY else "")
+
+
+def _call(there: Elsewhere, argv: tuple[str, ...], stdin: str = "") -> list[str]:
+    runner = load_runner(there.placement.runner)
+    answer = reaching.call(there, runner, argv, stdin, PATIENCE_S)
+    if answer.code:
+        raise explain(answer)
+    return [one_line(line, TEXT_LIMIT) for line in answer.stdout.splitlines() if line.strip()]
+
+
+def send(caller: Caller, there: Elsewhere, text: str) -> str:
+    """Send a message; it has its id from here on, and is kept while its host does not answer."""
+    check_text(text)
+    ident, name = make_id(), reaching.name_there(there)
+    source = ("--from", caller.session.address) if caller.session else ()
+    argv = ("send", "--id", ident, *source, "--json", name, STDIN)
+    message = reaching.make_message(there.placement.session, argv, text, ident)
+    answer = reaching.send(there, load_runner(there.placement.runner), message, PATIENCE_S)
+    if answer is None:
+        return f"Message to {name} queued: {reaching.explain_waiting(there)}, and gets it then."
+    if answer.code not in DELIVERED:
+        raise explain(answer)
+    return _tell_sent(name, answer)
+
+
+def _tell_sent(name: str, answer: Answer) -> str:
+    try:
+        said = json.loads(answer.stdout)
+        status, why = Status(said["status"]), one_line(str(said.get("reason", "")), TEXT_LIMIT)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"Message to {name} taken by its host."
+    return f"Message to {name} {status}{': ' + why if why else ''}."
+
+
+def explain(answer: Answer) -> SmError:
+    """Return what the node's `sm` has said went wrong there."""
+    lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
+    said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"
+    kind = TemporaryError if answer.code == TemporaryError.exit_code else SmError
+    return kind(said)
+
+
+# The limit that a need is about
+
+RAISE = ["sm", "budget", "raise"]
+AMOUNT = "AMOUNT"
+
+
+def list_limits(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
+    """Return the limit there that the need is about, as its command has it; [] for none."""
+    words = _split(need.command) if need else []
+    if need is None or words[:3] != RAISE or words[-1] != AMOUNT:
+        return []
+    change = partial(_change, there, tuple(words[3:-1]))
+    limit = SetLimit(
+        key=f"there:{need.command}",
+        command=need.command,
+        shown=need.text,
+        proposal="",
+        raised="",
+        raise_by=change,
+        lower_by=change,
+    )
+    return [limit]
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _change(there: Elsewhere, words: tuple[str, ...], text: str) -> str:
+    amount = text.split()
+    if not amount or any(word.startswith("-") for word in amount):
+        raise UsageError("by how much? write an amount, such as 5 or 2M")
+    return " ".join(_call(there, ("budget", "raise", *words, *amount)))

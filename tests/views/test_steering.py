@@ -1,0 +1,155 @@
+"""What is done to a session elsewhere: the verb by its node, once, and said if nobody knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sm.base import plugin
+from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.need import NeedKind
+from sm.base.plugin import Registry
+from sm.config.load import load
+from sm.issues import placements
+from sm.issues.reaching import Elsewhere, hand_on, list_kept
+from sm.issues.runners import Placement, Standing
+from sm.sessions.caller import Caller, CallerError
+from sm.sessions.project import Project
+from sm.store.paths import Root
+from sm.views import steering
+from sm.views.offers import Act
+from sm.views.open_need import OpenNeed
+from tests.helpers import make_repository, put_session, sm_yaml
+from tests.issues import farm as farms
+from tests.issues.farm import Farm
+
+PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
+PERSON = Caller()
+
+
+@pytest.fixture
+def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Farm:
+    (tmp_path / "farm").mkdir()
+    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
+    places = [("farm", f"{farms.__name__}:PLUGIN")]
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: places))
+    farms.RUNNER.add("one", 2)
+    farms.RUNNER.say(PLACED, Standing.RUNNING)
+    return farms.RUNNER
+
+
+@pytest.fixture
+def there(tmp_path: Path, root: Root, farm: Farm) -> Elsewhere:
+    assert (root.path, farm.folder) == (tmp_path / "state", tmp_path / "farm")
+    make_repository(tmp_path)
+    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
+    project = Project(config, config.projects[0])
+    placements.keep(project.directory, PLACED)
+    found = steering.find([project], PLACED.session)
+    assert found
+    return found
+
+
+def answer(farm: Farm, code: int, said: str = "") -> None:
+    (farm.folder / "one" / "answer").write_text(f"{code} {said}")
+
+
+@pytest.mark.parametrize(
+    ("act", "called"),
+    [
+        (Act.REPLY, "reply harb 7 - < --now"),
+        (Act.PAUSE, "pause harb#7 < "),
+        (Act.RESUME, "resume harb#7 < "),
+        (Act.ROTATE, "cycle harb#7 < "),
+        (Act.RECOVER, "recover harb 7 < "),
+        (Act.KILL, "kill harb 7 < "),
+    ],
+)
+def test_an_act_is_the_verb_there_and_words_are_no_options(
+    farm: Farm, there: Elsewhere, act: Act, called: str
+) -> None:
+    assert act in steering.STEERS
+    steering.carry_out(PERSON, there, act, "--now")
+    assert farm.list_calls() == [f"call {called}"]
+
+
+def test_what_the_node_refuses_is_told_in_its_words(farm: Farm, there: Elsewhere) -> None:
+    answer(farm, 2, "sm: a warning\nsm: it is\x1b[31m over\n")
+    with pytest.raises(SmError) as caught:
+        steering.carry_out(PERSON, there, Act.KILL)
+    assert caught.value.message.startswith("it is")
+    assert "\x1b" not in caught.value.message
+
+
+def test_what_may_be_done_all_the_same_is_said_and_not_done_again(
+    farm: Farm, there: Elsewhere
+) -> None:
+    farm.lose("one")
+    with pytest.raises(TemporaryError) as caught:
+        steering.carry_out(PERSON, there, Act.KILL)
+    assert "may be done" not in caught.value.message
+    (farm.folder / "one" / "doubt").touch()
+    with pytest.raises(TemporaryError, match="look before you say it again"):
+        steering.carry_out(PERSON, there, Act.KILL)
+    assert farm.list_calls() == ["call kill harb 7 < "] * 2
+
+
+def test_a_message_says_what_became_of_it(farm: Farm, there: Elsewhere) -> None:
+    status = {"id": "x", "session": "dev-harb-7", "status": "waiting", "reason": "it is busy"}
+    answer(farm, 0, json.dumps(status))
+    said = steering.carry_out(PERSON, there, Act.SEND, "-x\nmore")
+    assert said == ["Message to harb#7 waiting: it is busy."]
+    (call,) = "\n".join(farm.list_calls()).split("call ")[1:]
+    assert call.startswith("send --id ")
+    assert call.endswith(" --json harb#7 - < -x\nmore")
+
+
+def test_a_message_for_a_silent_host_is_kept_and_handed_on_once(
+    farm: Farm, there: Elsewhere
+) -> None:
+    farm.lose("one")
+    (said,) = steering.carry_out(PERSON, there, Act.SEND, "first")
+    assert said == "Message to harb#7 queued: its host 'one' does not answer, and gets it then."
+    (kept,) = list_kept(there.project.directory)
+    (farm.folder / "one" / "away").unlink()
+    hand_on(there.project, [PLACED], farm)
+    hand_on(there.project, [PLACED], farm)
+    assert not list_kept(there.project.directory)
+    calls = [call for call in farm.list_calls() if call.startswith("call send")]
+    assert len(calls) == 2
+    assert all(f"--id {kept.id} " in call for call in calls), "the node takes an id once"
+
+
+def test_an_empty_message_is_refused_here(farm: Farm, there: Elsewhere) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        steering.carry_out(PERSON, there, Act.SEND, " ")
+    assert not farm.list_calls()
+
+
+def test_an_agent_may_send_a_message_and_nothing_else(farm: Farm, there: Elsewhere) -> None:
+    agent = Caller(put_session(there.project, 3))
+    with pytest.raises(CallerError, match="ask a person"):
+        steering.carry_out(agent, there, Act.KILL)
+    steering.carry_out(agent, there, Act.SEND, "hello")
+    assert "--from harb#3 " in farm.list_calls()[-1]
+
+
+def make_budget_need(command: str) -> OpenNeed:
+    return OpenNeed(key="k", kind=NeedKind.BUDGET, text="5 USD of 5 USD", command=command)
+
+
+def test_the_limit_that_a_need_is_about_is_raised_there(farm: Farm, there: Elsewhere) -> None:
+    (limit,) = steering.list_limits(there, make_budget_need("sm budget raise harb 7 AMOUNT"))
+    with pytest.raises(UsageError, match="by how much"):
+        limit.raise_by("--day")
+    limit.raise_by(" 5 USD ")
+    assert farm.list_calls() == ["call budget raise harb 7 5 USD < "]
+    assert not steering.list_limits(there, make_budget_need("sm attach harb#7"))
+    assert not steering.list_limits(there, None)
+
+
+def test_a_session_of_this_machine_is_not_elsewhere(there: Elsewhere) -> None:
+    assert steering.find([there.project], "dev-harb-8") is None
