@@ -15,7 +15,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import awaited, placements, runners
+from sm.issues import awaited, placements, reaching, runners
 from sm.issues.bringing import bring
 from sm.issues.look import taken
 from sm.issues.look.snapshot import Snapshot
@@ -112,6 +112,7 @@ def tend(
         yield from _attempt(scene, placement, DEEDS[deed])
     if not dry_run:
         _keep_seen(scene)
+        reaching.give_back(scene.project, {one.session for one in scene.placed})
 
 
 def _attempt(
@@ -136,8 +137,12 @@ def _attempt(
 
 
 def _follow(scene: Elsewhere) -> Iterator[str]:
-    """Ask each runner once. What was known before decides nothing: it may be of another attempt."""
-    for name in dict.fromkeys(one.runner for one in scene.placed if one.handle):
+    """Ask each runner once. What was known before decides nothing: it may be of another attempt.
+
+    One without any session is asked, too: a host that comes back has to be noticed.
+    """
+    named = (one.runner for one in scene.placed if one.handle)
+    for name in dict.fromkeys((*named, *runners.list_runners(scene.project.settings))):
         of_runner = [one for one in scene.placed if one.runner == name and one.handle]
         try:
             scene.standings |= scene.open(name).follow(scene.project, of_runner)

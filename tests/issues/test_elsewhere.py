@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from sm.base import plugin
 from sm.base.plugin import Registry
-from sm.issues import placements, poll
+from sm.issues import placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import Placement, Standing
 from sm.issues.work import claim
@@ -268,3 +269,50 @@ def test_a_runner_that_is_missing_is_told_of_and_stops_nothing(stage: Stage, far
     lines = tick(stage)
     assert any("no plugin has 'gone'" in line for line in lines)
     assert [one.issue for one in placed(stage)] == [1]
+
+
+def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
+    stage: Stage, farm: Farm
+) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    message = reaching.make_message(placement.session, ["send", "hello"], "", "id-of-it")
+    reaching.keep_message(stage.project, message)
+    stage.project.forge.issues.close(issue)
+    farm.say(placement, Standing.OVER)
+    tick(stage)
+    assert not reaching.list_kept(stage.project.directory)
+    told = stage.project.root.journal.read_text()
+    assert "message id-of-it was not taken: its session has ended" in told
+
+
+def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
+    stage: Stage, farm: Farm
+) -> None:
+    stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    queued = ("0 queued for harb#1: it is at work", "accepted by harb#1")
+    messages = [
+        reaching.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
+        for name in ("waits", "arrives", "arrived")
+    ]
+    answer = farm.folder / "one" / "answer"
+    there = reaching.Elsewhere(stage.project, placement)
+    for message, said in zip(messages, (queued[0], queued[0], f"0 {queued[1]}"), strict=True):
+        answer.write_text(said)
+        assert reaching.send(there, farm, message)
+    assert reaching.list_kept(stage.project.directory) == [], "none waits for its host"
+    queue = [{"id": "arrives", "place": "delivered"}, {"id": "waits", "place": "waiting"}]
+    answer.write_text(f"0 {json.dumps(queue)}")
+    reaching.hand_on(stage.project, [placement], farm)
+    farm.lose("one")
+    farm.add("two", 1)
+    tick(stage)
+    before = len(farm.list_calls())
+    [moved] = placed(stage)
+    (farm.folder / "two" / "answer").write_text('0 {"id": "waits", "status": "typed"}')
+    for _ in range(2):
+        reaching.hand_on(stage.project, [moved], farm)
+    assert farm.list_calls()[before:] == ["call send --id waits hello < "]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,14 @@ from sm.cli.options import json_option, load_any_config, load_config, pass_confi
 from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.config.schema import Config, ProjectSettings
+from sm.plugins.hosts.slurm.settings import KEEP_S
 from sm.sessions.project import Project
 from sm.store.paths import Root, check_name
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.overview import HostRow
     from sm.plugins.hosts.ssh.asking import Node
+    from sm.setup.finding import Finding
 
 
 @click.group("host")
@@ -92,14 +94,27 @@ def name_host(address: str) -> str:
 def _check(config: Config, node: Node) -> bool:
     """Tell what is found on the host; say whether nothing is broken."""
     from sm.plugins.hosts.ssh.examine import examine
+
+    meant = [Project(config, one) for one in config.projects if names_runner(one)]
+    return _tell(node.name, lambda: examine(node, meant))
+
+
+def _check_slurm(project: Project) -> bool:
+    """Tell what is found of the cluster, and on a node; say whether nothing is broken."""
+    from sm.plugins.hosts.slurm.examine import examine, examine_node
+
+    called = f"slurm, {project.name}"
+    return _tell(called, lambda: examine(project)) and _tell(called, lambda: examine_node(project))
+
+
+def _tell(called: str, check: Callable[[], Iterable[Finding]]) -> bool:
     from sm.setup.finding import Level, guard
 
     whole = True
-    meant = [Project(config, one) for one in config.projects if names_runner(one)]
-    for finding in guard(lambda: examine(node, meant)):
+    for finding in guard(check):
         say(
             Styled(f"{finding.level:5}", COLOURS[finding.level]),
-            f" {node.name}: {one_line(finding.what)}",
+            f" {called}: {one_line(finding.what)}",
         )
         if finding.advice:
             say(f"      {one_line(finding.advice)}")
@@ -107,9 +122,12 @@ def _check(config: Config, node: Node) -> bool:
     return whole
 
 
-def names_runner(settings: ProjectSettings) -> bool:
-    """Whether sessions of the project may run on hosts."""
-    return "ssh" in (settings.runner, *settings.runners.values())
+def names_runner(settings: ProjectSettings, runner: str = "ssh") -> bool:
+    """Whether sessions of the project may run on hosts, or in jobs."""
+    return runner in (settings.runner, *settings.runners.values())
+
+
+SLURM = "slurm"
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -120,15 +138,28 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @pass_config
 @click.pass_context
 def check(ctx: click.Context, config: Config, name: str | None) -> None:
-    """Say what is missing on a host, or on all, and how to get it; exit code 1 if anything is."""
+    """Say what is missing on a host, or on all, and how to get it; exit code 1 if anything is.
+
+    The NAME 'slurm' means the cluster: a short job there looks at a node.
+    """
     from sm.plugins.hosts.ssh.node import find_node, list_nodes
 
-    nodes = [find_node(config, name)] if name else list_nodes(config)
-    if not nodes:
+    in_jobs = [Project(config, one) for one in config.projects if names_runner(one, SLURM)]
+    if name == SLURM and not in_jobs:
+        raise UsageError("no project has 'runner: slurm': docs/HOSTS.md")
+    if name == SLURM:
+        nodes = []
+    elif name:
+        nodes, in_jobs = [find_node(config, name)], []
+    else:
+        nodes = list_nodes(config)
+    if not nodes and not in_jobs:
         say("there is no host: sm host add user@host", err=True)
     whole = True
     for node in nodes:
         whole &= _check(config, node)
+    for project in in_jobs:
+        whole &= _check_slurm(project)
     if not whole:
         ctx.exit(1)
 
@@ -216,16 +247,23 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
 @click.option("--attempt", type=click.IntRange(min=1), required=True)
 @click.option("--claim", required=True)
 @click.option("--notice", type=click.FloatRange(min=0), default=300.0)
+@click.option("--keep", type=click.FloatRange(min=0), default=KEEP_S)
 @click.pass_context
 def job(
-    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, notice: float
+    ctx: click.Context,
+    project: str,
+    issue: int,
+    attempt: int,
+    claim: str,
+    notice: float,
+    keep: float,
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
     from sm.plugins.hosts.node.job import Order
     from sm.plugins.hosts.slurm.within import run_job
 
     order = Order(issue, attempt, claim, notice)
-    say(run_job(find_project(load_config(ctx), project), order))
+    say(run_job(find_project(load_config(ctx), project), order, keep))
 
 
 @command.command("look", hidden=True)

@@ -85,6 +85,8 @@ class SlurmRunner:
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Ask Slurm once for all. While it does not answer, nothing is lost: jobs run on."""
+        if not placements:
+            return {}
         try:
             jobs = self._list_jobs()
         except QueueError as error:

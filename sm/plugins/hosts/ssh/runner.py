@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -38,6 +38,8 @@ TROUBLED_S = 0.15
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
+RETURN_S = 20.0
+"""A host without sessions that did not answer is asked again after so long whether it is back."""
 
 
 class SshRunner:
@@ -70,10 +72,10 @@ class SshRunner:
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
-        """Ask all hosts at once, each for its sessions."""
+        """Ask all hosts at once, each for its sessions, and those that did not answer before."""
         lost_after_s = read_section(project.settings, Hosts).lost_after_s
         found: dict[str, Seen] = {}
-        for node, there, kept, why in self._look(project, placements, LOOK_S):
+        for node, there, kept, why in self._look(project, placements, LOOK_S, _is_overdue):
             silence = looking.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
                 hand_on(project, there, self)
@@ -140,15 +142,24 @@ class SshRunner:
         bringing.bring_all(list_nodes(project.config), project, placements, make)
 
     def _look(
-        self, project: Project, placements: Iterable[Placement], within_s: float
+        self,
+        project: Project,
+        placements: Iterable[Placement],
+        within_s: float,
+        is_due: Callable[[Node], bool] = lambda _: False,
     ) -> list[tuple[Node, list[Placement], Kept | None, str]]:
-        """What each node with any of these says, or said last, and why it says nothing now."""
+        """What each node with any of these says, or said last, and why it says nothing now.
+
+        `is_due` chooses others that are asked, too.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         by_host: dict[str, list[Placement]] = {}
         for one in placements:
             by_host.setdefault(one.host, []).append(one)
-        nodes = [node for node in list_nodes(project.config) if node.name in by_host]
+        nodes = [
+            node for node in list_nodes(project.config) if node.name in by_host or is_due(node)
+        ]
         if not nodes:
             return []
         look = partial(self._look_at, project, by_host, within_s)
@@ -162,7 +173,7 @@ class SshRunner:
         within_s: float,
         node: Node,
     ) -> tuple[Node, list[Placement], Kept | None, str]:
-        there, folder = by_host[node.name], node.folder
+        there, folder = by_host.get(node.name, []), node.folder
         kept = looking.read_report(folder, project.name)
         if within_s < LOOK_S:
             if kept and 0 <= time.time() - kept.at < YOUNG_S:
@@ -191,6 +202,12 @@ def _count_used(project: Project) -> dict[str, int]:
             if one.runner == RUNNER_NAME:
                 used[one.host] = used.get(one.host, 0) + 1
     return used
+
+
+def _is_overdue(node: Node) -> bool:
+    """Whether it did not answer some time ago; without an answer it would get nothing any more."""
+    silence = looking.read_silence(node.folder)
+    return silence is not None and not 0 <= time.time() - silence.last_at < RETURN_S
 
 
 def _takes_more(node: Node, project: Project) -> bool:
