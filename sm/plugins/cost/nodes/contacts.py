@@ -68,11 +68,11 @@ def list_contacts(config: Config, root: Root) -> dict[str, Contact]:
     return found
 
 
-def list_issues(config: Config, root: Root) -> dict[str, set[tuple[str, int]]]:
-    """Return the issues that each machine has, with their projects."""
-    found: dict[str, set[tuple[str, int]]] = {}
+def list_sessions(config: Config, root: Root) -> dict[str, list[Placement]]:
+    """Return the sessions that each machine has."""
+    found: dict[str, list[Placement]] = {}
     for host, one in _list_placed(config, root):
-        found.setdefault(host, set()).add((one.project, one.issue))
+        found.setdefault(host, []).append(one)
     return found
 
 
@@ -157,7 +157,7 @@ def list_unheard(root: Root) -> Iterator[str]:
 
 def find_silent(config: Config, root: Root) -> str:
     """Why nobody knows what sessions on some machine use just now; '' if that is known."""
-    now, placed = time.time(), list_issues(config, root)
+    now, placed = time.time(), list_sessions(config, root)
     for host in placed:
         one = read(root, host)
         if one and one.silent_since and now - one.silent_since >= SILENT_S:
