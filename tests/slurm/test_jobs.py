@@ -11,14 +11,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.adapters import procfs
+from sm.adapters.forge.model import BOT
+from sm.issues.look import brought
 from sm.issues.runners import Standing
+from sm.plugins.hosts.slurm import bringing
 from sm.plugins.hosts.slurm.runner import RUNNER
 from sm.sessions import agent
 from sm.store.paths import Root
+from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
-from tests.slurm.cluster import MISSING, Cluster
+from tests.hub import Hub
+from tests.slurm.cluster import MISSING, NODES, Cluster
 from tests.slurm.world import World, living
 
 pytestmark = [
@@ -244,3 +250,57 @@ def test_a_controller_that_is_away_loses_nothing(world_of: MakeWorld) -> None:
     poll_until(world, lambda: [one.issue for one in world.placed] == [issue, later], "the next")
     poll_until(world, lambda: len(world.stage.told()) == 2, "both agents")
     assert [one.attempt for one in world.placed] == [1, 1]
+
+
+def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    hub = Hub(world.stage.config, world.project.settings, world.stage.repository)
+    with remote_side("github", hub, world.folder / "server") as side:
+        side.admit("ada", "rita")
+        place = {"kind": "github", "repository": side.state.name, "url": side.site.url}
+        place["token_file"] = str(side.token_file(BOT))
+        for folder, every in ((world.folder, "1s"), *((world.folder / n, "1h") for n in NODES)):
+            config = folder / "sm.yaml"
+            said = yaml.safe_load(config.read_text()) | {"forge": place, "ci": {"poll": every}}
+            config.write_text(yaml.safe_dump(said))
+        issue = side.state.add("Mend it", "It is broken.", "ada")
+        side.state.label(issue, ["backlog"])
+        poll_until(world, world.stage.told, "the first prompt")
+        node = world.find_node(issue.number)
+        session = world.session_on(node, issue.number)
+        assert session
+
+        def is_brought() -> bool:
+            came = brought.read(session.root.project("harb"))
+            return came is not None and came.is_about(session)
+
+        poll_until(world, is_brought, "a look to be brought")
+        came = brought.read(session.root.project("harb"))
+        assert came
+        assert [one.number for one in came.seen.issues] == [issue.number]
+        assert came.seen.taken_at < came.came_at - bringing.CARRY_S + 1
+        side.state.label(issue, ["blocked"])
+        poll_until(world, lambda: not world.find_node(issue.number), "the end of the session")
+
+
+def test_the_cluster_is_looked_at_from_here_and_on_a_node(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, time_limit="1h")
+    sm = world.stage.sm
+    found = sm("host", "check", check=False).stdout
+    assert "ok    slurm, harb: partition 'main': 2 idle\n" in found
+    assert "ok    slurm, harb: license 'agents': 2 of it, so 2 sessions at a time\n" in found
+    assert "ok    slurm, harb: 'harb': a clone there with the same remote\n" in found
+    assert "fail" not in found
+    (row,) = json.loads(sm("host", "list", "--json").stdout)
+    assert (row["name"], row["room"], row["sessions"]) == ("slurm, harb", 4, 0)
+    assert "partition main: 2 idle" in sm("host", "list").stdout
+    assert not list((world.folder / "one" / "state").iterdir()), "the look leaves nothing there"
+    assert not list((world.folder / "two" / "state").iterdir())
+    world.cluster.stop_controller()
+    try:
+        away = sm("host", "check", "slurm", check=False)
+        assert away.returncode == 1
+        assert "fail  slurm, harb: Slurm does not answer: " in away.stdout
+        assert "scontrol ping" in away.stdout
+    finally:
+        world.cluster.start_controller()

@@ -83,13 +83,12 @@ def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
 
 
 def _show(by: By, sums: list[Sum]) -> None:
-    from sm.plugins.cost.display import list_lines, list_notes
-    from sm.plugins.cost.sums import add_up
+    from sm.plugins.cost.display import make_table
 
-    total = add_up(sums)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    say_lines(list_lines(by, sums, total, width))
-    for note in list_notes(total):
+    table = make_table(by, sums, width)
+    say_lines(table.lines)
+    for note in table.notes:
         say(note, err=True)
 
 

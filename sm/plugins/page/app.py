@@ -33,6 +33,8 @@ from sm.sessions.machine import Machine
 STATIC = Path(__file__).parent / "static"
 READERS = ASKERS = 4
 """Threads that read at the same time, and as many that ask what may be slow."""
+CLERKS = 1
+"""Threads that change the logins: one at a time has their file anyway."""
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
@@ -69,6 +71,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         CapacityLimiter(READERS),
         CapacityLimiter(ASKERS),
         NumbersDesk(looks),
+        CapacityLimiter(CLERKS),
     )
 
 

@@ -14,7 +14,7 @@ from sm.__main__ import run
 from sm.adapters.agent.spending import Account, Agent, Entry, Figure, Tokens
 from sm.config.schema import Config
 from sm.plugins.cost.comparing import ByClient
-from sm.plugins.cost.display import list_lines
+from sm.plugins.cost.display import make_table
 from sm.plugins.cost.examine import check_ledger
 from sm.plugins.cost.ledger import Followed, Mark, Owner, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
@@ -227,8 +227,10 @@ def test_in_a_narrow_terminal_it_goes_before_names_are_cut() -> None:
     said = ByClient(requests=2, price=0.5, compared=0.5, ours=0.5)
     sums = [Sum("shop", issue=7, requests=2, price=0.5, by_client=said)]
     for width, is_there in ((None, True), (80, True), (60, False)):
-        header, line = list_lines(By.ISSUE, sums, sums[0], width)
+        table = make_table(By.ISSUE, sums, width)
+        header, line = table.lines
         assert ("Client" in header) == is_there
+        assert any(note.startswith("Client") for note in table.notes) == is_there
         assert line.startswith("shop#7 ")
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import DecodeError, Struct, json, to_builtins
+from msgspec import DecodeError, Struct, json, structs, to_builtins
 
 from sm.base.errors import UsageError
 from sm.issues.look.room import list_shortages
@@ -18,11 +18,13 @@ from sm.views.project import read_overview
 class NodeReport(Struct, frozen=True, kw_only=True):
     """How sessions stand. `now` is the node's clock, in seconds since 1970.
 
+    `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
     else was asked for is unknown here. `short` is what keeps anything more from being begun.
     """
 
     now: float
+    said_at: float = 0.0
     rows: dict[str, dict[str, Any]] = {}
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
@@ -39,7 +41,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
     here = {name for name, attempt in wanted if find_attempt(project.root, name) == attempt}
     overview = read_overview(project, now, with_kept=False) if here else None
     rows = overview.sessions if overview else ()
-    return NodeReport(
+    found = NodeReport(
         now=now,
         rows={row.session: to_builtins(row) for row in rows if row.session in here},
         ended=tuple(
@@ -49,6 +51,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
         ),
         short=tuple(one.shortly for one in list_shortages(project)),
     )
+    return structs.replace(found, said_at=time.time())
 
 
 def read_asked(text: str) -> list[Asked]:
