@@ -77,7 +77,10 @@ def list_sessions(config: Config, root: Root) -> dict[str, list[Placement]]:
 
 
 def _list_placed(config: Config, root: Root) -> Iterator[tuple[str, Placement]]:
-    """Each session that runs elsewhere, with the machine on which it does; of a queue none yet."""
+    """Each session that runs elsewhere, with the machine on which it does.
+
+    One that waits in a queue has none; the queue is called as its runner.
+    """
     for project in config.projects:
         directory = root.project(project.name)
         if not list_names(directory.placements):
@@ -85,8 +88,10 @@ def _list_placed(config: Config, root: Root) -> Iterator[tuple[str, Placement]]:
         seen = read_seen(directory)
         for one in list_placements(directory):
             known = seen.get(one.session)
-            if one.handle and not (known and known.standing is Standing.WAITING):
-                yield (known.host if known and known.host else one.host), one
+            host = known.host if known and known.host else one.host
+            waits = known is not None and known.standing is Standing.WAITING
+            if one.handle and host != one.runner and not waits:
+                yield host, one
 
 
 def _list_hosts(root: Root) -> list[str]:
