@@ -24,8 +24,8 @@ from sm.store.paths import Root, check_name
 SUFFIX = ".json"
 AT_LEAST_S = 10.0
 """So long after its last session a machine is asked at least: lines are written late."""
-GIVEN_UP_S = 7 * 86400.0
-"""So long one is asked in vain that has no session any more."""
+GIVEN_UP_S = 86400.0
+"""So long one is asked in vain that has no session any more, such as a job that has ended."""
 SILENT_S = 60.0
 """Nothing begins under a shared budget once a machine with sessions was asked in vain so long."""
 
@@ -155,6 +155,8 @@ def list_unheard(root: Root) -> Iterator[str]:
         missing = f"without what agents on '{host}' have used"
         if one and one.is_too_old:
             yield f"{missing}: the sm there is too old to tell, install the same version there"
+        elif one and one.heard_at and one.silent_since > one.seen_at:
+            yield f"perhaps without the last that agents on '{host}' have used: {one.why}"
         elif one and one.silent_since:
             since = f" in the last {_show(now - one.heard_at)}" if one.heard_at else ""
             yield f"{missing}{since}: {one.why}"

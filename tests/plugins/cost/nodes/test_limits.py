@@ -171,6 +171,15 @@ def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root:
     assert not contacts.may_be_any(root, names)
 
 
+def test_a_job_that_has_ended_may_have_used_some_more(root: Root) -> None:
+    contact = Contact(PLACEMENT, time.time() - 20, heard_at=time.time() - 22)
+    contacts.note_silent(root, "n1", contact, "job 7 does not answer")
+    (note,) = contacts.list_unheard(root)
+    assert note.startswith("perhaps without the last that agents on 'n1' have used: job 7")
+    contacts.note_silent(root, "n1", structs.replace(contact, seen_at=1.0), "job 7")
+    assert not list(contacts.list_unheard(root)), "it is given up"
+
+
 def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:
     contacts.note_too_old(root, "box", Contact(PLACEMENT, time.time()))
     (note,) = contacts.list_unheard(root)
