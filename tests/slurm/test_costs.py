@@ -10,13 +10,12 @@ import yaml
 from tests.helpers import wait_for
 from tests.plugins.hosts.test_costs import spend
 from tests.slurm.cluster import MISSING
-from tests.slurm.test_jobs import MakeWorld, begun, cluster, running, world_of
+from tests.slurm.world import MakeWorld, begun
 
 pytestmark = [
     pytest.mark.long_lived,
     pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {MISSING}"),
 ]
-__all__ = ["cluster", "running", "world_of"]
 
 
 def test_what_a_job_has_used_is_known_and_held_from_here(world_of: MakeWorld) -> None:
