@@ -11,6 +11,7 @@ from progress import Progress
 from stage import SOCKET, DemoError, Stage
 
 from sm.adapters.forge.model import IssueState
+from sm.sessions.project import Project
 from sm.views.states import ShownState
 from sm.views.trace import Summary
 
@@ -83,19 +84,25 @@ def _left_behind(stage: Stage) -> Iterator[str]:
     for line in stage.git("for-each-ref", "--format=%(refname)", folder=stage.hub).splitlines():
         if line != "refs/heads/main":
             yield f"the hub still has {line}"
-    for line in stage.git("worktree", "list", "--porcelain").splitlines():
-        if line.startswith("worktree ") and line != f"worktree {stage.clone}":
-            yield f"git still has the {line}"
-    for path in project.settings.worktrees.glob("*"):
-        yield f"the worktree '{path}' is still there"
-    yield from _state_left_behind(stage)
+    for one in stage.projects:
+        yield from _worktrees_left_behind(stage, one)
+        yield from _state_left_behind(one)
     for process in stage.processes():
         yield f"process {process.pid} still runs"
 
 
-def _state_left_behind(stage: Stage) -> Iterator[str]:
-    root = stage.project.root
-    for path in (*stage.state.iterdir(), *root.sessions.iterdir()):
+def _worktrees_left_behind(stage: Stage, project: Project) -> Iterator[str]:
+    clone = project.settings.repo
+    for line in stage.git("worktree", "list", "--porcelain", folder=clone).splitlines():
+        if line.startswith("worktree ") and line != f"worktree {clone}":
+            yield f"git still has the {line}"
+    for path in project.settings.worktrees.glob("*"):
+        yield f"the worktree '{path}' is still there"
+
+
+def _state_left_behind(project: Project) -> Iterator[str]:
+    root = project.root
+    for path in (*root.path.iterdir(), *root.sessions.glob("*")):
         if path != root.private:
             yield f"the state file '{path}' is still there"
     sessions = subprocess.run(

@@ -62,13 +62,19 @@ def main() -> int:
     parser.add_argument("--yes", action="store_true")
     parser.add_argument("--web", action="store_true")
     parser.add_argument("--wait", type=read_seconds, default=WAIT_S)
+    parser.add_argument("--slurm", action="store_true")
     options = parser.parse_args()
+    if options.slurm and (options.web or options.agent != "script"):
+        parser.error("--slurm goes with neither --web nor --agent")
     try:
         agent = chosen(options.agent, yes=options.yes)
         if isinstance(agent, int):
             return agent
         wait_s = options.wait if options.web else None
-        return run(agent, plain=options.plain, keep=options.keep, wait_s=wait_s)
+        stage = build_stage(agent, slurm=options.slurm)
+        if isinstance(stage, int):
+            return stage
+        return run(stage, plain=options.plain, keep=options.keep, wait_s=wait_s)
     except Interrupted:
         print("demo: interrupted, all is stopped", file=sys.stderr)
         return INTERRUPTED
@@ -114,21 +120,36 @@ def chosen(name: str, *, yes: bool) -> Agent | int:
     return agent
 
 
-def run(agent: Agent, *, plain: bool, keep: bool, wait_s: float | None = None) -> int:
+def build_stage(agent: Agent, *, slurm: bool) -> Stage | int:
+    """The stage that is asked for, of which nothing exists yet; else an exit code."""
+    if not slurm:
+        from stage import Stage
+
+        return Stage.new(agent)
+    from cluster import find_missing
+    from nodes import NodesStage
+
+    if missing := find_missing():
+        print(f"demo: Slurm is missing here: {missing}", file=sys.stderr)
+        return FAILED
+    return NodesStage.new(agent)
+
+
+def run(stage: Stage, *, plain: bool, keep: bool, wait_s: float | None = None) -> int:
     """Set the stage up, play, check, and clear everything away again.
 
     With `wait_s` the page is open, and what needs a person is left to them for so many seconds.
     """
     from rich.console import Console
     from show import Board, Lines, summary
-    from stage import DemoError, Stage
+    from stage import DemoError
 
     from sm.base import plugin
     from sm.base.errors import SmError
     from sm.plugins import find_plugins
 
     plugin.use(find_plugins)  # whose words some events have
-    console, stage = Console(highlight=False), Stage.new(agent)
+    console = Console(highlight=False)
     view = Lines() if plain or not console.is_terminal else Board(console, stage)
     try:
         # Two of them, because an interrupt may come in the midst of any line, of this one too.
@@ -200,7 +221,9 @@ def take_a_look(stage: Stage, progress: Progress, people: People, view: View) ->
 
     stage.check_poll()
     progress.look()
-    people.look(progress.active, progress.needs)
+    people.hear(progress.needs)
+    view.update(progress, people)  # what is needed, before it is answered
+    people.act(progress.active, progress.needs)
     view.update(progress, people)
     deadline_s = stage.agent.deadline_s + (LONGEST_WAIT_S if stage.is_shared else 0.0)
     if progress.elapsed_s > deadline_s:
@@ -235,6 +258,7 @@ def find_waits(progress: Progress, people: People) -> dict[str, float]:
 def explain(stage: Stage, error: Exception) -> None:
     """Say what went wrong, and tell the story of every issue that was begun and is not closed."""
     from cast import NAME
+    from stage import DemoError
 
     from sm.adapters.forge.model import IssueState
     from sm.store import journal
@@ -246,7 +270,10 @@ def explain(stage: Stage, error: Exception) -> None:
     begun = {event.session for event in journal.read(stage.project.root.journal)}
     for issue in stage.project.forge.issues.find(IssueState.OPEN)[0]:
         if name_session(NAME, issue.number) in begun:
-            story = stage.run("sm", "trace", NAME, str(issue.number))
+            try:
+                story = stage.run("sm", "trace", NAME, str(issue.number))
+            except DemoError as problem:
+                story = str(problem)
             print(f"\n$ sm trace {NAME} {issue.number}\n{story}", file=sys.stderr)
 
 

@@ -5,10 +5,8 @@ What a person is patiently waited for, who does it on the page, the script leave
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -66,14 +64,13 @@ class People:
     _met: set[str] = field(default_factory=set)
     _done: set[tuple[object, ...]] = field(default_factory=set)
 
-    def look(self, rows: list[StatusRow], needs: Sequence[OpenNeed]) -> None:
+    def act(self, rows: list[StatusRow], needs: Sequence[OpenNeed]) -> None:
         """Do what is to be done now, once each.
 
         Raises:
             DemoError: an agent asks for something that is not in the scenario.
 
         """
-        self._take(needs)
         needed = {need.issue: need for need in needs if need.key not in self.left}
         for row in rows:
             part = PARTS[row.issue - 1]
@@ -100,7 +97,7 @@ class People:
         seen = read_overview(self.stage.project, time.time())
         return not self.patience.wait_s or any(one.key == need.key for one in seen.needs)
 
-    def _take(self, needs: Iterable[OpenNeed]) -> None:
+    def hear(self, needs: Iterable[OpenNeed]) -> None:
         """Find out what is left to the person now, and what they have done."""
         now, before = time.time(), self._open
         self._open = {need.key: need for need in needs}
@@ -110,6 +107,7 @@ class People:
                 self.report(Deed(now, "", "answered", need.issue))
         self.patience.forget_others(self._open)
         ends = {key: self.patience.find_end(key) for key in self._open if key not in self._met}
+        now = time.time()  # later than an end that is now: without patience nothing is left
         self.left = {key: end for key, end in ends.items() if end > now}
         self._met &= self._open.keys()
 
@@ -168,11 +166,10 @@ class People:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
         if row.recoveries or ("kill", row.issue) in self._done or not self._has_edited(row):
             return
-        pane = self.stage.project.tmux.pane(row.session)
-        if pane and self._first("kill", row.issue):
-            why = f"the agent of #{row.issue} is at work, nothing committed"
-            self.report(Deed(time.time(), f"kill -9 {pane.pid}", why))
-            os.kill(pane.pid, signal.SIGKILL)  # the program of that name is an extra package
+        plug = self.stage.find_plug(row)
+        if plug and self._first("kill", row.issue):
+            self.report(Deed(time.time(), plug.command, plug.why))
+            plug.pull()
 
     def _has_edited(self, row: StatusRow) -> bool:
         """README.md is what the script edits last; with others, any file will do."""

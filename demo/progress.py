@@ -18,6 +18,9 @@ from sm.views.project import read_overview
 from sm.views.session import StatusRow, read_last_look
 from sm.views.states import ShownState
 
+QUEUE = "slurm"
+"""The host of a session that has none yet."""
+
 
 @dataclass(frozen=True)
 class Played:
@@ -32,13 +35,18 @@ class Played:
 
 @dataclass
 class Progress:
-    """The state of all issues, as of the last look."""
+    """The state of all issues, as of the last look.
+
+    `queue` is what `squeue` shows; `hosts` are where each issue was worked on.
+    """
 
     stage: Stage
     started_at: float = field(default_factory=time.time)
     active: list[StatusRow] = field(default_factory=list)
     needs: Sequence[OpenNeed] = ()
+    queue: Sequence[str] = ()
     over: dict[int, StatusRow] = field(default_factory=dict)
+    hosts: dict[int, list[str]] = field(default_factory=dict)
     _ended_at: dict[int, float] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -48,23 +56,30 @@ class Progress:
             DemoError: a session has ended without a merge, which only a person may have it do.
 
         """
+        self.queue = self.stage.read_queue()
         found = read_overview(self.stage.project, time.time())
         at_work = {row.issue for row in found.sessions}
         for row in self.active:
             if row.issue not in at_work:
                 self.over[row.issue] = self._settled(row)
         self.active, self.needs = list(found.sessions), found.needs
+        for row in self.active:
+            known = self.hosts.setdefault(row.issue, [])
+            if row.host and row.host not in (QUEUE, *known[-1:]):
+                known.append(row.host)
 
     def _settled(self, row: StatusRow) -> StatusRow:
         """The last row of a session that is over, with what came of it."""
-        known = read_last_look(self.stage.project)
-        pull = known.pull(self.stage.project.settings.branch(row.issue))
+        project, branch = self.stage.project, self.stage.project.settings.branch(row.issue)
+        pull = read_last_look(project).pull(branch)
+        if pull is None or pull.state is not PullState.MERGED:  # merged since, on a node
+            pull = project.forge.pulls.find_newest(branch)
         self._ended_at[row.issue] = time.time()
         told = self.summary(row.issue)
         if pull is None or pull.state is not PullState.MERGED:
             if self.stage.agent.own or self.stage.is_shared:
                 return structs.replace(
-                    row, phase=ShownState.FAILED, waits_for="", age_s=told.took_s
+                    row, phase=ShownState.FAILED, waits_for="", need=None, age_s=told.took_s
                 )
             raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
         return structs.replace(
@@ -77,11 +92,12 @@ class Progress:
             last_event=f"merged as pull request #{pull.number}",
             waits_for="",
             problem="",
+            need=None,
         )
 
     def summary(self, issue: int) -> trace.Summary:
         """What `sm trace` says of the issue at its end."""
-        return trace.read_story(self.stage.project, issue).summary
+        return self.stage.read_summary(issue)
 
     @property
     def rows(self) -> list[StatusRow]:

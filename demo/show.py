@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from textwrap import wrap
 from typing import Self
 
@@ -26,7 +27,7 @@ from sm.views.event_words import name_event, tell
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
-ROOM = 8
+ROOM, ROOM_WITH_JOBS = 8, 6
 """Lines below the table: what needs a person, how it is answered, and what else people do."""
 
 QUIET = frozenset(
@@ -52,10 +53,11 @@ class Lines:
     """A line an event, for pipes and --plain."""
 
     def __init__(self) -> None:
-        self._shown = 0
+        self._shown: dict[Path, int] = {}
         self._from = time.time()
         self._known: set[str] = set()
-        self._has_waited = False
+        self._jobs: dict[str, str] = {}
+        self._has_waited = self._has_told = False
 
     def __enter__(self) -> Self:
         return self
@@ -75,13 +77,12 @@ class Lines:
 
     def update(self, progress: Progress, people: People) -> None:
         """Print what has happened since the last call."""
-        events = list(journal.read(progress.stage.project.root.journal))
         if not self._shown:
             self._from = progress.started_at
-        for event in events[self._shown :]:
+        for event in sorted(self._read_new(progress.stage), key=lambda one: one.at):
             if name_event(event) not in QUIET and not _asks(event):
                 self._line(event.at, f"#{event.session.rpartition('-')[2]}", tell(event))
-        self._shown = len(events)
+        self._tell_jobs(progress)
         for need in progress.needs:
             if need.key not in self._known:
                 self._known.add(need.key)
@@ -90,6 +91,25 @@ class Lines:
                 if (end := people.left.get(need.key)) and not self._has_waited:
                     self._has_waited = True
                     self._line(time.time(), "", say_left(end))
+
+    def _read_new(self, stage: Stage) -> Iterator[Event]:
+        for project in stage.projects:
+            path = project.root.journal
+            events = list(journal.read(path))
+            yield from events[self._shown.get(path, 0) :]
+            self._shown[path] = len(events)
+
+    def _tell_jobs(self, progress: Progress) -> None:
+        """Print each job that has changed, and once what `sm status` says of them."""
+        for line in progress.queue:
+            job, name, state, _, *where = line.split()
+            if self._jobs.get(job) != (told := " ".join((state, *where))):
+                self._jobs[job] = told
+                self._line(time.time(), "", f"squeue: {job} {name} {told}")
+        heard = {row.host for row in progress.active if row.worktree}  # each node says where it is
+        if len(heard) > 1 and not self._has_told:
+            self._has_told = True
+            print(f"\n$ sm status\n{progress.stage.run('sm', 'status')}\n", flush=True)
 
     def _line(self, at: float, who: str, what: str) -> None:
         print(f"{max(0.0, at - self._from):6.1f} s  {who:4} {' '.join(what.split())}", flush=True)
@@ -162,9 +182,18 @@ class Board:
         yield Text("")
         if initials := explain(progress.rows, self._console.width):
             yield Text(f"tries: {initials}", "dim")
-        lines = [line for one in self._entries for line in self._lines(one, progress)][-ROOM:]
+        room = ROOM
+        if self._stage.has_nodes:
+            room = ROOM_WITH_JOBS
+            yield from self._show_queue(progress)
+        lines = [line for one in self._entries for line in self._lines(one, progress)][-room:]
         yield from lines
-        yield from [Text("")] * (ROOM - len(lines))
+        yield from [Text("")] * (room - len(lines))
+
+    def _show_queue(self, progress: Progress) -> Iterator[Text]:
+        yield Text("$ squeue --me", "dim")
+        for at in range(len(PARTS)):
+            yield self._cut(Text(progress.queue[at] if at < len(progress.queue) else ""))
 
     def _lines(self, entry: Entry, progress: Progress) -> Iterator[Text]:
         need, deed = entry.need, entry.deed
@@ -211,10 +240,14 @@ def summary(console: Console, played: Played) -> None:
     heading = f"{progress.merged} of {count} merged in {format_span(played.took_s)}"
     console.print("", Text(heading, f"{STYLES['merged']} bold"), "", sep="\n")
     for number, part in enumerate(PARTS, 1):
-        cost = played.costs.get(number, "")
+        known = played.costs.get(number, "")
         told = _told(number, part, played)
-        console.print(f"  #{number} {part.function:16} {cost:>10}  {told}", soft_wrap=True)
-    if not played.progress.stage.agent.own:
+        if progress.stage.has_nodes:
+            known = ", ".join(progress.hosts.get(number, ()))
+        console.print(f"  #{number} {part.function:16} {known:>10}  {told}", soft_wrap=True)
+    if progress.stage.has_nodes:
+        console.print("\nBefore each, the nodes on which it was worked on; the last merged it.")
+    elif not progress.stage.agent.own:
         console.print("\nTokens are those of the script, as sm cost shows them.", style="dim")
     if played.problems:
         return
@@ -231,4 +264,4 @@ def _told(number: int, part: Part, played: Played) -> str:
     if played.progress.over[number].phase is not ShownState.MERGED:
         return "not merged"
     is_so = went(number, part, played.progress, played.people)
-    return part.journey.value if is_so else part.journey.otherwise
+    return played.progress.stage.tell(part.journey) if is_so else part.journey.otherwise

@@ -15,18 +15,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import cast
 import yaml
 from agents import SCRIPTED, Agent
+from cast import Journey
 
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.sessions.project import Project
+from sm.views import trace
+from sm.views.session import StatusRow
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -51,13 +55,25 @@ class DemoError(Exception):
     """The demo has failed; the text says at what."""
 
 
+@dataclass(frozen=True)
+class Plug:
+    """How an agent at work is cut off: as a command, and why that is done now."""
+
+    command: str
+    why: str
+    pull: Callable[[], object]
+
+
 class Stage:
     """The directory `path`; nothing of it exists before `enter`.
 
-    `is_shared`: the person who runs the demo may act in it, too.
+    `is_shared`: the person who runs the demo may act in it, too. `has_nodes`: sessions run
+    elsewhere. `sockets` is the longest path of a socket in it.
     """
 
     is_shared = False
+    has_nodes = False
+    sockets = f"tmux/tmux-{os.geteuid()}/{SOCKET}"
 
     def __init__(self, path: Path, agent: Agent = SCRIPTED) -> None:
         self.path = path
@@ -75,7 +91,7 @@ class Stage:
         """A stage in the place for temporary directories, or in /tmp where that is too deep."""
         name = f"sm-demo-{secrets.token_hex(4)}"
         path = Path(tempfile.gettempdir()).resolve() / name
-        too_long = len(os.fsencode(path / f"tmux/tmux-{os.geteuid()}" / SOCKET)) > SOCKET_PATH_LIMIT
+        too_long = len(os.fsencode(path / cls.sockets)) > SOCKET_PATH_LIMIT
         return cls(Path("/tmp") / name if too_long else path, agent)
 
     @cached_property
@@ -83,6 +99,35 @@ class Stage:
         """The project, opened as every command of sm does."""
         config = load(self.config, os.environ, self.path)
         return Project(config, config.projects[0])
+
+    @property
+    def projects(self) -> Sequence[Project]:
+        """The project as each `sm` has it that works on its issues."""
+        return [self.project]
+
+    def read_summary(self, issue: int) -> trace.Summary:
+        """What `sm trace` says of an issue in short."""
+        return self._summarise(self.project, issue)
+
+    def _summarise(self, project: Project, issue: int) -> trace.Summary:
+        return trace.read_story(project, issue).summary
+
+    def find_plug(self, row: StatusRow) -> Plug | None:
+        """How the agent of that session is cut off; None while it has none."""
+        pane = self.project.tmux.pane(row.session)
+        if pane is None:
+            return None
+        why = f"the agent of #{row.issue} is at work, nothing committed"
+        # The program of that name is an extra package.
+        return Plug(f"kill -9 {pane.pid}", why, lambda: os.kill(pane.pid, signal.SIGKILL))
+
+    def tell(self, journey: Journey) -> str:
+        """How the summary tells what was to happen."""
+        return journey.value
+
+    def read_queue(self) -> list[str]:
+        """What waits for a node, or runs on one; nothing where there are none."""
+        return []
 
     def enter(self) -> None:
         """Make the directory, and this process's environment its own from here on."""
@@ -194,22 +239,34 @@ class Stage:
 
     def end(self) -> None:
         """End dev-poll as a person would, and wait for what ends by itself after that."""
+        self.end_poll()
+        self.await_end()
+
+    def end_poll(self) -> None:
+        """End dev-poll as a person would."""
         if self._poll:
             self._poll.send_signal(signal.SIGTERM)
             try:
                 self._poll.wait(GONE_S)
             except subprocess.TimeoutExpired:
                 raise DemoError("dev-poll did not stop when it was told to") from None
+
+    def await_end(self) -> None:
+        """Wait for what ends by itself, for a while."""
         deadline = time.monotonic() + GONE_S
         while self.processes() and time.monotonic() < deadline:
             time.sleep(LOOK_S)
 
     def processes(self) -> list[Process]:
         """Everything that runs for this demo, except for this program."""
-        marks = (f"HOME={self.home}".encode(), f"SM_STATE_ROOT={self.state}".encode())
+        marks = map(os.fsencode, self.list_marks())
         return [
             process for process in procfs.find_with_variable(*marks) if process.pid != os.getpid()
         ]
+
+    def list_marks(self) -> list[str]:
+        """Variables, one of which each of them has."""
+        return [f"HOME={self.home}", f"SM_STATE_ROOT={self.state}"]
 
     def clear(self) -> None:
         """End all that still runs, whatever it is at: nothing outside the directory is theirs."""

@@ -36,8 +36,8 @@ def _value(kind: inspect.Type, text: str) -> object:
             return 1.5
         case inspect.BoolType():
             return True
-        case inspect.EnumType():
-            return RotationStep.BEGUN
+        case inspect.EnumType(cls=cls):
+            return next(iter(cls))
     return None
 
 

@@ -22,6 +22,7 @@ from sm.context.rotation import (
     begin,
 )
 
+MOMENT_S = 0.001
 OVER = (Act.FINISH, Act.GIVE_UP)
 
 
@@ -31,6 +32,10 @@ class Agent:
 
     context: int = 1
     begun: str = "startup"
+    begun_at: float = 0.0
+    """When it told of its context."""
+    launch: int = 1
+    launched_at: float = 0.0
     idle_since: float | None = None
     background_since: float | None = None
     alive: bool = True
@@ -82,6 +87,8 @@ class World:
     """When a pause was over."""
     old: int = 0
     """The context that is to be replaced."""
+    replaced: set[int] = field(default_factory=set)
+    """Those that were to be replaced: the old one, and a new one that named no task."""
     clears: int = 0
     reports: list[str] = field(default_factory=list)
     outcome: Move | None = None
@@ -94,8 +101,9 @@ class World:
             self.messages, self.accepted_at, self.typed = {}, {}, set()
             self.agent.heard = []
             self.old = self.agent.context + self.agent.clear_due
-            self.outcome = None
-            self._save(begin("r", cause, self.now, self._known_context(), document))
+            self.outcome, self.replaced = None, {self.old}
+            context, launch = self._known_context(), self.agent.launch
+            self._save(begin("r", cause, self.now, context, document, launch=launch))
         elif document and self.record.step not in (Step.RESUME, Step.VERIFY):
             self._save(structs.replace(self.record, document=document, kept=False))
 
@@ -112,7 +120,10 @@ class World:
             idle_since=agent.idle_since,
             background_since=agent.background_since,
             context=self._known_context(),
-            begun=agent.begun,
+            begun="" if agent.silent else agent.begun,
+            begun_at=0.0 if agent.silent else agent.begun_at,
+            launch=agent.launch,
+            launched_at=agent.launched_at,
             compacted_at=agent.compacted_at,
             worked_at=agent.worked_at,
             resumed_at=self.resumed_at,
@@ -160,6 +171,8 @@ class World:
     def _align(self) -> None:
         assert self.record is not None
         self.holds, self.passing = self.record.holds, self.record.key
+        if self.record.again and self.record.step in (Step.QUIET, Step.CLEAR):
+            self.replaced.add(self.agent.context)
 
     def _withdraw(self, but: Key | None = None) -> None:
         waiting = [key for key, at in self.messages.items() if at == "waiting" and key != but]
@@ -220,16 +233,40 @@ class World:
             if not self.fails_to_start:
                 self.start_anew()
 
+    def resume(self) -> None:
+        """A new client, in the context that was there."""
+        self._launch()
+        self.agent.begun = "resume"
+
+    def _launch(self) -> None:
+        self.agent.alive = True
+        self.agent.launch += 1
+        self.agent.launched_at = self.now
+
     def _new_context(self, begun: str) -> None:
         self.agent.context += 1
         self.agent.begun = begun
         self.agent.idle_since, self.agent.background_since = self.now, None
         self.agent.clear_due = False
         self.agent.task, self.agent.others = "", False
+        self._tell_context()
+
+    def _tell_context(self) -> None:
+        """Its hooks tell of it, a moment after whatever was before."""
+        self.now += MOMENT_S
+        self.agent.silent, self.agent.begun_at = False, self.now
+
+    def begin_turn(self) -> None:
+        """It gets a prompt: Codex tells of its context with the first."""
+        if self.agent.clear_due:
+            self._new_context("clear")
+        if self.agent.silent:
+            self._tell_context()
+        self.agent.idle_since = None
 
     def start_anew(self) -> None:
         """A new client, in a new context."""
-        self.agent.alive = True
+        self._launch()
         self._new_context("startup")
         self.agent.silent = self.codex
 
@@ -255,12 +292,9 @@ class World:
         if self.deaf:
             self.messages[key] = "lost"
             return
-        if self.agent.clear_due:
-            self._new_context("clear")
-        self.agent.silent = False
+        self.begin_turn()
         self.messages[key] = "accepted"
         self.accepted_at[key] = self.now
         self.agent.heard.append((self.agent.context, str(key)))
-        self.agent.idle_since = None
         if self.names and key.kind in (MessageKind.RESUME, MessageKind.CONFIRM):
             self.agent.task = "the next step"

@@ -64,6 +64,7 @@ class Sshd:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [PROGRAM, "-D", "-e", "-f", str(config)],
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

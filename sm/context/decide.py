@@ -53,12 +53,21 @@ _BEFORE = (Step.REQUEST, Step.DOCUMENT, Step.QUIET, Step.CLEAR)
 def _of_now(r: Rotation, seen: Standing) -> Rotation:
     """The record without times that are still to come, as the clock was set back since.
 
-    A context that had no name when it began gets that of the one that is older than the record.
+    A context that had no name when it began gets it as soon as it is told.
     """
     times = {name: getattr(r, name) for name in ("began_at", "since", "postponed_at")}
     ahead = {name: seen.now for name, at in times.items() if at > seen.now}
-    named = {"context": seen.context} if not r.context and seen.begun_at <= r.began_at else {}
+    named = {"context": seen.context} if not r.context and _is_the_nameless(r, seen) else {}
     return structs.replace(r, parked=False, resting=False, **ahead, **named)
+
+
+def _is_the_nameless(r: Rotation, seen: Standing) -> bool:
+    """Whether the context that is known now is the one that had no name when the record began.
+
+    Codex names the context of a new start with its first prompt.
+    """
+    unchanged = seen.launch == r.launch and seen.begun != "clear"
+    return unchanged or seen.begun_at <= r.began_at
 
 
 def _counted_from(at: float, seen: Standing) -> float:
@@ -67,12 +76,19 @@ def _counted_from(at: float, seen: Standing) -> float:
 
 
 def _is_fresh(record: Rotation, seen: Standing) -> bool:
-    another = seen.context and seen.context != record.context
-    return record.cleared or seen.relaunched or bool(another)
+    another = bool(seen.context) and seen.context != record.context
+    return record.cleared or seen.relaunched or another or _has_lost_nameless(record, seen)
+
+
+def _has_lost_nameless(r: Rotation, seen: Standing) -> bool:
+    """Whether the agent was started anew since: a context without a name cannot be resumed."""
+    return not r.context and seen.launch > r.launch > 0
 
 
 def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """The agent is in another context: by our clear, a person's, or as it was started anew."""
+    if r.cause is Cause.LEAVE and r.document:
+        return Move(Act.WAIT, r if r.step is Step.CLEAR else _to(r, Step.CLEAR, seen))
     if r.step is Step.CLEAR or (r.document and seen.begun != "clear"):
         return _resume(_to(r, Step.RESUME, seen), seen, limits)
     if seen.begun == "clear":
@@ -220,6 +236,8 @@ def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
 def _clear(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if not seen.readable and not r.kept:
         return _without_document(r, seen, limits)
+    if r.cause is Cause.LEAVE:
+        return Move(Act.WAIT, r)  # whoever ends the session takes the document along
     if r.relaunched:
         late = _is_late(r, seen, limits)
         return _failed(r, seen) if late else Move(Act.RELAUNCH, r, until=seen.now + limits.look_s)
@@ -274,8 +292,8 @@ def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
             return _not_fresh(r, seen, limits)
         if r.cause is Cause.HANDOFF:
             return Move(Act.FINISH, r)
-        begun = _to(r, Step.VERIFY, seen, since=at, fresh=seen.context, asked=False)
-        return _verify(begun, seen, limits)
+        changes = {"fresh": seen.context, "launch": seen.launch, "asked": False}
+        return _verify(_to(r, Step.VERIFY, seen, since=at, **changes), seen, limits)
     if _is_lost(r, seen):
         if _has_resumed_enough(r):
             return Move(Act.GIVE_UP, r, "its new context has not got its prompt")
@@ -304,6 +322,8 @@ def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
     """It goes on when it has named its task. That it has ended a turn proves nothing."""
     if r.fresh and seen.context not in ("", r.fresh):
         return _lost_again(r, seen, limits)
+    if r.fresh and not seen.context and seen.launch > r.launch > 0:
+        return _started_anew(r, seen, limits)
     went_on = r.went_on or seen.worked_at > r.since
     r = structs.replace(r, proves=seen.proves, went_on=went_on, task=seen.task)
     if r.task or seen.hands_off:
@@ -371,6 +391,14 @@ def _unproven(r: Rotation, seen: Standing) -> Move:
     if not r.went_on:
         return Move(Act.GIVE_UP, r, NO_SIGN)
     return Move(Act.GIVE_UP, r, NO_TASK) if seen.proves else Move(Act.FINISH, r)
+
+
+def _started_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
+    """It has not told yet whether it has resumed its new context, or is in yet another one."""
+    due_at = seen.launched_at + limits.relaunch_s
+    if seen.now < due_at:
+        return Move(Act.WAIT, r, until=due_at)
+    return _lost_again(r, seen, limits)
 
 
 def _lost_again(r: Rotation, seen: Standing, limits: Limits) -> Move:

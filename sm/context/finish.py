@@ -19,6 +19,7 @@ from sm.context import documents, health_log, usage
 from sm.context.flags import read_flags, rearm, save_flags
 from sm.context.health_log import HOUR_S, RAISED
 from sm.context.rotation import Cause, Rotation, Step
+from sm.context.rotation_files import note
 from sm.context.thresholds import FULL, mark_in_vain
 from sm.messages import alerts, queue
 from sm.messages.queue import Message, Mode
@@ -44,6 +45,9 @@ def finish(session: Session, record: Rotation) -> None:
 
 def give_up(session: Session, record: Rotation, reason: str) -> None:
     """The context was not replaced, or nothing shows that the agent goes on in the new one."""
+    if record.cause is Cause.LEAVE:  # the session ends anyway, so nobody has to do anything
+        note(session, events.Rotation(step=RotationStep.GIVEN_UP, cause="leave", reason=reason))
+        return
     present = _read_context_at_the_end(session)
     if record.is_replaced:
         _begin_anew(session, record)

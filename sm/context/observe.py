@@ -20,8 +20,11 @@ from sm.messages.follow_up import read_last_words
 from sm.messages.observe import is_lost, look
 from sm.messages.queue import Place
 from sm.sessions import agent, agent_hooks, agent_process, hook_events, pause, terminal, window
+from sm.sessions.agent import Agent
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
+from sm.sessions.window import Window
+from sm.store.paths import SessionDir
 
 UNSAID_S = 60.0
 """If an agent shows its prompt, and its hooks say nothing for so long, it was interrupted."""
@@ -34,7 +37,8 @@ SECOND_S = 1.0
 def observe(session: Session, record: Rotation) -> Standing:
     """What is known of the agent now, as far as the rotation is concerned."""
     directory = session.dir
-    state, told = screen_state.correct(session).told, window.read(directory)
+    state, known = screen_state.correct(session).told, agent.load(directory)
+    told = _read_window(directory, state)
     readable = record.is_replaced and _can_be_read(session, state)
     accepted = {
         key: queue.find_accepted_at(directory, record.make_message_id(key))
@@ -47,12 +51,14 @@ def observe(session: Session, record: Rotation) -> Standing:
         background_since=state.since if state.state is State.WAITING else None,
         context=state.context,
         begun=told.begun,
-        begun_at=told.at if told.id == state.context else 0.0,
+        begun_at=told.at,
+        launch=known.generation if known else 0,
+        launched_at=known.launched_at if known else 0.0,
         compacted_at=hook_events.find_last(directory, hook_events.COMPACTION),
         worked_at=_worked_at(session, state),
         resumed_at=pause.read_resumed_at(directory),
         parked=state.state is State.LIMITED,
-        relaunched=_is_relaunched(record, state, session),
+        relaunched=_is_relaunched(record, state, known),
         document=_document(session, record),
         readable=not record.document or rotation_files.is_readable(Path(record.document)),
         accepted={key: at for key, at in accepted.items() if at is not None},
@@ -62,6 +68,12 @@ def observe(session: Session, record: Rotation) -> Standing:
         others=_has_others(session, record, state, accepted.values()),
         hands_off=record.step is Step.VERIFY and directory.handoff.exists(),
     )
+
+
+def _read_window(directory: SessionDir, state: AgentState) -> Window:
+    """What was told of the context that it is in; nothing if that was of an earlier one."""
+    told = window.read(directory)
+    return told if told.id == state.context else Window()
 
 
 def _has_others(
@@ -80,8 +92,7 @@ def _document(session: Session, record: Rotation) -> Document | None:
     return documents.find_document(session, record)
 
 
-def _is_relaunched(record: Rotation, state: AgentState, session: Session) -> bool:
-    known = agent.load(session.dir)
+def _is_relaunched(record: Rotation, state: AgentState, known: Agent | None) -> bool:
     anew = bool(record.generation) and known is not None and known.generation == record.generation
     return anew and not state.context
 

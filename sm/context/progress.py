@@ -12,7 +12,12 @@ from sm.context import rotation_files, withheld
 from sm.context.rotation import Cause, Rotation, Step
 from sm.store.paths import SessionDir
 
-CAUSES = {Cause.HANDOFF: "handoff", Cause.CYCLE: "cycle", Cause.COMMAND: "by hand"}
+CAUSES = {
+    Cause.HANDOFF: "handoff",
+    Cause.CYCLE: "cycle",
+    Cause.COMMAND: "by hand",
+    Cause.LEAVE: "its machine's time is over soon",
+}
 STEPS = {
     Step.REQUEST: "asks for a document",
     Step.DOCUMENT: "waits for the document",

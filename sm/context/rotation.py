@@ -16,11 +16,13 @@ from sm.messages.ids import make_id
 
 
 class Cause(StrEnum):
-    """Who wants it: the agent, a threshold, or a person."""
+    """Who wants it: the agent, a threshold, a person, or who has the session go on elsewhere."""
 
     HANDOFF = "handoff"
     CYCLE = "cycle"
     COMMAND = "command"
+    LEAVE = "leave"
+    """Its machine's time is short: with the document it is over, and nothing is cleared."""
 
 
 class Step(StrEnum):
@@ -88,6 +90,8 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: Step
     since: float
     context: str = ""
+    launch: int = 0
+    """The launch of the agent in that context, or in `fresh`; 0 in a record of an older version."""
     percent: float | None = None
     document: str = ""
     requests: int = 1
@@ -197,7 +201,9 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return make_id(f"{self.id}:{key}")
 
 
-def begin(ident: str, cause: Cause, now: float, context: str, document: str = "") -> Rotation:
+def begin(
+    ident: str, cause: Cause, now: float, context: str, document: str = "", *, launch: int = 0
+) -> Rotation:
     """A new record: with a document it waits for the turn's end, else the document is asked for."""
     step = Step.QUIET if document else Step.REQUEST
     return Rotation(
@@ -207,6 +213,7 @@ def begin(ident: str, cause: Cause, now: float, context: str, document: str = ""
         step=step,
         since=now,
         context=context,
+        launch=launch,
         document=document,
         steps=((step, now),),
     )
@@ -275,6 +282,9 @@ class Standing(Struct, frozen=True):
     """How its context began: startup, resume, clear or compact."""
     begun_at: float = 0.0
     """0 if no hook has told: long ago."""
+    launch: int = 0
+    """Which launch of the agent this is: 1, and one more for each new start; 0 if not known."""
+    launched_at: float = 0.0
     compacted_at: float = 0.0
     worked_at: float = 0.0
     """When it last ended a turn or used a tool."""

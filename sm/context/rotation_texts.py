@@ -130,11 +130,14 @@ def ask_for_document(record: Rotation, number: int, folder: str, form: Form) -> 
     """The request of that number for a document of that form."""
     reason = "" if record.percent is None else f" - context at {min(record.percent, 100):.0f}%"
     path = quoting.path(f"{folder}/{name_requested(record, number)}")
+    then = "Your context is cleared then, and you go on from this document alone."
+    if record.cause is Cause.LEAVE:
+        reason = " - this machine's time is over soon"
+        then = "The work goes on elsewhere then, from this document and the worktree as it is."
     return (
         f"Create handoff document now{reason}\n"
         f"Write it to {path}.{form.told}\n"
-        "Create it as a new file; when it is whole, end your turn. Your context is cleared then, "
-        "and you go on from this document alone."
+        f"Create it as a new file; when it is whole, end your turn. {then}"
     )
 
 

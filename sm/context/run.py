@@ -25,7 +25,7 @@ from sm.context.rotation import Cause, Limits, Rotation, Step, begin
 from sm.context.rotation_files import align, note, note_rotated, save
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
-from sm.sessions import agent_state, brake, monitors, pause, registry
+from sm.sessions import agent, agent_state, brake, monitors, pause, registry
 from sm.sessions.session import Session
 from sm.store import events, lock
 from sm.store.events import RotationStep
@@ -93,7 +93,8 @@ def begin_cycle(
         if context not in ("", present):
             return None
         documents.prepare(folder)
-        new = begin(make_nonce(8), cause, time.time(), present)
+        launch = agent.read_generation(session.dir)
+        new = begin(make_nonce(8), cause, time.time(), present, launch=launch)
         before = documents.read_stamps(folder)
         beside = documents.read_stamps_beside(session, folder)
         record = structs.replace(
@@ -164,7 +165,8 @@ def _take_up(
         return record
     if record is None:
         context = wish.context or _read_context_under_lock(session)
-        record = begin(make_nonce(8), Cause.HANDOFF, time.time(), context, wish.path)
+        launch = agent.read_generation(directory)
+        record = begin(make_nonce(8), Cause.HANDOFF, time.time(), context, wish.path, launch=launch)
         record = structs.replace(record, asked_at=wish.at)
         note(session, events.Rotation(step=RotationStep.HANDOFF, document=wish.path))
         save(session, record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -156,6 +156,18 @@ def _ask_for_turns(
         name = f"{placement.project}#{placement.issue}"
         directory = project.directory
         awaited.settle(project.root, directory, name, one, answer.code, answer.stdout)
+
+
+def give_back(project: Project, placed: Collection[str]) -> None:
+    """Tell of each message that is kept for a session which is none of `placed` any more."""
+    directory = project.root.project(project.name)
+    if not list_names(directory.kept_messages):
+        return
+    with lock.hold(directory.kept_messages_lock):
+        for name, message in list(_read_kept(directory)):
+            if message.session not in placed:
+                _tell_refused(project, message, Answer(1, "", "its session has ended"))
+                discard(directory.kept_messages / name)
 
 
 def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:

@@ -106,7 +106,10 @@ class Runner(Protocol):
         """
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
-        """Return what is known of each, by the session's name, by one look at all of them."""
+        """Return what is known of each, by the session's name, by one look at all of them.
+
+        Each tick calls it, also without any: a host that comes back is noticed then.
+        """
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Return what people are shown of each, by the session's name, within half a second.

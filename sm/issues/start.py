@@ -18,6 +18,7 @@ from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
+from sm.context.rotation_files import read_last_document
 from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
@@ -388,5 +389,7 @@ def _launch(session: IssueSession, moved: str) -> Launch:
     # Where nothing was done yet, the text quotes nothing of what may have changed meanwhile.
     last = last_snapshot(session.project.directory) if name == "start" else None
     seen = recall(session, last or snapshot(session.project))
-    material = structs.replace(gather(session, seen, work, SOURCES[name]), moved=moved)
+    document = (moved and read_last_document(session.dir)) or ""
+    known = gather(session, seen, work, SOURCES[name])
+    material = structs.replace(known, moved=moved, document=str(document))
     return launch_with(session, write_prompt(name, material))

@@ -19,7 +19,7 @@ from sm.adapters.tmux import MissingPaneError, NoServerError, TmuxBusyError, Tmu
 from sm.base.errors import StateError
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
-from sm.messages import hold, observe, offers, prompt_outcome, queue
+from sm.messages import hold, observe, offers, outcomes, prompt_outcome, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
 from sm.messages.interrupt import erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
@@ -67,8 +67,8 @@ def deliver(
     queue.put(session.dir, structs.replace(message, text=text), at_last=at_last)
     crash_point("deliver:queued")
     refusal = drain(session)
-    if refusal is not None and refusal.is_final:
-        queue.withdraw(session.dir, message.id)
+    if refusal is not None and refusal.is_final and queue.withdraw(session.dir, message.id):
+        outcomes.note_refusal(session, message)
     return find_outcome(session, message.id, refusal)
 
 
@@ -128,9 +128,10 @@ def drain_held(session: Session) -> Refusal | None:
 
 
 def is_at_rest(session: Session) -> bool:
-    """Whether nothing waits, and nothing that was handed over has to be looked into."""
+    """Whether nothing waits, and nothing has to be looked into or written down any more."""
     directory = session.dir
-    return queue.is_empty(directory) and not directory.interrupted.exists()
+    is_noted = not queue.list_receipts(directory)
+    return queue.is_empty(directory) and is_noted and not directory.interrupted.exists()
 
 
 def _drain(session: Session) -> Refusal | None:
@@ -199,7 +200,8 @@ def _put_away_confirmed(session: Session) -> None:
     directory = session.dir
     for message in queue.read_each(directory, Place.HANDED):
         if queue.is_accepted(directory, message.id):
-            queue.settle(directory, message)
+            outcomes.settle(session, message)
+    outcomes.catch_up(session)
     offers.tidy(directory)
 
 
@@ -229,7 +231,7 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
             return _submit(session, sight, message)
         case Act.PUT_AWAY:
             queue.accept(session.dir, message.id)
-            queue.settle(session.dir, message)
+            outcomes.settle(session, message)
             offers.tidy(session.dir)
         case Act.PUT_BACK:
             forget(session.tmux, sight.pane.id, *list_keys(message.id))
@@ -268,7 +270,7 @@ def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
         prompt_outcome.give_up(session, sight.pane, message)
         return Refusal.BLOCKED
     crash_point("submit:accepted")
-    queue.settle(session.dir, message)
+    outcomes.settle(session, message)
     return None
 
 

@@ -19,7 +19,7 @@ from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.composer import forget, press
 from sm.adapters.tmux import Pane
 from sm.base.clock import Deadline, is_within
-from sm.messages import queue
+from sm.messages import outcomes, queue
 from sm.messages.conversation import is_interrupted, is_readable, is_taken_back
 from sm.messages.draft import begins_like, holds_only
 from sm.messages.queue import Message, Mode, Place
@@ -247,6 +247,7 @@ def _put_back(session: Session, ident: str) -> None:
     known, message = agents.load(session.dir), _find_delivered(session, ident)
     if known and message:
         forget(session.tmux, known.pane_id, *list_keys(ident))
+        outcomes.note_return(session, message)
         queue.forget_receipt(session.dir, ident)
         queue.move(session.dir, message, Place.DONE, Place.WAITING)
 

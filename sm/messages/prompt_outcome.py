@@ -16,7 +16,7 @@ from sm.adapters.agent.own_settings import may_refuse
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.composer import forget
 from sm.adapters.tmux import Pane
-from sm.messages import conversation, observe, queue
+from sm.messages import conversation, observe, outcomes, queue
 from sm.messages.decide import Heard
 from sm.messages.interrupt import erase
 from sm.messages.queue import Message, Place
@@ -91,6 +91,7 @@ def give_up(session: Session, pane: Pane, message: Message) -> None:
     erase(session, pane)
     queue.forget_receipt(directory, message.id)
     forget(session.tmux, pane.id, *list_keys(message.id))
+    outcomes.note_refusal(session, message)
     queue.withdraw(directory, message.id, Place.HANDED)
     text = f"message {message.id} was refused by a hook of the person's own (UserPromptSubmit)"
     journal.record(session.root.journal, events.Problem(session=session.name, text=text))

@@ -344,6 +344,11 @@ def is_accepted(directory: SessionDir, ident: str) -> bool:
     return (directory.accepted / ident).exists()
 
 
+def list_receipts(directory: SessionDir) -> list[str]:
+    """The ids of messages whose receipts are still there."""
+    return list_names(directory.accepted)
+
+
 def forget_receipt(directory: SessionDir, ident: str) -> None:
     """Forget that the agent had the message, which it has given back."""
     discard(directory.accepted / ident)
@@ -358,12 +363,18 @@ def find_accepted_at(directory: SessionDir, ident: str) -> float | None:
     return next((p.stat().st_mtime for p in _of(directory, Place.DONE, ident)), None)
 
 
-def settle(directory: SessionDir, message: Message) -> None:
-    """Put a confirmed message away, and forget the oldest of those."""
+def settle(
+    directory: SessionDir, message: Message, *, note: Callable[[], None] = lambda: None
+) -> None:
+    """Put a confirmed message away, and forget the oldest of those.
+
+    Its receipt goes after `note` was called: it stays if this process is killed before that.
+    """
     with contextlib.suppress(FileNotFoundError):  # its file is as old as its receipt
         at = find_accepted_at(directory, message.id) or time.time()
         os.utime(directory.queue / Place.HANDED / message.name, (at, at))
-    move(directory, message, Place.HANDED, Place.DONE)
+    if move(directory, message, Place.HANDED, Place.DONE):
+        note()
     forget_receipt(directory, message.id)
     for name in _names(directory, Place.DONE)[:-KEPT]:
         discard(directory.queue / Place.DONE / name)

@@ -39,6 +39,12 @@ def load(directory: SessionDir) -> Agent | None:
     return read_rebuildable(directory.agent, Agent)
 
 
+def read_generation(directory: SessionDir) -> int:
+    """Read the generation of the last launched agent; 0 if that is not known."""
+    known = load(directory)
+    return known.generation if known else 0
+
+
 def is_alive(directory: SessionDir) -> bool:
     """Say whether the agent that the launcher has recorded still runs; does not ask tmux."""
     process = read_process(directory)

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     RENAMED = "renamed"
     ADOPTED = "adopted"
     MESSAGE = "message"
+    OUTCOME = "outcome"
     CANCELLED = "cancelled"
     TOLD = "told"
     CONTEXT = "context"
@@ -59,6 +60,18 @@ class RotationStep(StrEnum):
     RELAUNCHED = "relaunched"
     FINISHED = "finished"
     GIVEN_UP = "given-up"
+
+
+class MessageEnd(StrEnum):
+    """What became of a message that was queued; docs/MESSAGES.md has the words.
+
+    GIVEN_BACK: its turn was interrupted, and the agent took it back with that: it waits again.
+    """
+
+    ACCEPTED = "accepted"
+    TYPED = "typed"
+    REFUSED = "refused"
+    GIVEN_BACK = "given-back"
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
@@ -239,6 +252,13 @@ class MessageSent(Event, frozen=True, kw_only=True, tag=Kind.MESSAGE.value):
     mode: str
     sender: str = ""
     status: str = ""
+
+
+class MessageOutcome(Event, frozen=True, kw_only=True, tag=Kind.OUTCOME.value):
+    """What became of a message that a person or a session had sent to the session's agent."""
+
+    id: str
+    outcome: MessageEnd
 
 
 class Cancelled(Event, frozen=True, kw_only=True, tag=Kind.CANCELLED.value):

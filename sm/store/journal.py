@@ -205,8 +205,7 @@ def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, E
     With `having` only events that have this text as a field: the others need no decoding.
     """
     wanted, found = set(sessions), dict[str, Event]()
-    lines = _read_marked(path, msgspec.json.encode(having)) if having else read_backwards(path)
-    for entry in parse_events(lines):
+    for entry in read_having(path, having) if having else read_newest_first(path):
         if not wanted:
             break
         if entry.session in wanted:
@@ -218,6 +217,11 @@ def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, E
 def read_newest_first(path: Path) -> Iterator[Event]:
     """The events of the last `LOOK_BACK` bytes; lines that are no events are passed over."""
     return parse_events(read_backwards(path))
+
+
+def read_having(path: Path, text: str) -> Iterator[Event]:
+    """Those of these events that have `text` as a field: the others need no decoding."""
+    return parse_events(_read_marked(path, msgspec.json.encode(text)))
 
 
 def read_backwards(path: Path) -> Iterator[bytes]:

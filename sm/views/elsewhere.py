@@ -39,15 +39,35 @@ def read_elsewhere(
     `known` is what was seen of the forge. `report` gets a problem for each host that does not
     answer. It takes half a second if one does not, and no time if nothing runs elsewhere.
     """
+    return begin_to_read(project)(now, known, report)
+
+
+Finish = Callable[[float, Snapshot, Callable[[SmError], None]], list[StatusRow]]
+
+
+def begin_to_read(project: Project) -> Finish:
+    """Have the hosts asked, and return what waits for their answers: as `read_elsewhere`.
+
+    Who has something to read here does that meanwhile.
+    """
     directory = project.root.project(project.name)
     if not list_names(directory.placements):
-        return []
-    placements = list_placements(directory)
-    shown = _ask(project, placements, report)
-    for problem in _list_silent(placements, shown, now):
-        report(problem)
-    rows = (make_row(one, shown.get(one.session), now) for one in placements)
-    return [_add_title(row, known) for row in rows]
+        return lambda now, known, report: []
+    from concurrent.futures import ThreadPoolExecutor
+
+    placements, unasked = list_placements(directory), list[SmError]()
+    pool = ThreadPoolExecutor(1)
+    asked = pool.submit(_ask, project, placements, unasked.append)
+    pool.shutdown(wait=False)
+
+    def finish(now: float, known: Snapshot, report: Callable[[SmError], None]) -> list[StatusRow]:
+        shown = asked.result()
+        for problem in (*unasked, *_list_silent(placements, shown, now)):
+            report(problem)
+        rows = (make_row(one, shown.get(one.session), now) for one in placements)
+        return [_add_title(row, known) for row in rows]
+
+    return finish
 
 
 def _add_title(row: StatusRow, known: Snapshot) -> StatusRow:

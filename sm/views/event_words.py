@@ -14,7 +14,7 @@ from sm.base.errors import UsageError
 from sm.sessions.history import STOPPED, Verb
 from sm.sessions.plan import FAILED
 from sm.store import events
-from sm.store.events import Event, Rotation, RotationStep, StepDone
+from sm.store.events import Event, MessageEnd, Rotation, RotationStep, StepDone
 from sm.views.row_words import ROWS, put_in_words, word_limit
 
 BY_HAND = "asked for by a person"
@@ -286,6 +286,15 @@ def _message(event: events.MessageSent) -> str:
     return f"{event.id} {event.mode} from {event.sender or 'a person'}: {event.status}"
 
 
+ENDS = {
+    MessageEnd.ACCEPTED: "the agent has it",
+    MessageEnd.TYPED: "typed",
+    MessageEnd.REFUSED: "refused",
+    MessageEnd.GIVEN_BACK: "given back by the agent: it waits again",
+}
+"""What became of a message."""
+
+
 def _cancelled(event: events.Cancelled) -> str:
     return f"{event.id} {'taken out of what is under way' if event.handed else 'taken back'}"
 
@@ -412,6 +421,9 @@ WORDINGS: dict[type[Event], Wording] = dict(
         _wording(events.Renamed, "renamed", lambda event: event.name),
         _wording(events.Adopted, "adopted", lambda event: f"by {event.parent or 'nobody'}"),
         _wording(events.MessageSent, "message", _message),
+        _wording(
+            events.MessageOutcome, "message", lambda event: f"{event.id} {ENDS[event.outcome]}"
+        ),
         _wording(events.Cancelled, "message", _cancelled),
         _wording(events.Told, "told", lambda event: event.text),
         _wording(

@@ -151,6 +151,7 @@ def read_overview(
     def report(error: SmError) -> None:
         problems.append(error.message)
 
+    read_elsewhere = elsewhere.begin_to_read(project)
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
@@ -161,7 +162,7 @@ def read_overview(
     waits = tuple(_list_waiting(project, at_work, known))
     rows = [
         *make(project, now, sessions, known, find_people(project.tmux, sessions, now)),
-        *elsewhere.read_elsewhere(project, now, known, report),
+        *read_elsewhere(now, known, report),
     ]
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     subjects = [Subject(row.session, row.project, row.issue) for row in rows]

@@ -9,9 +9,10 @@ from sm.context.rotation import Cause, begin
 from sm.messages import queue
 from sm.messages.observe import DRAWN_S
 from sm.messages.queue import Message
-from sm.sessions import agent_state
+from sm.sessions import agent_state, window
 from sm.sessions.agent import load
 from sm.sessions.agent_state import State
+from sm.store.files import write_json
 from tests.company import Company
 from tests.helpers import wait_for
 
@@ -78,3 +79,18 @@ def test_a_dialog_that_was_turned_down_ends_the_turn_though_no_hook_tells(
     assert wait_for(seen_idle, "the end of the turn")
     assert agent_state.read(directory).shown
     assert directory.state.read_text().startswith("dialog ")
+
+
+def test_what_was_told_of_an_earlier_context_is_not_taken_for_that_of_the_present_one(
+    company: Company,
+) -> None:
+    company.new("ann")
+    session = company.session("ann")
+    record = begin("r", Cause.COMMAND, time.time(), "")
+    wait_for(lambda: agent_state.read(session.dir).context, "its start")
+    seen, told = observe(session, record), window.read(session.dir)
+    assert (seen.context, seen.begun, seen.launch) == (told.id, "startup", 1)
+    assert 0 < seen.launched_at <= time.time()
+    write_json(session.dir.context, {"session_id": "earlier", "source": "clear"})
+    seen = observe(session, record)
+    assert (seen.context, seen.begun, seen.begun_at) == (told.id, "", 0.0)

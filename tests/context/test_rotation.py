@@ -59,6 +59,26 @@ def test_a_cycle_asks_waits_for_the_document_clears_prompts_and_looks_whether_it
     assert named(world) == "the next step"
 
 
+def test_one_that_leaves_writes_its_document_and_then_nothing_reaches_its_context() -> None:
+    world = World()
+    world.rotate(Cause.LEAVE)
+    world.run()
+    assert world.agent.heard == [(1, "ask1")]
+    world.now += 60
+    world.document = Document("/h.md", f"{world.now}", world.now)
+    world.agent.idle_since = world.now + 1
+    world.now += 1
+    world.run()
+    assert world.record is not None
+    assert (world.record.step, world.record.document) == (Step.CLEAR, "/h.md")
+    assert world.record.holds, "no message begins another turn"
+    world.now += 10_000
+    world.run()
+    world.agent.context += 1  # its agent was started anew
+    world.run()
+    assert (world.clears, world.outcome, heard(world, "resume")) == (0, None, [])
+
+
 def test_an_agent_that_ends_its_turns_without_a_document_is_asked_twice_within_five_minutes() -> (
     None
 ):
@@ -552,6 +572,68 @@ def test_a_context_without_a_name_takes_that_of_the_one_that_was_there_already()
     assert (world.record.step, world.record.context) == (Step.QUIET, "1")
 
 
+def started_anew(world: World) -> World:
+    """The client has died, and the next one has not told of its context yet, as Codex does."""
+    world.agent.alive = False
+    world.run()
+    world.start_anew()
+    world.run()
+    return world
+
+
+def test_a_context_without_a_name_is_named_by_the_first_prompt_of_its_launch() -> None:
+    world = started_anew(World(codex=True))
+    world.rotate(Cause.COMMAND)
+    world.run()
+    world.now += 5
+    world.run()
+    assert world.agent.heard == [(2, "ask1")]
+    assert world.record is not None
+    assert (world.record.step, world.record.context) == (Step.DOCUMENT, "2")
+
+
+def test_an_agent_that_dies_before_its_context_has_a_name_is_asked_nothing_in_the_next() -> None:
+    world = started_anew(World(codex=True))
+    world.obstacle = "copy mode"
+    world.rotate(Cause.CYCLE)
+    started_anew(world)
+    assert world.agent.heard == []
+    assert given_up(world) == "its agent was started anew before it had written a document"
+
+
+def test_what_was_handed_off_in_a_context_without_a_name_is_told_once_in_the_next() -> None:
+    world = started_anew(World(codex=True))
+    world.rotate(Cause.HANDOFF, "/own.md")
+    started_anew(world)
+    assert world.agent.heard == [(3, "resume1")]
+    assert world.outcome is not None
+    assert (world.outcome.act, world.clears) == (Act.FINISH, 0)
+
+
+def test_a_new_start_that_does_not_tell_of_its_context_gets_its_prompt_after_a_minute() -> None:
+    world = started_anew(resumed(codex=True))
+    world.agent.idle_since = world.now
+    world.now += world.limits.relaunch_s - 1
+    world.run()
+    assert heard(world, "resume") == [(2, "resume1")]
+    world.now += 1
+    world.run()
+    assert world.agent.heard == [(2, "resume1"), (3, "resume2")]
+
+
+def test_a_new_start_that_has_resumed_its_context_is_not_told_again() -> None:
+    world = resumed(codex=True)
+    world.agent.alive = False
+    world.run()
+    world.resume()
+    world.agent.silent = True
+    world.run()
+    world.agent.silent = False
+    world.now += world.limits.verify_s
+    world.run()
+    assert [key for _, key in world.agent.heard] == ["resume1", "confirm1"]
+
+
 @pytest.mark.parametrize("step", [Step.DOCUMENT, Step.QUIET, Step.CLEAR, Step.VERIFY])
 def test_a_clock_that_is_set_back_lets_nobody_wait_until_it_has_caught_up(step: Step) -> None:
     world = rotated(World(), step)
@@ -579,7 +661,8 @@ class Walk(RuleBasedStateMachine):
         world = self.world
         resumed = heard(world, "resume")
         fresh = [context for context, _ in resumed if context != world.old]
-        assert len(fresh) == len(set(fresh)), f"more than one prompt: {resumed}"
+        once = [context for context in fresh if context not in world.replaced]
+        assert len(once) == len(set(once)), f"more than one prompt: {resumed}"
         for context in fresh:
             first = next(key for number, key in world.agent.heard if number == context)
             assert first.startswith("resume"), f"something comes before it: {world.agent.heard}"
@@ -611,8 +694,9 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.world.agent.alive)
     @rule(background=st.booleans())
     def the_turn_ends(self, background: bool) -> None:
+        self.world.begin_turn()
         agent, now = self.world.agent, self.world.now
-        agent.worked_at, agent.silent = now, False
+        agent.worked_at = now
         agent.idle_since, agent.background_since = (None, now) if background else (now, None)
         self.went("the turn ends")
 
@@ -637,13 +721,11 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.agent.alive)
     @rule(resumed=st.booleans())
     def it_is_started_again(self, resumed: bool) -> None:
-        if resumed:
-            self.world.agent.alive = True
-            self.world.agent.idle_since = None
-            self.world.agent.begun = "resume"
+        if resumed and not self.world.agent.silent:
+            self.world.resume()
         else:
             self.world.start_anew()
-            self.world.agent.idle_since = None
+        self.world.agent.idle_since = None
         self.went("it is started again")
 
     @precondition(lambda self: self.world.agent.alive and not self.world.codex)
@@ -660,7 +742,8 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.world.agent.alive)
     @rule()
     def a_person_says_something(self) -> None:
-        self.world.agent.others, self.world.agent.idle_since = True, None
+        self.world.begin_turn()
+        self.world.agent.others = True
         self.went("a person says something")
 
     @rule(swallows=st.booleans(), deaf=st.booleans(), fails=st.booleans())
@@ -706,8 +789,9 @@ class Walk(RuleBasedStateMachine):
             until = world.run()
             self.check()
             world.now += 1
+            world.begin_turn()
             world.agent.worked_at = world.agent.idle_since = world.now
-            world.agent.background_since, world.agent.silent = None, False
+            world.agent.background_since = None
             world.run()
             self.check()
             world.now += world.limits.written_s

@@ -178,6 +178,24 @@ def started(stage: Stage) -> int:
     return issue
 
 
+def leave_merge(stage: Stage, issue: int) -> str:
+    """Bring an issue to a merge that its agent never makes; returns the commit to merge.
+
+    With `merge.remind` of a second it is reminded, and then a person is asked.
+    """
+    head = stage.push_work(issue)
+    stage.write_phase(issue, "PHASE:awaiting_review")
+    stage.approve(issue)
+    return head
+
+
+def count_merges(stage: Stage, issue: int) -> int:
+    """How many commits in `main` of the hub have merged the issue's branch."""
+    branch = stage.project.settings.branch(issue)
+    merges = git(stage.repository.bare, "log", "--merges", "--format=%B", "main")
+    return merges.count(branch)
+
+
 def kill(pid: int) -> None:
     """End a process that this test has started, as a crash would."""
     os.kill(pid, signal.SIGKILL)

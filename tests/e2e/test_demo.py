@@ -5,63 +5,28 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.demos import END_S, find_place, list_processes, start
 from tests.helpers import HANG_S
-
-DEMO = Path(__file__).resolve().parents[2] / "bin" / "demo"
-PLACE = re.compile(r"making a small project in (\S+)/textkit")
-END_S = 330.0
-
-
-def _start(*options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [DEMO, "--plain", *options],
-        env=os.environ | {"SM_PYTHON": sys.executable},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def _processes_of(place: Path) -> list[str]:
-    """The command lines of all that has the place in its environment."""
-    found = []
-    for process in Path("/proc").glob("[1-9]*"):
-        try:
-            if os.fsencode(place) in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return found
-
-
-def _place(said: str) -> Path:
-    found = PLACE.search(said)
-    assert found, said
-    return Path(found[1])
 
 
 @pytest.mark.timeout(END_S + 30)
-@pytest.mark.parametrize("options", [(), ("--web", "--wait", "1")])
-def test_all_five_are_merged_and_nothing_is_left(options: tuple[str, ...]) -> None:
-    demo = _start(*options)
+def test_all_five_are_merged_and_nothing_is_left() -> None:
+    """With `--web` a browser is needed: tests/plugins/page/browser/test_demo.py."""
+    demo = start()
     said, complained = demo.communicate(timeout=END_S)
 
     assert demo.returncode == 0, said + complained
     assert "5 of 5 merged" in said
-    assert ("or on the page: in 1.0s the script does it" in said) is bool(options)
+    assert "on the page" not in said
     for journey in ("mended the fault", "at a line", "recovered from", "went on with the answer"):
         assert journey in said
     costs = re.findall(r"^  #[1-5] \w+ +([0-9.]+)k tok", said, re.MULTILINE)
     assert len(costs) == 5, "the ledger has each issue"
-    assert not _place(said).exists()
-    assert not _processes_of(_place(said))
+    assert not find_place(said).exists()
+    assert not list_processes(find_place(said))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +35,13 @@ def test_all_five_are_merged_and_nothing_is_left(options: tuple[str, ...]) -> No
         ("sm init", signal.SIGINT, ()),
         ("#2   started the agent", signal.SIGINT, ()),
         ("kill -9", signal.SIGTERM, ()),
-        ("or on the page", signal.SIGINT, ("--web",)),
+        ("$ sm review", signal.SIGINT, ("--web", "--wait", "1")),
     ],
 )
 def test_an_interrupted_one_leaves_nothing(
     moment: str, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
-    demo = _start(*options)
+    demo = start(*options)
     assert demo.stdout is not None
     said = ""
     for line in demo.stdout:
@@ -84,19 +49,20 @@ def test_an_interrupted_one_leaves_nothing(
         if moment in line:
             break
     assert moment in said
-    assert moment == "sm init" or _processes_of(_place(said))
+    assert ("or on the page: in " in said) is bool(options)
+    assert moment == "sm init" or list_processes(find_place(said))
     os.killpg(demo.pid, number)
     rest, complained = demo.communicate(timeout=HANG_S)
 
     assert demo.returncode == 130, said + rest + complained
     assert complained == "demo: interrupted, all is stopped\n"
-    assert not _place(said).exists()
-    assert not _processes_of(_place(said))
+    assert not find_place(said).exists()
+    assert not list_processes(find_place(said))
 
 
 @pytest.mark.parametrize("options", [("--fast",), ("--web", "--wait", "-1")])
 def test_what_cannot_be_used_is_named(options: tuple[str, ...]) -> None:
-    demo = _start(*options)
+    demo = start(*options)
 
     assert options[-1] in demo.communicate(timeout=HANG_S)[1]
     assert demo.returncode == 2

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from tests.e2e.conftest import MakeStage
-from tests.e2e.stage import Stage, started
+from tests.e2e.stage import Stage, count_merges, leave_merge, started
 from tests.helpers import wait_for
 from tests.plugins.top.persons import Screen, a_screen
 
@@ -97,6 +97,21 @@ def test_a_pull_request_is_reviewed_by_a_key(
         screen.await_text("changes-requested #" if words else "approved #")
         heard = wait_for(lambda: [one for one in stage.told() if told in one], "the review")
         assert words in heard[0]
+
+
+def test_a_merge_that_the_agent_leaves_is_made_by_a_key(stage_of: MakeStage) -> None:
+    stage = stage_of(settings={"merge": {"remind": "1s"}})
+    issue = started(stage)
+    with top(stage) as screen:
+        screen.await_text("working")
+        leave_merge(stage, issue)
+        screen.await_text("M merge")
+        screen.press("M")
+        screen.await_text("on the forge")
+        screen.press("y")
+        screen.await_text("merged #")
+        wait_for(lambda: stage.is_over(issue), "the end of the session")
+    assert count_merges(stage, issue) == 1
 
 
 def test_a_session_that_ends_while_it_is_watched_says_how(stage_of: MakeStage) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from sm.base import plugin
 from sm.base.plugin import Registry
-from sm.issues import placements, poll
+from sm.issues import placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import Placement, Standing
 from sm.issues.work import claim
@@ -268,3 +268,19 @@ def test_a_runner_that_is_missing_is_told_of_and_stops_nothing(stage: Stage, far
     lines = tick(stage)
     assert any("no plugin has 'gone'" in line for line in lines)
     assert [one.issue for one in placed(stage)] == [1]
+
+
+def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
+    stage: Stage, farm: Farm
+) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    message = reaching.make_message(placement.session, ["send", "hello"], "", "id-of-it")
+    reaching.keep_message(stage.project, message)
+    stage.project.forge.issues.close(issue)
+    farm.say(placement, Standing.OVER)
+    tick(stage)
+    assert not reaching.list_kept(stage.project.directory)
+    told = stage.project.root.journal.read_text()
+    assert "message id-of-it was not taken: its session has ended" in told

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from sm.messages import wait
+from sm.messages import delivery, wait
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
+from sm.store import journal
+from sm.store.events import MessageEnd, MessageOutcome
 from sm.store.files import write_atomic
 from sm.store.lock import is_held
 from tests.company import PEER, Company, profiles
@@ -360,6 +362,8 @@ def test_a_monitor_that_was_killed_is_started_by_the_next_message(company: Compa
         "submit:before-typing",
         "submit:after-typing",
         "submit:accepted",
+        "settle:put-away",
+        "settle:noted",
     ],
 )
 def test_a_message_whose_sender_is_killed_is_delivered_once_or_was_never_queued(
@@ -370,6 +374,11 @@ def test_a_message_whose_sender_is_killed_is_delivered_once_or_was_never_queued(
     company.sm("send", "ann", "Second.", "--wait", str(HANG_S))
     got = [text for text in company.noted("ann") if "First." in text]
     assert len(got) == (0 if point == "send:noted" else 1)
+    session = company.session("ann")
+    wait_for(lambda: delivery.is_at_rest(session), "all to be settled and written down")
+    told = [one for one in journal.read(session.root.journal) if isinstance(one, MessageOutcome)]
+    assert [one.outcome for one in told] == [MessageEnd.ACCEPTED] * (len(got) + 1)
+    assert len({one.id for one in told}) == len(told)
 
 
 def test_a_killed_agent_is_over_and_is_forgotten_by_kill(company: Company) -> None:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.adapters import procfs
+from sm.adapters.forge.model import BOT
+from sm.issues.look import brought
 from sm.issues.runners import Standing
+from sm.plugins.hosts.slurm import bringing
 from sm.plugins.hosts.slurm.runner import RUNNER
 from sm.sessions import agent
 from sm.store.paths import Root
+from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
-from tests.slurm.cluster import MISSING, Cluster
+from tests.hub import Hub
+from tests.slurm.cluster import MISSING, NODES, Cluster
 from tests.slurm.world import World, living
 
 pytestmark = [
@@ -133,7 +140,7 @@ def test_a_job_that_a_person_cancels_goes_on_in_another(world_of: MakeWorld) -> 
     assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
 
 
-def test_a_job_whose_time_is_short_hands_over(world_of: MakeWorld) -> None:
+def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorld) -> None:
     world = world_of(auto=False, time_limit="1h")
     issue = begun(world)
     session = world.session_on(world.find_node(issue), issue)
@@ -141,12 +148,46 @@ def test_a_job_whose_time_is_short_hands_over(world_of: MakeWorld) -> None:
     (session.worktree / "half.txt").write_text("half\n")
     # As Slurm does it by itself, but not within half a minute (sbatch(1), --signal).
     world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
-    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    asked = wait_for(lambda: find_request(world), "the request")
+    assert asked
+    headings = asked["headings"].split(", ")
+    document = "".join(f"## {heading}\nthe cart is half done\n\n" for heading in headings)
+    Path(asked["path"]).write_text(document)
+    poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
     now = world.session_on(world.find_node(issue), issue)
     assert now
     assert (now.worktree / "half.txt").read_text() == "half\n"
+    told = re.search(r"read its handoff document: (\S+)", world.stage.told()[-1])
+    assert told
+    assert Path(told[1]).is_relative_to(now.worktree)
+    assert Path(told[1]).read_text() == document
+
+
+def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, time_limit="1h", notice="4s")
+    issue = begun(world)
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
+    poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
+    assert "handoff document" not in world.stage.told()[-1]
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n"
+
+
+def find_request(world: World) -> re.Match[str] | None:
+    """The request for a handoff document that the agent has got."""
+    return re.search(
+        r"Create handoff document now - this machine's time is over soon\n"
+        r"Write it to (?P<path>\S+\.md)\. Headings: (?P<headings>[^.]+)\.",
+        world.stage.told()[-1],
+    )
 
 
 def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:
@@ -209,3 +250,57 @@ def test_a_controller_that_is_away_loses_nothing(world_of: MakeWorld) -> None:
     poll_until(world, lambda: [one.issue for one in world.placed] == [issue, later], "the next")
     poll_until(world, lambda: len(world.stage.told()) == 2, "both agents")
     assert [one.attempt for one in world.placed] == [1, 1]
+
+
+def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    hub = Hub(world.stage.config, world.project.settings, world.stage.repository)
+    with remote_side("github", hub, world.folder / "server") as side:
+        side.admit("ada", "rita")
+        place = {"kind": "github", "repository": side.state.name, "url": side.site.url}
+        place["token_file"] = str(side.token_file(BOT))
+        for folder, every in ((world.folder, "1s"), *((world.folder / n, "1h") for n in NODES)):
+            config = folder / "sm.yaml"
+            said = yaml.safe_load(config.read_text()) | {"forge": place, "ci": {"poll": every}}
+            config.write_text(yaml.safe_dump(said))
+        issue = side.state.add("Mend it", "It is broken.", "ada")
+        side.state.label(issue, ["backlog"])
+        poll_until(world, world.stage.told, "the first prompt")
+        node = world.find_node(issue.number)
+        session = world.session_on(node, issue.number)
+        assert session
+
+        def is_brought() -> bool:
+            came = brought.read(session.root.project("harb"))
+            return came is not None and came.is_about(session)
+
+        poll_until(world, is_brought, "a look to be brought")
+        came = brought.read(session.root.project("harb"))
+        assert came
+        assert [one.number for one in came.seen.issues] == [issue.number]
+        assert came.seen.taken_at < came.came_at - bringing.CARRY_S + 1
+        side.state.label(issue, ["blocked"])
+        poll_until(world, lambda: not world.find_node(issue.number), "the end of the session")
+
+
+def test_the_cluster_is_looked_at_from_here_and_on_a_node(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, time_limit="1h")
+    sm = world.stage.sm
+    found = sm("host", "check", check=False).stdout
+    assert "ok    slurm, harb: partition 'main': 2 idle\n" in found
+    assert "ok    slurm, harb: license 'agents': 2 of it, so 2 sessions at a time\n" in found
+    assert "ok    slurm, harb: 'harb': a clone there with the same remote\n" in found
+    assert "fail" not in found
+    (row,) = json.loads(sm("host", "list", "--json").stdout)
+    assert (row["name"], row["room"], row["sessions"]) == ("slurm, harb", 4, 0)
+    assert "partition main: 2 idle" in sm("host", "list").stdout
+    assert not list((world.folder / "one" / "state").iterdir()), "the look leaves nothing there"
+    assert not list((world.folder / "two" / "state").iterdir())
+    world.cluster.stop_controller()
+    try:
+        away = sm("host", "check", "slurm", check=False)
+        assert away.returncode == 1
+        assert "fail  slurm, harb: Slurm does not answer: " in away.stdout
+        assert "scontrol ping" in away.stdout
+    finally:
+        world.cluster.start_controller()

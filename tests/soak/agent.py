@@ -268,6 +268,7 @@ REACTIONS: dict[str, Callable[[Worker, str], str]] = {
     "[sm] Your turn has ended": Worker.write_again,
     "A person is being asked; wait": Worker.wait,
     "escalating; wait": Worker.wait,
+    "[note ": Worker.wait,
 }
 """By the words of the message. The first that stand in it count."""
 

@@ -49,7 +49,7 @@ class Outcome:
         """Read what is read more than once."""
         found = self.room.project.forge.observe(start_checks=False)
         self.issues, self.pulls, self.problems = found.issues, found.pulls, found.problems
-        self.told = twice.ledger(_text(self.room.told))
+        self.told = twice.ledger(read_text(self.room.told))
 
     def figures(self) -> Iterator[Figure]:
         """The table, in its order."""
@@ -60,7 +60,7 @@ class Outcome:
 
     def _merges(self) -> Iterator[Figure]:
         count = len(self.people.parts)
-        merges = self._merge_commits()
+        merges = count_merges(self.room.repository.bare)
         once = [issue for issue in self.issues if self._merged(issue, merges) == 1]
         wrong = [f"#{i.number} merged {self._merged(i, merges)} times" for i in self.issues]
         wrong = [line for line in wrong if not line.endswith(" 1 times")]
@@ -69,11 +69,6 @@ class Outcome:
         given_up = self.people.given_up
         yield Figure("given up by the rules, taken up again", _counted(given_up))
         yield Figure("questions answered", str(self.people.answered.total()))
-
-    def _merge_commits(self) -> Counter[str]:
-        """How often each branch was merged; the subject names it."""
-        log = git(self.room.repository.bare, "log", "--merges", "--format=%s", "main")
-        return Counter(re.findall(r"^Merge branch '([^']+)'", log, re.MULTILINE))
 
     def _merged(self, issue: Issue, merges: Counter[str]) -> int:
         listing = git(self.room.repository.bare, "ls-tree", "-r", "--name-only", "main").split()
@@ -87,7 +82,7 @@ class Outcome:
             "prompts typed": twice.prompts(self.told, self.hunt.killed),
             "pull requests": twice.pulls(self.pulls),
             "processes for one thing": [f"{k} {what}" for k, what in sorted(self.hunt.doubles)],
-            "claims": twice.claims(_text(self.room.refs), given_up),
+            "claims": twice.claims(read_text(self.room.refs), given_up),
             "worktrees": twice.worktrees(self.told),
         }
         for what, lines in found.items():
@@ -109,7 +104,7 @@ class Outcome:
             yield Figure(f"left: {what}", str(len(left)), tuple(left))
 
     def _told(self) -> Iterator[Figure]:
-        crashes = [_text(log) for log in self.room.path.rglob("crash.log")]
+        crashes = [read_text(log) for log in self.room.path.rglob("crash.log")]
         yield Figure(
             "unexpected errors of sm", str(len(crashes)), tuple(text[-3000:] for text in crashes)
         )
@@ -121,7 +116,13 @@ class Outcome:
         yield Figure("files of the forge that could not be read", str(len(self.problems)))
 
 
-def _text(path: Path) -> str:
+def count_merges(bare: Path) -> Counter[str]:
+    """How often each branch was merged; the subject names it."""
+    log = git(bare, "log", "--merges", "--format=%s", "main")
+    return Counter(re.findall(r"^Merge branch '([^']+)'", log, re.MULTILINE))
+
+
+def read_text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 

@@ -48,15 +48,16 @@ PROFILE: dict[str, object] = {
 
 
 class Room:
-    """The folder `path`; nothing of it exists before `enter`."""
+    """The folder `path`; nothing of it exists before `enter`. `size` '': a disk of no limit."""
 
-    def __init__(self, path: Path, *, step_s: float, polls: int) -> None:
+    def __init__(self, path: Path, *, step_s: float, polls: int, size: str = DISK_SIZE) -> None:
         self.path = path
         self.disk, self.ledger, self.kept = path / "disk", path / "ledger", path / "kept"
         self.home, self.state = self.disk / "home", self.disk / "state"
         self.config = self.disk / "sm.yaml"
         self.has_disk = False
         self._step_s = step_s
+        self._size = size
         self._polls: list[subprocess.Popen[bytes] | None] = [None] * polls
         self._repository: Repository | None = None
 
@@ -86,7 +87,7 @@ class Room:
         """Make the folders, and this process's environment its own from here on."""
         for folder in (self.path, self.disk, self.ledger, self.kept):
             folder.mkdir(mode=0o700)
-        self.has_disk = mount_small(self.disk, DISK_SIZE)
+        self.has_disk = bool(self._size) and mount_small(self.disk, self._size)
         for name in ("home", "state", "tmp", "tmux"):
             (self.disk / name).mkdir(mode=0o700)
         environment = self._environment()

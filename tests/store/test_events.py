@@ -55,6 +55,12 @@ EVENTS = {
     "message: 0123 steer from a person: typed": events.MessageSent(
         id="0123", mode="steer", status="typed"
     ),
+    "message: 0123 the agent has it": events.MessageOutcome(
+        id="0123", outcome=events.MessageEnd.ACCEPTED
+    ),
+    "message: 0123 given back by the agent: it waits again": events.MessageOutcome(
+        id="0123", outcome=events.MessageEnd.GIVEN_BACK
+    ),
     "message: 0123 taken back": events.Cancelled(id="0123"),
     "message: 0123 taken out of what is under way": events.Cancelled(id="0123", handed=True),
     "told: [sm] ann has ended": events.Told(text="[sm] ann has ended"),

@@ -45,6 +45,10 @@ PLACE_FOR_S = 300.0
 """So long it is tried to place an attempt at its host; then another host gets the next one."""
 
 
+GONE = (Standing.LOST, Standing.OVER)
+"""Nothing can be ended any more; what comes back ends by itself."""
+
+
 class Case(Struct, frozen=True):
     """One of them. `standing` None: its runner says nothing of it.
 
@@ -64,7 +68,7 @@ def judge(case: Case) -> Deed:
     """Return what is to be done now."""
     match case.holder:
         case Holder.OTHERS:
-            return Deed.DROP
+            return Deed.FORGET if case.standing in GONE else Deed.DROP
         case Holder.LATER:
             return Deed.ADOPT
         case Holder.NOBODY:

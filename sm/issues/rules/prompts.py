@@ -87,7 +87,10 @@ def _moved(m: Material) -> str:
     """There are names of files in it, and all with push rights could write it."""
     if not m.moved:
         return ""
-    return f"It ran on another host. What was left there:\n{fence('attempt', m.moved, m.nonce)}"
+    left = f"It ran on another host. What was left there:\n{fence('attempt', m.moved, m.nonce)}"
+    if not m.document:
+        return left
+    return f"{left}\nBefore anything else, read its handoff document: {quoting.path(m.document)}"
 
 
 def _git_says(m: Material, command: str, said: str, nothing: str) -> str:

@@ -21,6 +21,7 @@ from sm.adapters.git_snapshot import Taken, commit_tree, put_back, take
 from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.foreign import NUMBER_LIMIT, read_number
 from sm.base.redact import redact
+from sm.context import documents, rotation_files
 from sm.issues.look import phase_file
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import State
@@ -36,6 +37,8 @@ CARRIED = ("issue", "reviews", "pull_comments")
 """What else of a session's directory is carried: the texts as its agent knows them."""
 DONE, BEGUN = "sm-taken-up", "sm-taking-up"
 """In the worktree's own git directory: that the work of an earlier attempt is in it, or half so."""
+BROUGHT = "handoff-of-the-last-attempt.md"
+"""Of those in an agent's folder; no name that any request has."""
 NOT_CARRIED = (Verb.START, Verb.RECOVER)
 ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
 
@@ -259,6 +262,7 @@ def take_up(session: IssueSession) -> str:
         told = _put_back(tree, git_dir, found, record.branch)
         crash_point("wip:files-back")
         _restore_state(session, git, found)
+        _bring_document(session)
         crash_point("wip:state-back")
     write_atomic(git_dir / DONE, told)
     return told
@@ -316,6 +320,21 @@ def _restore_state(session: IssueSession, git: Git, found: Found) -> None:
     for name in CARRIED:
         if data := files.get(f"{name}.json"):
             write_atomic(getattr(directory, name), data)
+
+
+def _bring_document(session: IssueSession) -> None:
+    """Put the last handoff where the agent may read it; that is what its context begins with."""
+    text = read_guarded(session.dir.document)
+    if not text:
+        return
+    try:
+        folder = documents.find_folder(session, session.settings.cycle)
+        documents.prepare(folder)
+        path = folder / BROUGHT
+        write_atomic(path, text)
+    except SmError:  # what is in the way there is no reason to begin without it
+        path = session.dir.document
+    rotation_files.note_begun(session.dir, path, "", kept=True)
 
 
 def _list_names(git: Git, commit: str) -> list[str]:

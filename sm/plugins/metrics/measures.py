@@ -161,6 +161,13 @@ MEASURES = (
         counts=True,
     ),
     Measure(
+        "sm_messages_settled",
+        "Messages of people and agents, by what became of each in the end.",
+        ("outcome",),
+        _heard("outcome"),
+        counts=True,
+    ),
+    Measure(
         "sm_issues_merged",
         "Issues whose pull request was merged.",
         OF_PROJECT,

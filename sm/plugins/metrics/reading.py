@@ -30,7 +30,7 @@ from sm.plugins.windows.settings import read_hold
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
 from sm.store import events
-from sm.store.events import Event, RotationStep
+from sm.store.events import Event, MessageEnd, RotationStep
 from sm.views.numbers import DayNumbers, add_up
 from sm.views.numbers_reading import NumbersReader
 from sm.views.open_need import OpenNeed
@@ -102,6 +102,10 @@ class FactsReader:
         match event:
             case events.MessageSent(status=status):
                 self._heard["message", status if status in STATUSES else OTHER] += 1
+            case events.MessageOutcome(outcome=outcome):
+                self._heard["outcome", outcome] += 1
+            case events.Cancelled():
+                self._heard["outcome", CANCELLED] += 1
             case events.Rotation(step=RotationStep.FINISHED | RotationStep.GIVEN_UP as step):
                 self._heard["rotation", step] += 1
             case events.Compacted(trigger=trigger):
@@ -161,9 +165,11 @@ class FactsReader:
 
 
 STATUSES = tuple(map(str, Status))
+CANCELLED = "cancelled"
 TRIGGERS = ("auto", "manual")
 HEARD = (
     *(("message", status) for status in STATUSES),
+    *(("outcome", outcome) for outcome in (*map(str, MessageEnd), CANCELLED)),
     *(("rotation", str(step)) for step in (RotationStep.FINISHED, RotationStep.GIVEN_UP)),
     *(("compaction", trigger) for trigger in TRIGGERS),
     ("problem", ""),

@@ -60,6 +60,7 @@ class Page(Struct, frozen=True):
     askers: CapacityLimiter
     callers: CapacityLimiter
     numbers: NumbersDesk
+    clerks: CapacityLimiter
 
     def draw(self, row: BoardRow) -> str:
         """Return the HTML of a row."""
@@ -72,6 +73,10 @@ class Page(Struct, frozen=True):
     async def ask(self, act: Callable[[], T]) -> T:
         """Ask a forge, git or tmux in a thread: however slow they are, the rest is read."""
         return await to_thread.run_sync(act, limiter=self.askers)
+
+    async def note(self, act: Callable[[], T]) -> T:
+        """Change the logins in a thread: another server may have their file for a while."""
+        return await to_thread.run_sync(act, limiter=self.clerks)
 
     async def reach(self, act: Callable[[], T]) -> T:
         """Ask a node in a thread, as it does not answer others either if it is silent."""

@@ -33,6 +33,8 @@ from sm.sessions.machine import Machine
 STATIC = Path(__file__).parent / "static"
 READERS = ASKERS = 4
 """Threads that read at the same time, and as many that ask what may be slow."""
+CLERKS = 1
+"""Threads that change the logins: one at a time has their file anyway."""
 CALLERS = 8
 """Threads that ask nodes, each for some seconds at most."""
 WAYS = (
@@ -72,6 +74,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         CapacityLimiter(ASKERS),
         CapacityLimiter(CALLERS),
         NumbersDesk(looks),
+        CapacityLimiter(CLERKS),
     )
 
 

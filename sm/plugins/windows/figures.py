@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.account import find_account_folder, read_login
 from sm.base.errors import StateError
+from sm.plugins.windows.rules import find_hold
 from sm.sessions import registry, window
 from sm.sessions.failure import FARTHEST_S, LIMIT_WORDS, Usage, parse_usage
 from sm.store import lock
@@ -178,11 +179,12 @@ def _fill_up(now: Usage, before: Usage) -> Usage:
 
 
 def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:
-    """Have all sessions of an account looked at that is held from now on, or is not any more."""
+    """Have all sessions of an account looked at whose hold has begun, ended, or ends otherwise."""
+    now = time.time()
     accounts = {
         name
         for name, one in after.accounts.items()
-        if _is_above(one, hold) != _is_above(before.accounts.get(name), hold)
+        if _name_hold(one, now, hold) != _name_hold(before.accounts.get(name), now, hold)
     }
     ours = f"{root.sessions}/"
     for folder, seen in after.sessions.items():
@@ -190,11 +192,10 @@ def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> N
             registry.poke(SessionDir(Path(folder)))
 
 
-def _is_above(known: Known | None, hold: int) -> bool:
-    if known is None:
-        return False
-    shares = (known.usage.five_hours, known.usage.seven_days)
-    return any(one.percent is not None and one.percent >= hold for one in shares)
+def _name_hold(known: Known | None, now: float, hold: int) -> str:
+    """Which window holds the account, and about until when; '' for none."""
+    held = find_hold(known.usage, known.at, now, hold=hold) if known else None
+    return held.matter if held else ""
 
 
 def _drop_old(known: Figures, root: Root, now: float) -> Figures:

@@ -29,6 +29,7 @@ RUNS = Case(Holder.OURS, Standing.RUNNING)
         (Case(Holder.OURS, is_placed=False, is_workable=False), Deed.WITHDRAW),
         (Case(Holder.OURS, is_placed=False, tried_for_s=PLACE_FOR_S), Deed.MOVE),
         (replace(RUNS, holder=Holder.OTHERS), Deed.DROP),
+        (Case(Holder.OTHERS, Standing.LOST), Deed.FORGET),  # there is nobody to be told
         (replace(RUNS, holder=Holder.LATER), Deed.ADOPT),
         (replace(RUNS, holder=Holder.NOBODY), Deed.LEAVE),  # it is about to end
         (Case(Holder.NOBODY, Standing.OVER), Deed.FORGET),

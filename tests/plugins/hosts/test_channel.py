@@ -71,18 +71,20 @@ def test_a_cut_network_keeps_nobody_waiting_and_is_over_when_it_is(node: Node, s
     began = time.monotonic()
     try:
         with pytest.raises(NoAnswerError) as caught:
-            ask(node, ["--version"], patience_s=0.5)
+            ask(node, ["--version"], within_s=0.4, patience_s=0.5)
+        wait_for(lambda: read_trouble(node.folder), "others to be spared the wait")
     finally:
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - began < 2.0
     assert caught.value.sent, "it may have arrived all the same"
     wait_for(lambda: answers(node), "the network", 60)
+    assert read_trouble(node.folder) is None
 
 
-def answers(node: Node) -> bool:
+def answers(node: Node, patience_s: float | None = None) -> bool:
     try:
-        return ask(node, ["--version"]).code == 0
+        return ask(node, ["--version"], patience_s=patience_s).code == 0
     except NoAnswerError:
         return False
 
@@ -113,6 +115,7 @@ def test_who_has_no_time_gets_no_answer_soon(node: Node, tmp_path: Path) -> None
     with pytest.raises(NoAnswerError):
         ask(slow, ["--version"], patience_s=0.5)
     assert time.monotonic() - answers_at_all < 2.0
+    wait_for(lambda: not answers(slow, 0.2) and read_trouble(slow.folder), "others to be spared it")
 
 
 def make_script(folder: Path, body: str) -> str:

@@ -22,7 +22,7 @@ from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.node.report import NodeReport
-from sm.plugins.hosts.ssh.runner import RUNNER
+from sm.plugins.hosts.ssh.runner import RETURN_S, RUNNER
 from sm.sessions import agent, monitors
 from sm.store.paths import Root
 from tests.e2e.test_journeys import BY_SM
@@ -207,6 +207,60 @@ def test_the_issue_of_a_lost_node_is_worked_on_elsewhere_and_merged_once(
     assert len(log.splitlines()) == 1
 
 
+def test_work_goes_on_elsewhere_from_the_last_turn_of_a_node_that_was_killed(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, names=("box", "oak"), lost_after="1s", **BY_SM)
+    issue, before = placed(world)
+    lost = world.machines[before.host]
+    other = next(one for one in world.machines.values() if one is not lost)
+    worktree = Path(lost.session(issue).worktree)
+    (worktree / "first.txt").write_text("of the turn that ended\n")
+    lost.write_phase(issue, "PHASE:awaiting_ci")
+    bare, kept = world.stage.repository.bare, f"refs/sm/wip/{issue}/1"
+
+    def is_kept() -> bool:
+        return git(bare, "for-each-ref", kept) != "" and has_file(bare, f"{kept}~1", "first.txt")
+
+    wait_for(is_kept, "the push of that turn's work", 60)
+    (worktree / "second.txt").write_text("of the turn that was cut off\n")
+    lost.kill()
+
+    def is_noticed() -> bool:
+        world.stage.poll(check=False)
+        seen = placements.read_seen(world.project.directory).get(before.session)
+        is_lost = seen is not None and seen.standing is Standing.LOST
+        return is_lost or find(world, issue).attempt == 2
+
+    wait_for(is_noticed, "the loss to be noticed", 60)
+    began = time.monotonic()
+
+    def goes_on() -> bool:
+        world.stage.poll(check=False)
+        return world.stage.told()[-1].startswith("You take over")
+
+    wait_for(goes_on, "its successor's prompt", 60)
+    assert time.monotonic() - began < 60.0
+    found = Path(other.session(issue).worktree)
+    assert (found / "first.txt").read_text() == "of the turn that ended\n"
+    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
+    lost.sshd.start()  # its session, of which only files are left, ends when somebody asks
+
+    def has_ended() -> bool:
+        (world.project.root.plugins / "hosts" / lost.place.name / "silent.json").unlink(True)
+        RUNNER.follow(world.project, [before])
+        return not lost.has_sessions()
+
+    wait_for(has_ended, "the end of the session of before", 60)
+    kept_work = git(lost.place / "clone", "ls-tree", "--name-only", f"sm/overtaken/{issue}-1")
+    assert "second.txt" in kept_work.split()
+
+
+def has_file(bare: Path, commit: str, name: str) -> bool:
+    """Whether a commit of the remote has a file."""
+    return name in git(bare, "ls-tree", "--name-only", commit).split()
+
+
 def test_a_host_that_is_full_gets_nothing_new(world_of: MakeWorld) -> None:
     world = world_of(auto=False, max_sessions=8)
     issues = [world.stage.file_issue() for _ in range(3)]
@@ -221,6 +275,16 @@ def test_a_host_that_lacks_room_on_its_disk_gets_nothing_more(world_of: MakeWorl
     assert RUNNER.list_free(world.project, []) == ["box", "box"]
     looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
     assert RUNNER.list_free(world.project, []) == []
+
+
+def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    folder = open_folder(world.project.root, "box")
+    looking.note_silence(folder, "no route", time.time() - RETURN_S)
+    assert RUNNER.list_free(world.project, []) == []
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    assert find(world, issue).handle
 
 
 def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from unittest.mock import patch
 
 import yaml
 
+from sm.adapters import procfs
+from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.asking import Node
@@ -22,9 +25,9 @@ from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
-from tests.helpers import REPOSITORY, git
-from tests.plugins.hosts.conftest import end_link
-from tests.sshd import Sshd
+from tests.helpers import REPOSITORY, git, wait_for
+from tests.plugins.hosts.conftest import end_link, find_holder
+from tests.sshd import Sshd, list_children
 from tests.teardown import end_sessions
 
 KEPT = ("PATH", "LANG", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
@@ -94,6 +97,37 @@ class Machine:
         """What the agent there would do: `echo text > $PHASE_FILE`."""
         self.root.phase("harb", issue).write_text(f"{text}\n")
 
+    def processes(self) -> list[Process]:
+        """All that runs there: its sshd, and whatever has its HOME."""
+        mark = f"HOME={self.environment['HOME']}".encode()
+        found = {process.pid: process for process in procfs.find_with_variable(mark)}
+        if self.sshd.process:  # those who serve a login have no environment any more
+            for pid in (self.sshd.process.pid, *list_children(self.sshd.process.pid)):
+                if process := procfs.find(pid):
+                    found[pid] = process
+        return list(found.values())
+
+    def kill(self) -> None:
+        """Kill all of it at once, as a power cut would; its files stay."""
+        wait_for(lambda: not self._signal(signal.SIGKILL), "the end of all its processes", 60)
+        self.sshd.stop()
+
+    def freeze(self) -> None:
+        """Stop all of it, so that nothing of it runs and its connections stay open."""
+        stopped = set[Process]()
+        while new := set(self.processes()) - stopped:  # what was forked meanwhile
+            procfs.send(new, signal.SIGSTOP)
+            stopped |= new
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> list[Process]:
+        found = self.processes()
+        procfs.send(found, number)
+        return found
+
     def end_sessions(self) -> None:
         """End what runs there."""
         with patch.dict(os.environ, {"SM_TMUX_SOCKET": self.socket}):
@@ -130,11 +164,20 @@ class World:
     def end(self) -> None:
         """End all that runs for it."""
         root = self.project.root
+        end_listener(root)
         for folder in (root.plugins / "hosts").glob("*"):
             end_link(Node(root, folder.name, SshHost(address="nobody")))
         for machine in self.machines.values():
             machine.end()
         self.stage.end()
+
+
+def end_listener(root: Root) -> None:
+    """End what hears of costs after a tick: it would start links again."""
+    held = root.plugins / "cost" / "nodes.ticks.lock"
+    if pid := find_holder(held):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from sm.sessions.failure import Allowance, Usage
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events
-from sm.store.events import RotationStep
+from sm.store.events import MessageEnd, RotationStep
 from sm.store.files import ensure_private_dir, write_json
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.plugins.page.client import TOKEN, Browser, make_server
@@ -126,6 +126,8 @@ def test_what_the_journal_tells_is_counted(project: Project, browser: Browser) -
         events.Started(session=session, title="Mend it"),
         events.MessageSent(session=session, id="a", mode="sequential", status="accepted"),
         events.MessageSent(session=session, id="b", mode="sequential", status="no such word"),
+        *(events.MessageOutcome(session=session, id="a", outcome=one) for one in MessageEnd),
+        events.Cancelled(session=session, id="b"),
         events.Decided(session=session, row="ci-failed"),
         events.Decided(session=session, row="review-changes"),
         events.Decided(session=session, row="recover"),
@@ -140,6 +142,8 @@ def test_what_the_journal_tells_is_counted(project: Project, browser: Browser) -
         assert values(found, f"sm_{name}", "project") == {("harb",): 1}, name
     sent = values(found, "sm_messages_sent", "status")
     assert (sent["accepted",], sent[OTHER,], sent["typed",]) == (1, 1, 0)
+    settled = values(found, "sm_messages_settled", "outcome")
+    assert settled == {(one,): 1 for one in (*MessageEnd, "cancelled")}
     assert set(values(found, "sm_context_rotations", "result").values()) == {1}
     assert values(found, "sm_context_compactions", "trigger")["auto",] == 1
     assert value(found, "sm_problems") == 1

@@ -13,11 +13,14 @@ from pathlib import Path
 
 import pytest
 from msgspec import json
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import CloseCode
 
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.cli.attach import find_way
 from sm.messages.presence import observe_hands
+from sm.plugins.http.running import FRAME_LIMIT
 from sm.plugins.page.logins import Book, make_pledge
 from sm.plugins.page.terminal.page import VIEWS
 from sm.plugins.page.terminal.view import AHEAD
@@ -415,6 +418,20 @@ def _open(server: Served) -> Watcher | None:
         return watcher
     watcher.close()
     return None
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_long_message_is_not_taken_in_pieces_either(
+    server: Served, tmux: Tmux, tmp_path: Path, pieces: int
+) -> None:
+    begin(tmux, tmp_path)
+    watcher = Watcher(server)
+    watcher.wait_for(b"ready")
+    watcher.socket.send([b"x" * (FRAME_LIMIT // pieces + 1)] * pieces)
+    with pytest.raises(ConnectionClosed) as closed:
+        watcher.wait_for(b"no such words")
+    assert closed.value.rcvd
+    assert closed.value.rcvd.code == CloseCode.MESSAGE_TOO_BIG
 
 
 def test_a_still_screen_costs_next_to_nothing(server: Served, tmux: Tmux, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from tests.helpers import put_session
 
 HOUR_S = 3600
 NOW = int(time.time())
-RESET = NOW + 2 * HOUR_S
+RESET = (NOW // 600 + 13) * 600
 SETTINGS = {"limits": {"hold": 90}, "profiles": {"generic": {"spending": "claude"}}}
 """The puppet's client seems to keep records."""
 
@@ -129,12 +129,16 @@ def test_sessions_of_the_account_are_looked_at_when_it_is_held_and_when_it_is_no
     other = begin(stage, tmp_path / "b")
     for session in (one, two, other):
         tell(session, f"12 {RESET} - -", NOW - 100)
-    steps = ((89, False), (91, True), (95, False), (3, True), (4, False))
-    for number, (percent, is_crossed) in enumerate(steps):
+    steps = (
+        *((89, RESET, False), (91, RESET, True), (95, RESET + 1, False)),
+        *((95, RESET - HOUR_S, True), (96, RESET - HOUR_S, False), (97, RESET, True)),
+        *((3, RESET, True), (4, RESET, False)),
+    )
+    for number, (percent, resets_at, is_new) in enumerate(steps):
         woken.clear()
-        tell(one, f"{percent} {RESET} - -", NOW - 99 + number)
+        tell(one, f"{percent} {resets_at} - -", NOW - 99 + number)
         read(one)
-        assert bool(woken) is is_crossed
+        assert bool(woken) is is_new, (percent, resets_at)
         assert set(woken) <= {one.dir, two.dir}
         assert len(woken) in (0, 2)
 

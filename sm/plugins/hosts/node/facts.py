@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import socket
-
 from msgspec import Struct
 
 from sm.base.errors import SmError
+from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
 from sm.sessions.project import Project
-
-APIS = {"claude": "api.anthropic.com", "codex": "api.openai.com"}
-"""Where each client's model is asked: docs.anthropic.com, "Corporate proxy" and "Network access";
-platform.openai.com, "API reference"."""
-PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
-PORT, CONNECT_S = 443, 5.0
 
 
 class Facts(Struct, frozen=True, kw_only=True):
     """What it knows: `primary`, the commit of the remote's primary branch, or why it is unreadable.
 
-    `forge` is its kind and place. `api` is why the model cannot be reached from there, '' if it
-    can, or nobody knows where it is.
+    `forge` is its kind and place. `troubles` is what keeps its agents from working there,
+    as far as it `is_tried`: of most clients nobody knows how.
     """
 
     primary: str = ""
     unreadable: str = ""
     forge: str = ""
     agent: str = ""
-    api: str = ""
+    troubles: tuple[Trouble, ...] = ()
+    is_tried: bool = False
 
 
 def gather(project: Project) -> Facts:
-    """Return them; the remote and the model's API are asked."""
+    """Return them; the remote, the model's API and the agent's client are asked."""
     primary, unreadable = "", ""
     try:
         primary = read_primary(project)
@@ -43,7 +36,8 @@ def gather(project: Project) -> Facts:
         unreadable=unreadable,
         forge=name_forge(project),
         agent=project.profile.name,
-        api=_try_api(APIS.get(project.profile.name, "")),
+        troubles=tuple(list_troubles(project)),
+        is_tried=project.profile.name in STATUS,
     )
 
 
@@ -57,13 +51,3 @@ def name_forge(project: Project) -> str:
     """Return the forge's kind, and where it is."""
     forge = project.settings.forge
     return f"{type(forge).__struct_config__.tag} {forge.place}"
-
-
-def _try_api(host: str) -> str:
-    if not host or any(map(os.environ.get, PROXIES)) or os.environ.get("ANTHROPIC_BASE_URL"):
-        return ""
-    try:
-        socket.create_connection((host, PORT), CONNECT_S).close()
-    except OSError as error:
-        return f"{host}: {error.strerror or error}"
-    return ""

@@ -1,7 +1,8 @@
 """Runs the session of an attempt in the foreground, as the job of a cluster: it lives as long.
 
 It begins the session, keeps it alive, and ends when that is over. Told that its time is short, it
-lets the turn end, pushes the work and ends the session, which then goes on in another job.
+has the agent write a handoff document, pushes the work with it and ends the session, which then
+goes on in another job.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from msgspec import Struct
 from sm.base.acts import OvertakenError
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
+from sm.context.leaving import Leaving, keep_document
 from sm.issues.start import SettledError, TakenError, end_attempt
 from sm.issues.work import wip
 from sm.plugins.hosts.node.begin import begin
 from sm.plugins.hosts.node.keep import keep_alive
-from sm.sessions import agent_state, fence, monitors, registry
-from sm.sessions.agent_state import State
+from sm.sessions import fence, monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -35,7 +36,6 @@ END_S = 10.0
 OVER = "over"
 SOON = signal.SIGUSR1
 NOW = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-AT_WORK = (State.BUSY, State.STARTING)
 
 
 class Order(Struct, frozen=True):
@@ -121,21 +121,25 @@ def _find(project: Project, name: str, attempt: int) -> IssueSession | None:
 
 
 def _hand_over(session: IssueSession, order: Order, told: Told) -> str:
-    """Push the work once the turn has ended, as far as there is time, and end the session."""
+    """Push the work, with the agent's document if there is time for one, and end the session."""
     if told.soon:
         patience_s = max(order.notice_s / 2, order.notice_s - PUSH_S)
-        _sleep(lambda: told.now or not _is_at_work(session), patience_s)
+        leaving = Leaving(session)
+        _sleep(lambda: told.now or _is_gone(session) or leaving.is_done(), patience_s)
     with lock.hold(session.dir.lock, timeout_s=END_S):
-        if not session.dir.identity.exists():  # it has ended by itself meanwhile
+        if _is_gone(session):
             return OVER
+        document = keep_document(session)
         said = _push(session)
         kept = end_attempt(session, f"the job of attempt {order.attempt} ends")
     _sleep(lambda: not monitors.is_watched(session), END_S)
+    said = f"{said}, with a handoff document" if document else said
     return f"{said}; kept here: {kept}" if kept else said
 
 
-def _is_at_work(session: IssueSession) -> bool:
-    return bool(session.profile.hooks) and agent_state.read(session.dir).state in AT_WORK
+def _is_gone(session: IssueSession) -> bool:
+    """Whether it has ended by itself meanwhile."""
+    return not session.dir.identity.exists()
 
 
 def _push(session: IssueSession) -> str:

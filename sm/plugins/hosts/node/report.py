@@ -23,11 +23,13 @@ from sm.views.session import StatusRow
 class NodeReport(Struct, frozen=True, kw_only=True):
     """How sessions stand. `now` is the node's clock, in seconds since 1970.
 
+    `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
     else was asked for is unknown here. `short` is what keeps anything more from being begun.
     """
 
     now: float
+    said_at: float = 0.0
     rows: dict[str, dict[str, Any]] = {}
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
@@ -44,7 +46,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
     here = {name for name, attempt in wanted if find_attempt(project.root, name) == attempt}
     overview = read_overview(project, now, with_kept=False) if here else None
     rows = overview.sessions if overview else ()
-    return NodeReport(
+    found = NodeReport(
         now=now,
         rows={row.session: _describe(project, row) for row in rows if row.session in here},
         ended=tuple(
@@ -54,6 +56,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
         ),
         short=tuple(one.shortly for one in list_shortages(project)),
     )
+    return structs.replace(found, said_at=time.time())
 
 
 def _describe(project: Project, row: StatusRow) -> dict[str, Any]:

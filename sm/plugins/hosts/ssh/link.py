@@ -15,6 +15,8 @@ import signal
 import socket
 import time
 from asyncio.subprocess import Process
+from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct, structs
 
@@ -28,6 +30,8 @@ from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
 from sm.store import lock
 from sm.store.files import discard, read_json, write_json
 
+OPENING_S = 1.0
+"""A channel that takes so long to open is told of, for those who would rather not wait for it."""
 REST_S = 180.0
 """Without a question, after which it ends; a tick of dev-poll comes more often."""
 HELLO_S = 15.0
@@ -86,6 +90,8 @@ class Channel:
         self.number = 0
         self.heard_at = time.monotonic()
         self.why = ""
+        self.is_asked_for_wishes = False
+        self.on_heard: Callable[[], None] = lambda: None
 
     async def ask(self, request: Request) -> Answer:
         """Send a request, and wait for its answer.
@@ -133,6 +139,7 @@ class Channel:
                 continue
             answer = wire.decode(line, Answer)
             self.heard_at = time.monotonic()
+            self.on_heard()
             future = self.waiting.get(answer.id)
             if future and not future.done():  # else nobody has asked that, or has gone
                 future.set_result(answer)
@@ -166,6 +173,7 @@ class Link:
         self.pause_s = AGAIN_S[0]
         self.asked_at = time.monotonic()
         self.guests = 0
+        self.is_troubled = True  # by what an earlier process has left, perhaps
 
     async def serve(self) -> None:
         """Answer commands until there was none for a while."""
@@ -210,7 +218,10 @@ class Link:
             self._note(error)
             return Reply(problem=error.message, sent=True)
         except TimeoutError:
-            return Reply(problem=f"it has not answered within {request.within_s:g} s", sent=True)
+            why = f"it has not answered within {request.within_s:g} s"
+            self._tell(why)
+            return Reply(problem=why, sent=True)
+        self._hear_wishes(channel)
         return Reply(answer=answer, sent=True, hello=channel.hello)
 
     async def _find_channel(self, host: SshHost) -> Channel:
@@ -227,18 +238,36 @@ class Link:
                 return self.channel
             if self.failed and time.monotonic() < self.again_at:
                 raise self.failed
+            slow = asyncio.get_running_loop().call_later(
+                OPENING_S, self._tell, f"no connection within {OPENING_S:g} s"
+            )
             try:
                 self.channel = await self._open(host)
             except (SmError, OSError) as error:
                 said = error.message if isinstance(error, SmError) else str(error)
                 self._note(NodeError(said))
                 raise NodeError(said) from error
+            finally:
+                slow.cancel()
             self.failed, self.pause_s = None, AGAIN_S[0]
-            discard(self.folder.trouble)
+            self._tell("")
+            self.channel.on_heard = partial(self._tell, "")
             task = asyncio.create_task(self.channel.listen())
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
             return self.channel
+
+    def _hear_wishes(self, channel: Channel) -> None:
+        """Have the node say what it wishes for, from its first answer on."""
+        if channel.is_asked_for_wishes:
+            return
+        channel.is_asked_for_wishes = True
+        from sm.plugins.hosts.ssh.bringing import hear_wishes
+
+        root, name = self.folder.root, self.folder.path.name
+        task = asyncio.create_task(hear_wishes(channel, root, name))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def _begin_anew(self, host: SshHost) -> None:
         """Forget how the host was reached: the configuration says another thing now."""
@@ -251,12 +280,22 @@ class Link:
     def _note(self, error: NodeError) -> None:
         self.failed, self.again_at = error, time.monotonic() + self.pause_s
         self.pause_s = min(2 * self.pause_s, AGAIN_S[1])
+        self._tell(error.message)
+
+    def _tell(self, why: str) -> None:
+        """Keep why the host does not answer, for all who ask; '': it does."""
+        if not why:
+            if self.is_troubled:
+                discard(self.folder.trouble)
+            self.is_troubled = False
+            return
+        self.is_troubled = True
         known = None
         with contextlib.suppress(SmError):
             known = read_json(self.folder.trouble, Trouble)
         since = known.since if known else time.time()
         with contextlib.suppress(SmError):
-            write_json(self.folder.trouble, Trouble(since, one_line(error.message, 500)))
+            write_json(self.folder.trouble, Trouble(since, one_line(why, 500)))
 
     async def _open(self, host: SshHost) -> Channel:
         await asyncio.to_thread(master.ensure, self.folder, host)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
 
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
+from sm.issues.bringing import MakeShare
 from sm.issues.placements import list_placements
 from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts import looking, standing, wire
+from sm.plugins.hosts import looking, standing
 from sm.plugins.hosts.looking import Kept
-from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.ssh import bringing, command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
+from sm.plugins.hosts.ssh.reporting import ask_report, explain
 from sm.sessions.project import Project
 
 RUNNER_NAME = "ssh"
@@ -38,7 +38,8 @@ TROUBLED_S = 0.15
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
-TEMPORARY = TemporaryError.exit_code
+RETURN_S = 20.0
+"""A host without sessions that did not answer is asked again after so long whether it is back."""
 
 
 class SshRunner:
@@ -66,15 +67,15 @@ class SshRunner:
         argv = ("host", "begin", *words, "--claim", placement.claim)
         answer = ask(node, argv, project=project.name, within_s=BEGIN_S)
         if answer.code:
-            raise _explain(node, answer)
+            raise explain(node, answer)
         handle = one_line(answer.stdout.strip(), 100)
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
-        """Ask all hosts at once, each for its sessions."""
+        """Ask all hosts at once, each for its sessions, and those that did not answer before."""
         lost_after_s = read_section(project.settings, Hosts).lost_after_s
         found: dict[str, Seen] = {}
-        for node, there, kept, why in self._look(project, placements, LOOK_S):
+        for node, there, kept, why in self._look(project, placements, LOOK_S, _is_overdue):
             silence = looking.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
                 hand_on(project, there, self)
@@ -136,16 +137,29 @@ class SshRunner:
         node = find_node(project.config, placement.host)
         ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
 
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Bring each node what was seen of the forge, all at once."""
+        bringing.bring_all(list_nodes(project.config), project, placements, make)
+
     def _look(
-        self, project: Project, placements: Iterable[Placement], within_s: float
+        self,
+        project: Project,
+        placements: Iterable[Placement],
+        within_s: float,
+        is_due: Callable[[Node], bool] = lambda _: False,
     ) -> list[tuple[Node, list[Placement], Kept | None, str]]:
-        """What each node with any of these says, or said last, and why it says nothing now."""
+        """What each node with any of these says, or said last, and why it says nothing now.
+
+        `is_due` chooses others that are asked, too.
+        """
         from concurrent.futures import ThreadPoolExecutor
 
         by_host: dict[str, list[Placement]] = {}
         for one in placements:
             by_host.setdefault(one.host, []).append(one)
-        nodes = [node for node in list_nodes(project.config) if node.name in by_host]
+        nodes = [
+            node for node in list_nodes(project.config) if node.name in by_host or is_due(node)
+        ]
         if not nodes:
             return []
         look = partial(self._look_at, project, by_host, within_s)
@@ -159,7 +173,7 @@ class SshRunner:
         within_s: float,
         node: Node,
     ) -> tuple[Node, list[Placement], Kept | None, str]:
-        there, folder = by_host[node.name], node.folder
+        there, folder = by_host.get(node.name, []), node.folder
         kept = looking.read_report(folder, project.name)
         if within_s < LOOK_S:
             if kept and 0 <= time.time() - kept.at < YOUNG_S:
@@ -180,29 +194,6 @@ class SshRunner:
         return node, there, kept, ""
 
 
-def ask_report(
-    node: Node, project: Project, placements: Sequence[Placement], within_s: float
-) -> NodeReport:
-    """Return what the node says of these sessions.
-
-    Raises:
-        SmError: it does not answer, or has no such project.
-
-    """
-    asked = json.dumps([[one.session, one.attempt] for one in placements])
-    answer = ask(
-        node,
-        ("host", "report", project.name),
-        stdin=asked,
-        project=project.name,
-        within_s=within_s,
-        patience_s=within_s,
-    )
-    if answer.code:
-        raise _explain(node, answer)
-    return wire.decode(answer.stdout.encode(), NodeReport)
-
-
 def _count_used(project: Project) -> dict[str, int]:
     """How many sessions each host has of ours, whatever project they are of."""
     used: dict[str, int] = {}
@@ -213,20 +204,18 @@ def _count_used(project: Project) -> dict[str, int]:
     return used
 
 
+def _is_overdue(node: Node) -> bool:
+    """Whether it did not answer some time ago; without an answer it would get nothing any more."""
+    silence = looking.read_silence(node.folder)
+    return silence is not None and not 0 <= time.time() - silence.last_at < RETURN_S
+
+
 def _takes_more(node: Node, project: Project) -> bool:
     """Whether the host has answered when it was last asked, and lacks nothing."""
     if looking.read_silence(node.folder):
         return False
     kept = looking.read_report(node.folder, project.name)
     return kept is None or not kept.report.short
-
-
-def _explain(node: Node, answer: wire.Answer) -> SmError:
-    """What the node's `sm` has said went wrong there."""
-    lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
-    said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
-    kind = TemporaryError if answer.code == TEMPORARY else SmError
-    return kind(f"host '{node.name}': {said}")
 
 
 RUNNER = SshRunner()

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sm.store import events
-from tests.e2e.stage import started
+from tests.e2e.stage import count_merges, leave_merge, started
 from tests.helpers import put_session, wait_for
 from tests.plugins.page.browser.conftest import MakeSite, Site
 from tests.serving import serving
@@ -54,6 +54,43 @@ def test_a_question_is_answered_in_two_clicks(site_of: MakeSite) -> None:
     wait_for(lambda: [told for told in site.stage.told() if words in told], "the answer")
     expect(need).to_have_count(0)
     expect(page).to_have_title("sm")
+
+
+def test_a_pull_request_is_turned_back_and_approved(site_of: MakeSite) -> None:
+    site = site_of()
+    issue = started(site.stage)
+    site.log_in()
+    page = site.open()
+    need = page.locator("#needs > li")
+    site.stage.push_work(issue)
+    site.stage.write_phase(issue, "PHASE:awaiting_review")
+    need.get_by_text("Request changes …").click()
+    need.get_by_label("What is to change").fill("Say <b>more</b>")
+    need.get_by_role("button", name="Request changes").click()
+    wait_for(lambda: [told for told in site.stage.told() if "Say <b>more</b>" in told], "it")
+    expect(need).to_have_count(0)
+    head = site.stage.push_work(issue, content="more\n")
+    site.stage.write_phase(issue, "PHASE:awaiting_review")
+    need.get_by_role("button", name="Approve").click()
+    expect(page.locator("#said")).to_contain_text(f"approved at {head[:12]}")
+    wait_for(lambda: [told for told in site.stage.told() if "Review: approved" in told], "it")
+    expect(need).to_have_count(0)
+
+
+def test_a_merge_that_the_agent_leaves_is_made_on_the_page(site_of: MakeSite) -> None:
+    site = site_of(merge={"remind": "1s"})
+    issue = started(site.stage)
+    site.log_in()
+    page = site.open()
+    need = page.locator("#needs > li")
+    leave_merge(site.stage, issue)
+    expect(need).to_contain_text("still not merged")
+    need.get_by_text("Merge …").click()
+    need.get_by_role("button", name="Merge").click()
+    expect(page.locator("#said")).to_contain_text("is merged as")
+    wait_for(lambda: site.stage.is_over(issue), "the end of the session")
+    expect(need).to_have_count(0)
+    assert count_merges(site.stage, issue) == 1
 
 
 def test_a_change_shows_by_itself_and_moves_nothing(site: Site) -> None:
