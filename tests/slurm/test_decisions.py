@@ -63,6 +63,12 @@ def test_how_a_session_stands_is_how_its_job_does(state: str, standing: Standing
     assert judge(PLACEMENT, job(state), 1.0).standing is standing
 
 
+def test_a_job_that_was_put_back_once_its_session_has_ended_is_lost_at_once() -> None:
+    seen = judge(PLACEMENT, job("PENDING", words="handed over"), 1.0)
+    assert seen.standing is Standing.LOST, "it would begin in two minutes, to begin nothing"
+    assert seen.words == "Slurm has put its job back: handed over"
+
+
 def test_a_job_that_slurm_has_forgotten_is_lost() -> None:
     assert judge(PLACEMENT, None, 1.0).standing is Standing.LOST
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,67 +14,19 @@ from sm.adapters.forge.model import BOT
 from sm.issues.look import brought
 from sm.issues.runners import Standing
 from sm.plugins.hosts.slurm import bringing
+from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.runner import RUNNER
 from sm.sessions import agent
-from sm.store.paths import Root
 from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
 from tests.hub import Hub
-from tests.slurm.cluster import MISSING, NODES, Cluster
-from tests.slurm.world import World, living
+from tests.slurm.cluster import MISSING, NODES
+from tests.slurm.world import MakeWorld, World, begun, find_request, poll_until, write_document
 
 pytestmark = [
     pytest.mark.long_lived,
     pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {MISSING}"),
 ]
-
-MakeWorld = Callable[..., World]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="sm-slurm-"))
-    folder.chmod(0o755)
-    cluster = Cluster(folder)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
-
-
-@pytest.fixture
-def cluster(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setenv("SLURM_CONF", str(running.config))
-    running.wait_until_idle()
-    return running
-
-
-@pytest.fixture
-def world_of(tmp_path: Path, root: Root, tmux_socket: str, cluster: Cluster) -> Iterator[MakeWorld]:
-    with contextlib.ExitStack() as stack:
-        yield lambda **how: stack.enter_context(living(tmp_path, cluster, **how))
-
-
-def poll_until(world: World, condition: Callable[[], object], what: str) -> None:
-    """Have dev-poll tick until then."""
-
-    def look() -> object:
-        if condition():
-            return True
-        world.stage.poll()
-        return condition()
-
-    wait_for(look, what, every_s=0.3)
-
-
-def begun(world: World) -> int:
-    """An issue whose agent has its first prompt, in a job."""
-    issue = world.stage.file_issue()
-    world.stage.poll()
-    wait_for(world.stage.told, "the first prompt")
-    return issue
 
 
 def test_an_issue_becomes_a_merge_in_a_job(world_of: MakeWorld) -> None:
@@ -125,21 +73,6 @@ def test_a_full_queue_says_what_it_waits_for(world_of: MakeWorld) -> None:
     assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "the third has its place"
 
 
-def test_a_job_that_a_person_cancels_goes_on_in_another(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    issue = begun(world)
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
-    world.cluster.call("scancel", world.placed[0].handle)
-    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
-    assert [one.attempt for one in world.placed] == [2]
-    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
-    now = world.session_on(world.find_node(issue), issue)
-    assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
-
-
 def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorld) -> None:
     world = world_of(auto=False, time_limit="1h")
     issue = begun(world)
@@ -150,9 +83,7 @@ def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorl
     world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
     asked = wait_for(lambda: find_request(world), "the request")
     assert asked
-    headings = asked["headings"].split(", ")
-    document = "".join(f"## {heading}\nthe cart is half done\n\n" for heading in headings)
-    Path(asked["path"]).write_text(document)
+    document = write_document(asked)
     poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
@@ -181,13 +112,44 @@ def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
     assert (now.worktree / "half.txt").read_text() == "half\n"
 
 
-def find_request(world: World) -> re.Match[str] | None:
-    """The request for a handoff document that the agent has got."""
-    return re.search(
-        r"Create handoff document now - this machine's time is over soon\n"
-        r"Write it to (?P<path>\S+\.md)\. Headings: (?P<headings>[^.]+)\.",
-        world.stage.told()[-1],
-    )
+def test_a_job_that_is_cancelled_or_put_back_goes_on_in_another(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue, call = begun(world), world.cluster.call
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    call("scancel", world.placed[0].handle)
+    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    assert [one.attempt for one in world.placed] == [2]
+    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
+
+    job = world.placed[0].handle
+    call("scontrol", "requeue", job)
+    assert world.cluster.list_jobs()[-1].startswith("RUNNING"), "Slurm is told not to do that"
+    call("scontrol", "update", f"jobid={job}", "requeue=1")
+    call("scontrol", "requeue", job)
+    poll_until(world, lambda: len(world.stage.told()) > 2, "the third attempt")
+    assert [one.attempt for one in world.placed] == [3]
+    assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "it never begins again"
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
+
+
+def test_no_two_jobs_of_a_session_run_at_once(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, licenses=[])
+    begun(world)
+    first = world.placed[0]
+    name = name_job(world.project.root, first.session)
+    options = ["--dependency=singleton", f"--job-name={name}", "--output=/dev/null"]
+    second = world.cluster.call("sbatch", "--parsable", *options, "--wrap=true").strip()
+    wait_for(lambda: reason_of(world, second) == "Dependency", "the reason")
+    world.cluster.call("scancel", second)
+
+
+def reason_of(world: World, job: str) -> str:
+    """Why a job waits."""
+    return world.cluster.call("squeue", "--noheader", f"--jobs={job}", "--format=%r").strip()
 
 
 def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:

@@ -8,8 +8,9 @@ from msgspec import DecodeError, Struct, json
 
 from sm.base.text import one_line
 from sm.cli.root import version
+from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.node.facts import Facts, name_forge, read_primary
+from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
 
@@ -22,6 +23,9 @@ PROGRAMS = {
 """What sessions need on a node, and how to get it."""
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
+
+NOT_THERE = "dev-poll has "
+"""How its doctor begins to tell that no dev-poll runs: on a node, none is to."""
 
 
 class Told(Struct, frozen=True):
@@ -61,6 +65,8 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
     if facts.forge != name_forge(project):
         told = one_line(facts.forge, 200)
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
+    elif why := _find_own_looks(project, facts):
+        yield warn(f"'{name}': the node looks at the forge by itself: {why}", "docs/HOSTS.md")
     agent = one_line(facts.agent, 40)
     for one in facts.troubles:
         tell = fail if one.is_certain else warn
@@ -71,6 +77,16 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
         yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
 
 
+def _find_own_looks(project: Project, facts: Facts) -> str:
+    """Return why a look that is taken here is of no use there; '' if it is, or nobody knows."""
+    if facts.basis and facts.basis != describe_basis(project.settings):
+        return "its labels or branches are configured otherwise"
+    ours = find_account(project)
+    if facts.account and ours and facts.account != ours:
+        return f"it has the token of '{one_line(facts.account, 40)}', and not of '{ours}'"
+    return ""
+
+
 def judge_doctor(said: str) -> Iterator[Finding]:
     """Yield what the node's own doctor has to say, but for what is well."""
     try:
@@ -79,6 +95,7 @@ def judge_doctor(said: str) -> Iterator[Finding]:
         told = one_line(str(error), 200)
         yield warn(f"its sm doctor says what nobody understands: {told}", "log in, and call it")
         return
+    found = [one for one in found if not one.what.startswith(NOT_THERE)]
     for one in found:
         if one.level is not Level.OK:
             what = f"{one_line(one.where, 60)}: {one_line(one.what, 500)}"

@@ -137,7 +137,7 @@ def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> R
     template = "outcome.html" if is_fragment(request) else "problem.html"
     # htmx shows an answer of status 200 alone; the words say what went wrong.
     shown = 200 if is_fragment(request) and request.method == "POST" else status
-    return show(template, visitor, shown, why=why, done=False)
+    return show(template, visitor, shown, why=why, done=False, missing=status == 404)
 
 
 async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]:

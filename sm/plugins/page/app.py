@@ -91,7 +91,7 @@ def _show_missing(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     anybody = Visitor(may_read=True, may_act=True)  # nobody has to log in for this
     return HTMLResponse(
-        render("problem.html", visitor=anybody, why="There is nothing here."),
+        render("problem.html", visitor=anybody, why="There is nothing here.", missing=True),
         error.status_code,
         HEADERS,
     )

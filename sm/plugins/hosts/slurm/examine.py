@@ -114,7 +114,9 @@ def judge_setup(settings: Slurm, setup: Mapping[str, str]) -> Iterator[Finding]:
     named = [key for key in ("account", "qos") if getattr(settings, key)]
     if named and setup.get("AccountingStorageType") == NO_ACCOUNTS:
         keys = " and ".join(f"slurm.{key}" for key in named)
-        yield warn(f"Slurm keeps no accounts here, so {keys} may have no effect", "leave them out")
+        yield warn(
+            f"Slurm keeps no accounts here, so {keys} may have no effect", f"leave out {keys}"
+        )
     kept = FIRST.match(setup.get("MinJobAge", ""))
     if kept and int(kept[1]) < KEPT_S:
         yield warn(

@@ -40,6 +40,8 @@ def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
     if job is None:
         return Seen(Standing.LOST, placement.host, known_at, FORGOTTEN)
     where = job.node or placement.host
+    if job.state in WAITS and job.words:  # its session has ended, and said so
+        return Seen(Standing.LOST, where, known_at, f"Slurm has put its job back: {job.words}")
     if job.state in WAITS:
         reason = "" if job.reason == NO_REASON else job.reason
         return Seen(Standing.WAITING, where, known_at, reason)
