@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -284,3 +285,34 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     assert not reaching.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
+
+
+def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
+    stage: Stage, farm: Farm
+) -> None:
+    stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    queued = ("0 queued for harb#1: it is at work", "accepted by harb#1")
+    messages = [
+        reaching.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
+        for name in ("waits", "arrives", "arrived")
+    ]
+    answer = farm.folder / "one" / "answer"
+    there = reaching.Elsewhere(stage.project, placement)
+    for message, said in zip(messages, (queued[0], queued[0], f"0 {queued[1]}"), strict=True):
+        answer.write_text(said)
+        assert reaching.send(there, farm, message)
+    assert reaching.list_kept(stage.project.directory) == [], "none waits for its host"
+    queue = [{"id": "arrives", "place": "delivered"}, {"id": "waits", "place": "waiting"}]
+    answer.write_text(f"0 {json.dumps(queue)}")
+    reaching.hand_on(stage.project, [placement], farm)
+    farm.lose("one")
+    farm.add("two", 1)
+    tick(stage)
+    before = len(farm.list_calls())
+    [moved] = placed(stage)
+    (farm.folder / "two" / "answer").write_text('0 {"id": "waits", "status": "typed"}')
+    for _ in range(2):
+        reaching.hand_on(stage.project, [moved], farm)
+    assert farm.list_calls()[before:] == ["call send --id waits hello < "]

@@ -8,8 +8,9 @@ from msgspec import DecodeError, Struct, json
 
 from sm.base.text import one_line
 from sm.cli.root import version
+from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.node.facts import Facts, name_forge, read_primary
+from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
 
@@ -64,6 +65,8 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
     if facts.forge != name_forge(project):
         told = one_line(facts.forge, 200)
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
+    elif why := _find_own_looks(project, facts):
+        yield warn(f"'{name}': the node looks at the forge by itself: {why}", "docs/HOSTS.md")
     agent = one_line(facts.agent, 40)
     for one in facts.troubles:
         tell = fail if one.is_certain else warn
@@ -72,6 +75,16 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
         )
     if not facts.troubles and facts.is_tried:
         yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
+
+
+def _find_own_looks(project: Project, facts: Facts) -> str:
+    """Return why a look that is taken here is of no use there; '' if it is, or nobody knows."""
+    if facts.basis and facts.basis != describe_basis(project.settings):
+        return "its labels or branches are configured otherwise"
+    ours = find_account(project)
+    if facts.account and ours and facts.account != ours:
+        return f"it has the token of '{one_line(facts.account, 40)}', and not of '{ours}'"
+    return ""
 
 
 def judge_doctor(said: str) -> Iterator[Finding]:

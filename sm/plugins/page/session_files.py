@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -90,7 +91,7 @@ def _stamp(path: str) -> int:
         return 0
 
 
-def find_touched(before: Stamps, after: Stamps) -> set[str]:
+def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
     """The sessions that are not as they were."""
     names = before.keys() | after.keys()
     return {name for name in names if before.get(name) != after.get(name)}

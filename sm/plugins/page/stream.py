@@ -17,6 +17,7 @@ from sse_starlette import ServerSentEvent
 
 from sm.plugins.page.growth import Growth
 from sm.plugins.page.looks import Looks, list_changed
+from sm.plugins.page.rows_there import RowsThere
 from sm.plugins.page.session_files import SessionFiles
 from sm.store import journal
 
@@ -99,6 +100,7 @@ class Stream:
         with Growth(self._root.private) as growth, SessionFiles(self._root) as files:
             size, position = _measure(path), journal.find_size(self._root.journal)
             await asyncio.to_thread(files.look)
+            there = RowsThere(self._looks)
             while self._listeners:
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
@@ -110,6 +112,8 @@ class Stream:
                 if files.is_due() and (touched := await asyncio.to_thread(files.look)):
                     changed |= touched
                     self._looks.spoil()
+                if there.is_due():
+                    changed |= await asyncio.to_thread(there.look)
                 if changed:
                     self._tell(Changed(position, tuple(sorted(changed))))
                     await asyncio.sleep(PAUSE_S)

@@ -29,6 +29,7 @@ from sm.plugins.cost.budget.raises import list_raises
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope
 from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.nodes import told_limits
 from sm.sessions import registry
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
@@ -104,6 +105,10 @@ def list_set(config: Config, root: Root) -> Iterator[Found]:
         if limit := find_session_limit(session, own):
             yield Found(limit, f"session {session.address}", *named)
     yield from _list_elsewhere(config, root)
+    for told in told_limits.list_all(config):
+        name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
+        limit = told_limits.make_limit(told, now)
+        yield Found(limit, f"{name}, set elsewhere", told.project, told.issue)
 
 
 def _list_elsewhere(config: Config, root: Root) -> Iterator[Found]:

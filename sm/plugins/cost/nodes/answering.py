@@ -9,7 +9,7 @@ from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget import lag
 from sm.plugins.cost.budget.book import Book
-from sm.plugins.cost.budget.decide import Limit, weigh
+from sm.plugins.cost.budget.decide import weigh
 from sm.plugins.cost.budget.judge import measure
 from sm.plugins.cost.entering import LATELY_S
 from sm.plugins.cost.ledger import Ledger, open_ledger
@@ -45,18 +45,19 @@ def _take_limits(
     ledger: Ledger, machine: Machine, home: str, limits: tuple[ToldLimit, ...]
 ) -> None:
     """Keep them, and have the sessions looked at if that changes what they may do."""
-    settings, book, now = machine.settings, Book(ledger.connection), time.time()
-    before = list(told_limits.list_all(settings, now))
-    if not told_limits.keep(settings, home, limits):
+    book, before = Book(ledger.connection), list(told_limits.list_all(machine.settings))
+    if not told_limits.keep(machine.settings, home, limits):
         return
-    after = told_limits.list_all(settings, now)
+    after = list(told_limits.list_all(machine.settings))
     if _weigh(machine, book, before) != _weigh(machine, book, after):
         for name in registry.list_session_names(machine.root):
             registry.poke(machine.root.session(name))
 
 
-def _weigh(machine: Machine, book: Book, limits: Iterable[Limit]) -> dict[str, Stage]:
+def _weigh(machine: Machine, book: Book, told: Iterable[ToldLimit]) -> dict[str, Stage]:
     """How far each limit is used up, by its key, as far as that is to be acted upon."""
-    measured = measure(book, list(limits), lag.count_followed(machine.root))
+    now = time.time()
+    limits = [told_limits.make_limit(one, now) for one in told]
+    measured = measure(book, limits, lag.count_followed(machine.root))
     weighed = [weigh(limit, used) for limit, used in measured]
     return {one.matter: one.stage for one in weighed if one.stage is not Stage.FREE}

@@ -89,8 +89,7 @@ def make_limit(told: ToldLimit, now: float) -> Limit:
     )
 
 
-def list_all(settings: MachineSettings, now: float) -> Iterator[Limit]:
+def list_all(settings: MachineSettings) -> Iterator[ToldLimit]:
     """Each limit that was told, whoever is under it."""
     for limits in read(settings).values():
-        for one in limits:
-            yield make_limit(one, now)
+        yield from limits

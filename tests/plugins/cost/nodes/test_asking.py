@@ -131,8 +131,10 @@ def test_a_limit_that_many_share_is_told_to_each(away: Away, tmp_path: Path, roo
     ask_all(project.config, root)
     told = {
         host: {
-            str(limit.scope): sum(row.price for row in limit.elsewhere)
-            for limit in told_limits.list_all(node.settings, time.time())
+            str(one.span.scope): sum(
+                row.price for row in told_limits.make_limit(one, time.time()).elsewhere
+            )
+            for one in told_limits.list_all(node.settings)
         }
         for host, node in away.nodes.items()
     }

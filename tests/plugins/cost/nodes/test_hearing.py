@@ -176,6 +176,18 @@ def test_a_ledger_that_is_made_anew_or_copied_counts_nothing_twice(
     assert [one.name for one in read_sums(home, By.HOST)] == [HOST]
 
 
+def test_another_ledger_is_heard_from_its_beginning(
+    home: Ledger, node: Ledger, tmp_path: Path
+) -> None:
+    with open_ledger(tmp_path / "other.db") as other:
+        spend(other, tmp_path, "r1")
+        account(other, ask(home))  # others have asked it earlier, so its numbers are lower
+        spend(node, tmp_path, "r2", owner=structs.replace(OWNER, session="late"))
+        exchange(home, node)
+        assert exchange(home, other) == 1
+    assert [one.requests for one in read_sums(home, By.ISSUE)] == [2]
+
+
 def test_a_node_can_change_nothing_that_it_was_not_heard_of_first(
     home: Ledger, node: Ledger, tmp_path: Path
 ) -> None:

@@ -92,6 +92,8 @@ def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root
     assert allowance
     assert allowance.stage is Stage.SPENT
     assert allowance.command == "sm budget raise shop"
+    (shown,) = list_set(project.config, root)
+    assert shown.called == "shop, set elsewhere"
     told_limits.keep(project.config, "home", ())
     assert METER.read(placed.provide(project=project)) is None
 
