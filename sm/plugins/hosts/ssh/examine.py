@@ -32,6 +32,8 @@ CLOCK = re.compile(r"[0-9]{9,11}")
 PROBE_S = 20.0
 FACTS_S = 60.0
 DOCTOR_S = 120.0
+OF_CONTROLLER = "dev-poll"
+"""The doctor of a node misses one, which is not to run there."""
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
 INSTALL = "install the same version there: docs/HOSTS.md says how; or say where it is by --sm"
@@ -143,6 +145,7 @@ def _ask_doctor(node: Node) -> Iterator[Finding]:
             f"its sm doctor says what nobody understands: {error.message}", "log in, and call it"
         )
         return
+    found = [one for one in found if not one.advice.startswith(OF_CONTROLLER)]
     for one in found:
         if one.level is not Level.OK:
             what = f"{one_line(one.where, 60)}: {one_line(one.what, 500)}"
