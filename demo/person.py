@@ -107,8 +107,8 @@ class People:
                 self.report(Deed(now, "", "answered", need.issue))
         self.patience.forget_others(self._open)
         ends = {key: self.patience.find_end(key) for key in self._open if key not in self._met}
-        waits = self.patience.wait_s > 0
-        self.left = {key: end for key, end in ends.items() if waits and end > now}
+        now = time.time()  # later than an end that is now: without patience nothing is left
+        self.left = {key: end for key, end in ends.items() if end > now}
         self._met &= self._open.keys()
 
     def _review(self, row: StatusRow, part: Part) -> None:

@@ -33,6 +33,7 @@ class Web:
         self._log = stage.path / "serve.log"
         self._told: dict[str, float] = {}
         self._server: subprocess.Popen[str] | None = None
+        self._browser: subprocess.Popen[bytes] | None = None
         self.link = ""
 
     def __enter__(self) -> Self:
@@ -51,12 +52,18 @@ class Web:
         said = [self._server.stdout.readline() for _ in range(2)]
         self.link = said[1].removeprefix("open ").strip()
         if not self.link:
+            self._end()
             raise DemoError(f"the page cannot be served: {self._log.read_text().strip()}")
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
     ) -> None:
+        self._end()
+        if self._browser:
+            self._browser.poll()  # it goes on, unless it has only told another to open the link
+
+    def _end(self) -> None:
         if self._server:
             self._server.send_signal(signal.SIGTERM)
             try:
@@ -73,7 +80,7 @@ class Web:
         has_desktop = sys.platform == "darwin" or any(map(self._environ.get, DISPLAYS))
         if program is None or not has_desktop:
             return False
-        subprocess.Popen(
+        self._browser = subprocess.Popen(
             [program, self.link],
             env=self._environ,
             stdin=subprocess.DEVNULL,

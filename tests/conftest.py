@@ -75,14 +75,18 @@ def sealed_environment(folder: Path) -> dict[str, str]:
     }
 
 
+def seal(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    """Have that environment and nothing else, until `patch` is undone."""
+    for name in list(os.environ):
+        patch.delenv(name)
+    for name, value in environment.items():
+        patch.setenv(name, value)
+
+
 @pytest.fixture(autouse=True)
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that holds nothing of the person who runs the tests; returns its HOME."""
-    environment = sealed_environment(tmp_path)
-    for name in list(os.environ):
-        monkeypatch.delenv(name)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    seal(monkeypatch, sealed_environment(tmp_path))
     return tmp_path / "home"
 
 
@@ -179,14 +183,20 @@ class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
 
 @functools.cache
 def shares_what_it_makes(module: Path) -> bool:
-    """Whether a module has a fixture that is made once for all of its tests."""
-    return 'scope="module"' in module.read_text("utf-8")
+    """Whether a module has a fixture that is made once for all of its tests, or its folder has."""
+    places = (module, module.with_name("conftest.py"))
+    return any('scope="module"' in place.read_text("utf-8") for place in places if place.exists())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ModulesTogether:
     """Share the tests out that way; bin/test has several workers."""
     return ModulesTogether(config, log)
+
+
+def pytest_collection() -> None:
+    """Have no garbage collected meanwhile: each worker's collection takes a seventh less."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
@@ -196,6 +206,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -182,14 +182,16 @@ class Git(Struct, frozen=True):
         args = ("diff", *PLAIN, "--stat", f"{base}...{rev}", "--")
         return self._out(*args)
 
-    def read_diff(self, base: str, *, limit: int, timeout_s: float) -> Beginning:
-        """Return the first `limit` bytes of what HEAD has changed since it left `base`."""
-        args = ("diff", *PLAIN, "--no-color", f"{base}...HEAD", "--")
+    def read_diff(self, base: str, *, tip: str = "HEAD", limit: int, timeout_s: float) -> Beginning:
+        """Return the first `limit` bytes of what `tip` has changed since it left `base`."""
+        args = ("diff", *PLAIN, "--no-color", f"{base}...{tip}", "--")
         return call_for_beginning(self.repo, *args, limit=limit, timeout_s=timeout_s)
 
-    def read_diff_stat(self, base: str, *, files: int, limit: int, timeout_s: float) -> Beginning:
-        """Return a line for each of the first `files` that HEAD has changed, and their sum."""
-        args = ("diff", *PLAIN, f"--stat=100,70,{files}", f"{base}...HEAD", "--")
+    def read_diff_stat(
+        self, base: str, *, tip: str = "HEAD", files: int, limit: int, timeout_s: float
+    ) -> Beginning:
+        """Return a line for each of the first `files` that `tip` has changed, and their sum."""
+        args = ("diff", *PLAIN, f"--stat=100,70,{files}", f"{base}...{tip}", "--")
         return call_for_beginning(self.repo, *args, limit=limit, timeout_s=timeout_s)
 
     def log_oneline(self, base: str, rev: str = "HEAD", limit: int = 50) -> str:

@@ -252,6 +252,13 @@ def _communicate(
                 raise
 
 
+class _Outliving(subprocess.Popen[bytes]):
+    """A program that goes on when we end."""
+
+    def __del__(self) -> None:
+        """Python warns here of what nobody has waited for, as if it were forgotten."""
+
+
 _spawned: list[subprocess.Popen[bytes]] = []
 """Kept so that a later call collects the end of each."""
 
@@ -275,7 +282,7 @@ def spawn(
     _spawned[:] = [process for process in _spawned if process.poll() is None]
     try:
         with open_guarded(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) as output:
-            process = subprocess.Popen(  # noqa: S603 - argv, never a shell
+            process = _Outliving(
                 argv,
                 env=env,
                 cwd=cwd,

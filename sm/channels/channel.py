@@ -125,6 +125,13 @@ class Channel:
         """Return the files whose change calls for a pass, as it may be an answer."""
         return ()
 
+    def reaches(self, need: NeedKind) -> bool:
+        """Say whether a person hears of such a need here without looking for it.
+
+        If nothing on a machine does that, the one that has placed a session there tells instead.
+        """
+        return False
+
     def name_way(self) -> str:
         """Return how a person answers there, as in "the file in the vault"; '' for not at all."""
         return ""

@@ -13,6 +13,7 @@ from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import run, spawn
 from sm.base.acts import before_act
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.channels.channel import Channel, Word
 from sm.sessions import fence, registry
 from sm.sessions import plan as plans
@@ -50,6 +51,10 @@ class Command(Channel, Struct, frozen=True):
         plans.add_receipt(self.session.dir, Receipt(time.time(), key, ALERTED))
 
     ask = remind = tell
+
+    def reaches(self, need: NeedKind) -> bool:
+        """Say yes: it is told of everything."""
+        return bool(need)
 
 
 def open_command(session: Session) -> Command | None:

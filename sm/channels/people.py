@@ -11,6 +11,7 @@ from msgspec import structs
 from sm.base import plugin
 from sm.base.acts import before_act
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.base.plugin import Part
 from sm.channels import command, vault
 from sm.channels.channel import Asked, Channel, Reply, Word
@@ -49,6 +50,11 @@ def _open(session: Session, open_channel: Open) -> Channel | None:
     except SmError as error:
         _note_once(session, error)
         return None
+
+
+def reaches(session: Session, need: NeedKind) -> bool:
+    """Say whether a person hears of such a need by a channel of this machine."""
+    return any(channel.reaches(need) for channel in _open_beside(session))
 
 
 # What people are told

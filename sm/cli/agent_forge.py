@@ -110,7 +110,7 @@ def list_issues(
     if unknown := sorted(set(labels) - kept):
         known = ", ".join(sorted(kept))
         raise UsageError(f"agents can list issues by {known}, not by '{unknown[0]}'")
-    seen, wanted = _last(session), set(labels)
+    seen, wanted = _last_whole(session), set(labels)
     trust = seen.trust(session.project.settings)
     found = [
         issue
@@ -128,7 +128,7 @@ def list_pulls(
     """Return the pull requests of agents and of trusted people as they were last seen."""
     from sm.issues.act.forge_answers import is_readable
 
-    project, seen = session.project, _last(session)
+    project, seen = session.project, _last_whole(session)
     trust = seen.trust(project.settings)
     found = [
         pull
@@ -141,6 +141,16 @@ def list_pulls(
 def find_seen_trust(session: IssueSession) -> Trust:
     """Return who is trusted of those who have said something, as it was last seen."""
     return _last(session).trust(session.project.settings)
+
+
+def _last_whole(session: IssueSession) -> Snapshot:
+    """The last look at everything; one that was brought here is the occasion for another one."""
+    from sm.issues.act.forge_requests import ForgeVerb
+    from sm.issues.look.snapshot import Snapshot, last_whole_snapshot
+
+    if _last(session).is_part:
+        ask_for(session, ForgeVerb.LOOK, 0, float)
+    return last_whole_snapshot(session.project.directory) or Snapshot(0.0)
 
 
 def _last(session: IssueSession) -> Snapshot:

@@ -66,7 +66,7 @@ def command(
         _tell_of_news(root, projects)
     for project in projects:
         try:
-            for line in _tick(project, dry_run=dry_run):
+            for line in _tick(project, dry_run=dry_run, loops=loop):
                 say(f"{_now()} {project.name}: {line}")
                 unable |= isinstance(line, Unable)
         except SmError as error:
@@ -92,10 +92,10 @@ def _now() -> str:
     return time.strftime("%H:%M:%S")
 
 
-def _tick(project: Project, *, dry_run: bool) -> Iterator[str]:
+def _tick(project: Project, *, dry_run: bool, loops: bool) -> Iterator[str]:
     from sm.issues.poll import tick
 
-    return tick(project, dry_run=dry_run)
+    return tick(project, dry_run=dry_run, loops=loops)
 
 
 def _tell_plugins(

@@ -16,10 +16,11 @@ from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
 from sm.issues import awaited, placements, reaching, runners
+from sm.issues.bringing import bring
 from sm.issues.look import taken
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.placing import Case, Deed, Holder, judge
-from sm.issues.runners import Placement, Runner, Seen
+from sm.issues.runners import Placement, Runner, Seen, Standing
 from sm.issues.start import is_due, is_workable
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
@@ -38,6 +39,7 @@ class Elsewhere(Struct, dict=True):
     asked: tuple[Placement, ...]
     standings: dict[str, Seen]
     free: dict[str, list[str]]
+    hears_wishes: bool = False
 
     def open(self, name: str) -> Runner:
         """Return the runner of that name.
@@ -79,12 +81,15 @@ class Elsewhere(Struct, dict=True):
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 
-def look(project: Project, seen: Snapshot) -> Elsewhere | None:
-    """Return what is on record of work elsewhere; None where there is none, as mostly."""
+def look(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Elsewhere | None:
+    """Return what is on record of work elsewhere; None where there is none, as mostly.
+
+    `hears_wishes`: another tick comes as soon as a node wishes for a newer look at the forge.
+    """
     placed = placements.list_placements(project.root.project(project.name))
     if not placed and not runners.list_runners(project.settings):
         return None
-    return Elsewhere(project, seen, placed, tuple(placed), {}, {})
+    return Elsewhere(project, seen, placed, tuple(placed), {}, {}, hears_wishes)
 
 
 def tend(
@@ -94,6 +99,8 @@ def tend(
     if not dry_run:
         yield from _find_unrecorded(scene)
     yield from _follow(scene)
+    if not dry_run:
+        yield from _bring(scene)
     for placement in list(scene.placed):
         known = scene.standings.get(placement.session)
         deed = judge(_describe(scene, placement, known, is_paused))
@@ -142,6 +149,29 @@ def _follow(scene: Elsewhere) -> Iterator[str]:
             scene.standings |= scene.open(name).follow(scene.project, of_runner)
         except SmError as error:
             yield Unable(f"runner '{name}' says nothing: {error.message}")
+
+
+def _bring(scene: Elsewhere) -> Iterator[str]:
+    """Let those that run know what was seen of the forge."""
+    running = [one for one in scene.placed if _is_running(scene.standings.get(one.session))]
+    for name in dict.fromkeys(one.runner for one in running):
+        yield from _bring_by(scene, name, [one for one in running if one.runner == name])
+
+
+def _bring_before(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    """Let the host of a session know that before it begins: else it would look by itself."""
+    there = (placement.runner, placement.host)
+    beside = [one for one in scene.placed if (one.runner, one.host) == there]
+    yield from _bring_by(scene, placement.runner, beside)
+
+
+def _bring_by(scene: Elsewhere, name: str, placed: list[Placement]) -> Iterator[str]:
+    runner, hears_wishes = scene.open(name), scene.hears_wishes
+    yield from bring(scene.project, scene.seen, runner, placed, hears_wishes=hears_wishes)
+
+
+def _is_running(known: Seen | None) -> bool:
+    return known is not None and known.standing is Standing.RUNNING
 
 
 def _keep_seen(scene: Elsewhere) -> None:
@@ -255,6 +285,7 @@ def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]
 
 
 def _place(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+    yield from _bring_before(scene, placement)
     placed = scene.open(placement.runner).place(scene.project, placement)
     crash_point("placement:placed")
     scene.keep(placed)

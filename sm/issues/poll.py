@@ -20,7 +20,7 @@ from sm.issues.elsewhere import Elsewhere
 from sm.issues.look import doubts
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.room import list_shortages, note_shortages
-from sm.issues.look.snapshot import Snapshot, look, snapshot
+from sm.issues.look.snapshot import Snapshot, look, snapshot_as_wished
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.rules.supervision import BY_NAME, Thing
 from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
@@ -46,11 +46,14 @@ PICK_UP_S = 20.0
 """So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
 
 
-def tick(project: Project, *, dry_run: bool = False, takes_up: bool = True) -> Iterator[str]:
+def tick(
+    project: Project, *, dry_run: bool = False, takes_up: bool = True, loops: bool = False
+) -> Iterator[str]:
     """Do what is due for the project; yield a line, or `Unable`, for each thing.
 
     With `dry_run` it yields what it would do, and changes nothing. Without `takes_up` it looks
-    after what is there, and takes up nothing new.
+    after what is there, and takes up nothing new. `loops`: the next one comes when something of
+    `list_signs` has changed.
     """
     if dry_run:
         yield from _tend(project, look(project), dry_run=True)
@@ -60,19 +63,21 @@ def tick(project: Project, *, dry_run: bool = False, takes_up: bool = True) -> I
         if not ours:
             yield "another dev-poll is at work on it"
             return
-        yield from keep_outcome(project.directory, _tick(project, takes_up=takes_up))
+        done = _tick(project, takes_up=takes_up, loops=loops)
+        yield from keep_outcome(project.directory, done)
 
 
-def _tick(project: Project, *, takes_up: bool) -> Iterator[str]:
+def _tick(project: Project, *, takes_up: bool, loops: bool) -> Iterator[str]:
     yield from locks.clear(project)
-    yield from _tend(project, snapshot(project), dry_run=False, takes_up=takes_up)
+    seen = snapshot_as_wished(project)
+    yield from _tend(project, seen, dry_run=False, takes_up=takes_up, loops=loops)
 
 
 def list_signs(project: Project) -> list[Path]:
     """Return the files whose change may bring work for a tick; none where no issue may begin."""
     settings = project.settings
     if runners.list_runners(settings):
-        return list(protocol.list_signs(project.forge))
+        return [*protocol.list_signs(project.forge), project.directory.look_wanted]
     if not settings.max_sessions or len(registry.list_for(project)) >= settings.open_limit:
         return []
     if not slots.count_free(project):
@@ -86,7 +91,12 @@ def _put_in_order(project: Project) -> None:
 
 
 def _tend(
-    project: Project, seen: Snapshot, *, dry_run: bool, takes_up: bool = True
+    project: Project,
+    seen: Snapshot,
+    *,
+    dry_run: bool,
+    takes_up: bool = True,
+    loops: bool = False,
 ) -> Iterator[str]:
     yield from seen.problems
     damaged: list[SmError] = []
@@ -97,7 +107,7 @@ def _tend(
     def begin(due: Sequence[Due]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
-    away = elsewhere.look(project, seen)
+    away = elsewhere.look(project, seen, hears_wishes=loops)
     if found := scene.pauses.find(project.name):
         yield found.sentence
         if away:

@@ -38,6 +38,22 @@ SNAPSHOT_LIMIT = 64 * 1024 * 1024
 """Bytes of `forge.json`, which has a line for every issue and pull request."""
 
 
+Stamp = tuple[int, int, int]
+"""Inode, time and size of a file, by which it is known that it has changed."""
+
+
+def find_stamp(path: Path) -> Stamp:
+    """The stamp of a file; noughts if there is none.
+
+    The clock of a file system may stand still for some milliseconds, so the time is not enough.
+    """
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def list_names(folder: Path) -> list[str]:
     """Return the names in `folder`, sorted; none if there is no such folder.
 

@@ -133,6 +133,11 @@ class Root(Struct, frozen=True):
         return self.private / "plugins"
 
     @property
+    def wishes(self) -> Path:
+        """A FIFO for each process that hears wishes for a newer look at the forge."""
+        return self.private / "wishes"
+
+    @property
     def passes(self) -> Path:
         """FIFO: a line for each pass that a monitor asks the server of passes for."""
         return self.private / "passes"
@@ -183,6 +188,10 @@ class ProjectDir(Folder, frozen=True):
     """The session that tells people that no tick comes; removed by the next one."""
     snapshot = StateEntry("forge.json")
     """The last look at the forge."""
+    brought = StateEntry("forge-brought.json")
+    """The part of another installation's look that concerns our sessions."""
+    look_wanted = StateEntry("look-wanted")
+    """Gets a new time when a node wishes for a newer look."""
     due = StateEntry("due")
     """When the forge is to be looked at again: seconds since the epoch."""
     turn = StateEntry("turn")
@@ -219,6 +228,8 @@ class ProjectDir(Folder, frozen=True):
     """What the machine lacks for anything new, and since when."""
     shortage_told = StateEntry("shortage.told")
     """The session that tells people of it."""
+    account = StateEntry("account.json")
+    """Whose token it is by which we write to a forge elsewhere."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
@@ -395,6 +406,7 @@ PRIVATE: Layout = {
     "passes.json": EntryKind.FILE,
     "passes": EntryKind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
+    "wishes": EntryKind.DIRECTORY,
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), EntryKind.DIRECTORY),

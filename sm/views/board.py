@@ -34,7 +34,7 @@ from sm.views.project import (
     read_overview,
     read_sessions_without_project,
 )
-from sm.views.session import CHECKS, VERDICTS, StatusRow
+from sm.views.session import CHECKS, VERDICTS, Inside, StatusRow
 from sm.views.states import ShownState
 
 WORDS = 200
@@ -72,7 +72,8 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     needed for, None for nothing; `person` says what somebody is at who is in its terminal.
     `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
     `words`: what the agent said last at the end of a turn. `link` leads to the pull request, which
-    was seen at the commit `head`. `figures` are what plugins know, such as its cost.
+    was seen at the commit `head`. `figures` are what plugins know, such as its cost. `host` is the
+    machine that it runs on, '' for this one; of one elsewhere `inside` is what that says of it.
     """
 
     id: str
@@ -103,6 +104,8 @@ class BoardRow(Struct, frozen=True, kw_only=True):
     words: str = ""
     begun_at: float = 0.0
     figures: OfSession = NO_FIGURES
+    host: str = ""
+    inside: Inside | None = None
 
 
 class Board(Struct, frozen=True, kw_only=True):
@@ -175,6 +178,8 @@ def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
 
 
 def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> BoardRow:
+    inside = (row.inside or Inside()) if row.host else read_inside(directory)
+    digits = 0 if row.host else 2  # what another machine says has taken its time
     return BoardRow(
         id=row.session,
         name=f"{row.project}#{row.issue}",
@@ -193,18 +198,26 @@ def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> B
         fixes=row.fixes,
         rounds=row.rounds,
         restarts=row.recoveries,
-        percent=_read_percent(directory),
-        queued=queue.count(directory, Place.WAITING),
+        percent=inside.percent,
+        queued=inside.queued,
         need=row.need,
         person=row.person,
         waits_for=one_line(row.waits_for),
         problem=row.problem,
         event=row.last_event,
-        event_at=_moment(now, row.last_event_age_s) if row.last_event else 0.0,
-        words=read_words(directory),
-        begun_at=_moment(now, row.age_s),
+        event_at=_moment(now, row.last_event_age_s, digits) if row.last_event else 0.0,
+        words=inside.words,
+        begun_at=_moment(now, row.age_s, digits),
         figures=row.figures,
+        host=row.host,
+        inside=row.inside,
     )
+
+
+def read_inside(directory: SessionDir) -> Inside:
+    """Read what the files of a session of this machine say."""
+    waiting = queue.count(directory, Place.WAITING)
+    return Inside(_read_percent(directory), waiting, read_words(directory))
 
 
 def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
@@ -226,9 +239,9 @@ def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
     )
 
 
-def _moment(now: float, age_s: float) -> float:
+def _moment(now: float, age_s: float, digits: int = 2) -> float:
     """When that was, the same at each look."""
-    return round(now - age_s, 2)
+    return round(now - age_s, digits)
 
 
 def _read_percent(directory: SessionDir) -> float | None:

@@ -159,11 +159,14 @@ def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
         row = msgspec.convert(known, StatusRow)
     except msgspec.ValidationError:
         return None
-    texts = {
+    texts: dict[str, Any] = {
         name: one_line(value, TEXT_LIMIT)
         for name in StatusRow.__struct_fields__
         if isinstance(value := getattr(row, name), str) and name != "phase"
     }
+    inside = row.inside
+    if inside:
+        texts["inside"] = structs.replace(inside, words=one_line(inside.words, TEXT_LIMIT))
     return structs.replace(row, **texts)
 
 

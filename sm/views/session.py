@@ -35,6 +35,22 @@ LAST_WORDS = 200
 """Characters of a line that tells why an agent ended."""
 
 
+class Inside(Struct, frozen=True):
+    """What only the machine of a session can read of it, said by that machine to another one.
+
+    `percent` says how full its context is, None if that is not known. `queued` is the number of
+    messages that wait for its agent, `words` what that said last, '' for nothing. `documents`: it
+    has a handoff document. `told`: by a channel of that machine a person hears of what it needs.
+    """
+
+    percent: float | None = None
+    queued: int = 0
+    words: str = ""
+    paused: bool = False
+    documents: bool = False
+    told: bool = False
+
+
 class StatusRow(Struct, frozen=True, kw_only=True):
     """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
 
@@ -46,7 +62,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
     for its agent, and waits for a free slot. `figures` are what plugins know, such as its cost.
     `head`: the commit that its pull request is at. `host`: the machine that it runs on, '' for
-    this one.
+    this one; `inside` is what that says of it beside all this, None for one of this machine.
     """
 
     project: str
@@ -80,6 +96,7 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     figures: OfSession = NO_FIGURES
     head: str = ""
     host: str = ""
+    inside: Inside | None = None
 
     @property
     def alone(self) -> bool:

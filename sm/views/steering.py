@@ -89,7 +89,7 @@ def _call(there: Elsewhere, argv: tuple[str, ...], stdin: str = "") -> list[str]
     runner = load_runner(there.placement.runner)
     answer = reaching.call(there, runner, argv, stdin, PATIENCE_S)
     if answer.code:
-        raise _explain(answer)
+        raise explain(answer)
     return [one_line(line, TEXT_LIMIT) for line in answer.stdout.splitlines() if line.strip()]
 
 
@@ -104,7 +104,7 @@ def send(caller: Caller, there: Elsewhere, text: str) -> str:
     if answer is None:
         return f"Message to {name} queued: {reaching.explain_waiting(there)}, and gets it then."
     if answer.code not in DELIVERED:
-        raise _explain(answer)
+        raise explain(answer)
     return _tell_sent(name, answer)
 
 
@@ -117,8 +117,8 @@ def _tell_sent(name: str, answer: Answer) -> str:
     return f"Message to {name} {status}{': ' + why if why else ''}."
 
 
-def _explain(answer: Answer) -> SmError:
-    """What the node's `sm` has said went wrong there."""
+def explain(answer: Answer) -> SmError:
+    """Return what the node's `sm` has said went wrong there."""
     lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
     said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"
     kind = TemporaryError if answer.code == TemporaryError.exit_code else SmError

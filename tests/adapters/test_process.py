@@ -125,3 +125,18 @@ def test_all_of_a_short_output_is_its_beginning() -> None:
         read_beginning("sh", "-c", "echo no such thing >&2; exit 3", limit=9, timeout_s=HANG_S)
     with pytest.raises(MissingProgramError):
         read_beginning("no-such-program", limit=9, timeout_s=HANG_S)
+
+
+SPAWN = """
+import os
+from pathlib import Path
+from sm.adapters.process import spawn
+print(spawn("sleep", "60", log=Path("log"), env={"PATH": os.defpath}).pid)
+"""
+
+
+def test_python_does_not_complain_of_what_is_left_running(tmp_path: Path) -> None:
+    """Each worker of a test run ended with that, about the last monitor that it had started."""
+    found = ask(sys.executable, "-IW", "error", "-c", SPAWN, cwd=tmp_path)
+    os.kill(int(found.stdout), signal.SIGTERM)
+    assert found.stderr == ""

@@ -92,12 +92,13 @@ def _starting(bench: Bench) -> Iterator[Figure]:
             process.stdout.readline()
             return (time.perf_counter() - started) * 1000
 
+    rounds = bench.rounds(15, 5)
     greeted, loaded, bare = in_turns(
-        bench.rounds(15, 5), start, load, lambda: run((*PYTHON, NOTHING)).wall_s * 1000
+        rounds, start, load, lambda: run((*PYTHON, NOTHING)).wall_s * 1000
     )
     yield _beside("sm mcp, start to initialize", SDK, greeted, loaded)
-    yield _beside("sm mcp, start to tools/list", SDK, listed[1:], loaded)
-    yield _beside("    processor, until it has ended", SDK, ours[1:], sdk[1:])
+    yield _beside("sm mcp, start to tools/list", SDK, listed[-rounds:], loaded)
+    yield _beside("    processor, until it has ended", SDK, ours[-rounds:], sdk[-rounds:])
     yield _beside("sm mcp, start to initialize", "python -Ic pass", greeted, bare)
 
 

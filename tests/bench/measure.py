@@ -127,9 +127,10 @@ def call_ms(action: Callable[[], object]) -> Take:
 def in_turns(rounds: int, *takes: Take) -> list[list[float]]:
     """The measurements of each of `takes`, made A B A B …, after one of each that is thrown away.
 
-    Whatever else the machine is doing meanwhile, it does to all of them.
+    Whatever else the machine is doing meanwhile, it does to all of them. Where each is made but
+    once, nobody looks at what it is, and none is thrown away.
     """
-    for take in takes:
+    for take in takes if rounds > 1 else ():
         take()
     found: list[list[float]] = [[] for _ in takes]
     for _ in range(rounds):

@@ -35,7 +35,8 @@ def figures(bench: Bench) -> Iterator[Figure]:
             return spent.wall_s * 1000
 
         nothing = wall_ms(sys.executable, "-I", "-c", "pass")
-        whole, bare = in_turns(bench.rounds(25, 8), react, nothing)
+        rounds = bench.rounds(25, 8)
+        whole, bare = in_turns(rounds, react, nothing)
         imports = [_imports(argv) for _ in range(bench.rounds(7, 3))]
     finally:
         stage.end()
@@ -47,7 +48,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
         others=bare,
     )
     yield Figure(
-        name="the same, time of a processor", unit="ms", samples=cpu[1:], budget=BUDGET_CPU_MS
+        name="the same, time of a processor", unit="ms", samples=cpu[-rounds:], budget=BUDGET_CPU_MS
     )
     yield from _by_package(imports)
 

@@ -91,6 +91,7 @@ CALLS: dict[str, tuple[str, ...]] = {
         "--day 5 {hostile}",
     ),
     "budget lower": ("{hostile}", "harb --project 5"),
+    "ledger tell": ("", "{hostile}"),
     "host list": ("", "--json"),
     "host check": ("{hostile}", ""),
     "host remove": ("{hostile}",),

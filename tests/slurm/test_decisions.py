@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from sm.adapters.process import Result
-from sm.base.errors import TemporaryError
+from sm.base.errors import SmError, TemporaryError
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts.node.job import Order
 from sm.plugins.hosts.slurm.queue import (
@@ -28,6 +28,7 @@ from sm.plugins.hosts.slurm.within import run_job
 from sm.sessions.project import Project
 from sm.store.paths import Root
 
+FAILED = "sbatch: error: Batch job submission failed:"
 PLACEMENT = Placement(
     project="harb",
     issue=7,
@@ -60,6 +61,12 @@ def job(state: str, *, attempt: int = 2, number: str = "5", words: str = "") -> 
 )
 def test_how_a_session_stands_is_how_its_job_does(state: str, standing: Standing) -> None:
     assert judge(PLACEMENT, job(state), 1.0).standing is standing
+
+
+def test_a_job_that_was_put_back_once_its_session_has_ended_is_lost_at_once() -> None:
+    seen = judge(PLACEMENT, job("PENDING", words="handed over"), 1.0)
+    assert seen.standing is Standing.LOST, "it would begin in two minutes, to begin nothing"
+    assert seen.words == "Slurm has put its job back: handed over"
 
 
 def test_a_job_that_slurm_has_forgotten_is_lost() -> None:
@@ -130,17 +137,27 @@ def test_a_script_survives_any_path(tmp_path: Path) -> None:
         assert done.stdout.startswith(f"{place}/one/name|name|{place}/one.yaml|host ")
 
 
-def test_a_controller_that_is_away_is_told_from_one_that_refuses() -> None:
-    away = "squeue: error: Unable to contact slurm controller (connect failure)"
-    refused = "sbatch: error: Batch job submission failed: Invalid partition name specified"
-    full = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (x)"
-    assert isinstance(explain(Result(1, "", away)), QueueError)
-    assert not isinstance(explain(Result(1, "", refused)), TemporaryError)
-    assert isinstance(explain(Result(1, "", full)), TemporaryError)
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("squeue: error: Unable to contact slurm controller (connect failure)", QueueError),
+        ("slurm_load_jobs error: Socket timed out on send/recv operation", QueueError),
+        ("squeue: error: Munge encode failed: Failed to access 'socket'", QueueError),
+        (f"{FAILED} Job violates accounting/QOS policy (job submit limit, …)", TemporaryError),
+        (f"{FAILED} Resource temporarily unavailable", TemporaryError),
+        (f"{FAILED} Required partition not available (inactive or drain)", TemporaryError),
+        (f"{FAILED} Invalid partition name specified", SmError),
+        (f"{FAILED} Requested time limit is invalid (missing or exceeds some limit)", SmError),
+    ],
+)
+def test_what_is_worth_another_try_is_told_from_what_is_refused(
+    said: str, kind: type[SmError]
+) -> None:
+    assert type(explain(Result(1, "", said))) is kind
 
 
 def test_a_job_that_slurm_begins_again_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    said = run_job(cast("Project", None), Order(7, 1, "c", 300))
+    said = run_job(cast("Project", None), Order(7, 1, "c", 300), 0)
     assert said == "begun again by Slurm: the next attempt is another job"

@@ -2,77 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.adapters import procfs
+from sm.adapters.forge.model import BOT
+from sm.issues.look import brought
 from sm.issues.runners import Standing
+from sm.plugins.hosts.slurm import bringing
+from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.runner import RUNNER
 from sm.sessions import agent
-from sm.store.paths import Root
+from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
-from tests.slurm.cluster import MISSING, Cluster
-from tests.slurm.world import World, living
+from tests.hub import Hub
+from tests.slurm.cluster import MISSING, NODES
+from tests.slurm.world import MakeWorld, World, begun, find_request, poll_until, write_document
 
 pytestmark = [
     pytest.mark.long_lived,
     pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {MISSING}"),
 ]
-
-MakeWorld = Callable[..., World]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="sm-slurm-"))
-    folder.chmod(0o755)
-    cluster = Cluster(folder)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder)
-
-
-@pytest.fixture
-def cluster(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setenv("SLURM_CONF", str(running.config))
-    running.wait_until_idle()
-    return running
-
-
-@pytest.fixture
-def world_of(tmp_path: Path, root: Root, tmux_socket: str, cluster: Cluster) -> Iterator[MakeWorld]:
-    with contextlib.ExitStack() as stack:
-        yield lambda **how: stack.enter_context(living(tmp_path, cluster, **how))
-
-
-def poll_until(world: World, condition: Callable[[], object], what: str) -> None:
-    """Have dev-poll tick until then."""
-
-    def look() -> object:
-        if condition():
-            return True
-        world.stage.poll()
-        return condition()
-
-    wait_for(look, what, every_s=0.3)
-
-
-def begun(world: World) -> int:
-    """An issue whose agent has its first prompt, in a job."""
-    issue = world.stage.file_issue()
-    world.stage.poll()
-    wait_for(world.stage.told, "the first prompt")
-    return issue
 
 
 def test_an_issue_becomes_a_merge_in_a_job(world_of: MakeWorld) -> None:
@@ -119,21 +73,6 @@ def test_a_full_queue_says_what_it_waits_for(world_of: MakeWorld) -> None:
     assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "the third has its place"
 
 
-def test_a_job_that_a_person_cancels_goes_on_in_another(world_of: MakeWorld) -> None:
-    world = world_of(auto=False)
-    issue = begun(world)
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
-    world.cluster.call("scancel", world.placed[0].handle)
-    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
-    assert [one.attempt for one in world.placed] == [2]
-    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
-    now = world.session_on(world.find_node(issue), issue)
-    assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
-
-
 def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorld) -> None:
     world = world_of(auto=False, time_limit="1h")
     issue = begun(world)
@@ -144,9 +83,7 @@ def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorl
     world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
     asked = wait_for(lambda: find_request(world), "the request")
     assert asked
-    headings = asked["headings"].split(", ")
-    document = "".join(f"## {heading}\nthe cart is half done\n\n" for heading in headings)
-    Path(asked["path"]).write_text(document)
+    document = write_document(asked)
     poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
@@ -175,13 +112,44 @@ def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
     assert (now.worktree / "half.txt").read_text() == "half\n"
 
 
-def find_request(world: World) -> re.Match[str] | None:
-    """The request for a handoff document that the agent has got."""
-    return re.search(
-        r"Create handoff document now - this machine's time is over soon\n"
-        r"Write it to (?P<path>\S+\.md)\. Headings: (?P<headings>[^.]+)\.",
-        world.stage.told()[-1],
-    )
+def test_a_job_that_is_cancelled_or_put_back_goes_on_in_another(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    issue, call = begun(world), world.cluster.call
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
+    call("scancel", world.placed[0].handle)
+    poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
+    assert [one.attempt for one in world.placed] == [2]
+    assert "Attempt 1 at this issue was cut off" in world.stage.told()[-1]
+
+    job = world.placed[0].handle
+    call("scontrol", "requeue", job)
+    assert world.cluster.list_jobs()[-1].startswith("RUNNING"), "Slurm is told not to do that"
+    call("scontrol", "update", f"jobid={job}", "requeue=1")
+    call("scontrol", "requeue", job)
+    poll_until(world, lambda: len(world.stage.told()) > 2, "the third attempt")
+    assert [one.attempt for one in world.placed] == [3]
+    assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "it never begins again"
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
+
+
+def test_no_two_jobs_of_a_session_run_at_once(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, licenses=[])
+    begun(world)
+    first = world.placed[0]
+    name = name_job(world.project.root, first.session)
+    options = ["--dependency=singleton", f"--job-name={name}", "--output=/dev/null"]
+    second = world.cluster.call("sbatch", "--parsable", *options, "--wrap=true").strip()
+    wait_for(lambda: reason_of(world, second) == "Dependency", "the reason")
+    world.cluster.call("scancel", second)
+
+
+def reason_of(world: World, job: str) -> str:
+    """Why a job waits."""
+    return world.cluster.call("squeue", "--noheader", f"--jobs={job}", "--format=%r").strip()
 
 
 def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:
@@ -244,3 +212,57 @@ def test_a_controller_that_is_away_loses_nothing(world_of: MakeWorld) -> None:
     poll_until(world, lambda: [one.issue for one in world.placed] == [issue, later], "the next")
     poll_until(world, lambda: len(world.stage.told()) == 2, "both agents")
     assert [one.attempt for one in world.placed] == [1, 1]
+
+
+def test_a_job_is_brought_what_was_seen_of_the_forge(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    hub = Hub(world.stage.config, world.project.settings, world.stage.repository)
+    with remote_side("github", hub, world.folder / "server") as side:
+        side.admit("ada", "rita")
+        place = {"kind": "github", "repository": side.state.name, "url": side.site.url}
+        place["token_file"] = str(side.token_file(BOT))
+        for folder, every in ((world.folder, "1s"), *((world.folder / n, "1h") for n in NODES)):
+            config = folder / "sm.yaml"
+            said = yaml.safe_load(config.read_text()) | {"forge": place, "ci": {"poll": every}}
+            config.write_text(yaml.safe_dump(said))
+        issue = side.state.add("Mend it", "It is broken.", "ada")
+        side.state.label(issue, ["backlog"])
+        poll_until(world, world.stage.told, "the first prompt")
+        node = world.find_node(issue.number)
+        session = world.session_on(node, issue.number)
+        assert session
+
+        def is_brought() -> bool:
+            came = brought.read(session.root.project("harb"))
+            return came is not None and came.is_about(session)
+
+        poll_until(world, is_brought, "a look to be brought")
+        came = brought.read(session.root.project("harb"))
+        assert came
+        assert [one.number for one in came.seen.issues] == [issue.number]
+        assert came.seen.taken_at < came.came_at - bringing.CARRY_S + 1
+        side.state.label(issue, ["blocked"])
+        poll_until(world, lambda: not world.find_node(issue.number), "the end of the session")
+
+
+def test_the_cluster_is_looked_at_from_here_and_on_a_node(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, time_limit="1h")
+    sm = world.stage.sm
+    found = sm("host", "check", check=False).stdout
+    assert "ok    slurm, harb: partition 'main': 2 idle\n" in found
+    assert "ok    slurm, harb: license 'agents': 2 of it, so 2 sessions at a time\n" in found
+    assert "ok    slurm, harb: 'harb': a clone there with the same remote\n" in found
+    assert "fail" not in found
+    (row,) = json.loads(sm("host", "list", "--json").stdout)
+    assert (row["name"], row["room"], row["sessions"]) == ("slurm, harb", 4, 0)
+    assert "partition main: 2 idle" in sm("host", "list").stdout
+    assert not list((world.folder / "one" / "state").iterdir()), "the look leaves nothing there"
+    assert not list((world.folder / "two" / "state").iterdir())
+    world.cluster.stop_controller()
+    try:
+        away = sm("host", "check", "slurm", check=False)
+        assert away.returncode == 1
+        assert "fail  slurm, harb: Slurm does not answer: " in away.stdout
+        assert "scontrol ping" in away.stdout
+    finally:
+        world.cluster.start_controller()

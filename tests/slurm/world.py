@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,43 @@ def living(folder: Path, cluster: Cluster, *, auto: bool, **slurm: object) -> It
         yield world
     finally:
         world.end()
+
+
+def poll_until(world: World, condition: Callable[[], object], what: str) -> None:
+    """Have dev-poll tick until then."""
+
+    def look() -> object:
+        if condition():
+            return True
+        world.stage.poll()
+        return condition()
+
+    wait_for(look, what, every_s=0.3)
+
+
+def begun(world: World) -> int:
+    """An issue whose agent has its first prompt, in a job."""
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    wait_for(world.stage.told, "the first prompt")
+    return issue
+
+
+def find_request(world: World) -> re.Match[str] | None:
+    """The request for a handoff document that the agent has got."""
+    return re.search(
+        r"Create handoff document now - this machine's time is over soon\n"
+        r"Write it to (?P<path>\S+\.md)\. Headings: (?P<headings>[^.]+)\.",
+        world.stage.told()[-1],
+    )
+
+
+def write_document(asked: re.Match[str]) -> str:
+    """Write what that request asks for; return it."""
+    headings = asked["headings"].split(", ")
+    text = "".join(f"## {heading}\nthe cart is half done\n\n" for heading in headings)
+    Path(asked["path"]).write_text(text)
+    return text
+
+
+MakeWorld = Callable[..., World]

@@ -73,6 +73,12 @@ def extrapolate(samples: list[Held], happened: int) -> Held:
     return Held(*grown)
 
 
+def say_held(minutes: float, held: Held) -> None:
+    """Show how it goes to who waits for the end."""
+    figures = (f"{name} {figure:.1f}" for name, figure in zip(held._fields, held, strict=True))
+    print(f"{minutes:5.1f} min", *figures, sep="  ", file=sys.stderr, flush=True)
+
+
 def main(words: list[str]) -> int:
     """Soak; return 0 if a day adds little enough."""
     parser = argparse.ArgumentParser("bin/soak page")
@@ -92,6 +98,7 @@ def main(words: list[str]) -> int:
             while (now := time.monotonic()) < end:
                 if now >= begun + len(samples) * options.minutes * 60 / SAMPLES:
                     samples.append(take(server.process.pid, browser))
+                    say_held((now - begun) / 60, samples[-1])
                 name = f"dev-{crowd.project.name}-{happened % SESSIONS + 1}"
                 crowd.project.record(events.Monitor(session=name, state=f"seen {happened}"))
                 happened += 1

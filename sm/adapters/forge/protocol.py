@@ -302,6 +302,15 @@ def list_signs(forge: Forge) -> tuple[Path, ...]:
 
 
 @runtime_checkable
+class Accounted(Protocol):
+    """A forge on which `sm` writes by an account, whose marks alone it believes."""
+
+    def find_account(self) -> str:
+        """The name of that account; it is asked for once for each token."""
+        ...
+
+
+@runtime_checkable
 class Hosting(Protocol):
     """A forge on this machine: it has the repository, and runs CI."""
 

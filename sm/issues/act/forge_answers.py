@@ -34,7 +34,7 @@ from sm.issues.act.forge_requests import (
     put_off,
 )
 from sm.issues.look import reviews, taken
-from sm.issues.look.snapshot import Snapshot, full_check, last_snapshot
+from sm.issues.look.snapshot import Snapshot, full_check, last_snapshot, whole_snapshot
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
@@ -120,7 +120,7 @@ def _keep_trusted_reviews(found: Iterable[Review], trust: Trust) -> Iterable[Rev
 
 def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
     project, seen = session.project, _read_last_look(session)
-    _check_readable(session, _find_pull(seen, asked.number), seen.trust(project.settings))
+    _check_readable(session, _find_pull(session, seen, asked.number), seen.trust(project.settings))
     options = asked.text.split()
     if not {*options} <= DIFF_OPTIONS:  # git has some that write files
         raise UsageError(f"no options for a diff: {one_line(asked.text, NAME_LIMIT)}")
@@ -130,7 +130,7 @@ def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
 def _check(session: IssueSession, asked: ForgeRequest) -> Check:
     """What the last look at the forge has shown; a failed check with its log."""
     project, seen = session.project, _read_last_look(session)
-    pull = _find_pull(seen, asked.number)
+    pull = _find_pull(session, seen, asked.number)
     _check_readable(session, pull, seen.trust(project.settings))
     if pull.check.state in (CheckState.FAILURE, CheckState.BROKEN):
         return full_check(project, pull)
@@ -141,11 +141,22 @@ def _read_last_look(session: IssueSession) -> Snapshot:
     return last_snapshot(session.project.directory) or Snapshot(0.0)
 
 
-def _find_pull(seen: Snapshot, number: int) -> PullRequest:
-    found = next((pull for pull in seen.pulls if pull.number == number), None)
+def _find_pull(session: IssueSession, seen: Snapshot, number: int) -> PullRequest:
+    found = _pick(seen, number)
+    if found is None and seen.is_part:
+        found = _pick(whole_snapshot(session.project), number)
     if found is None:
         raise NotFoundError(f"there is no pull request {number} that was open lately")
     return found
+
+
+def _pick(seen: Snapshot, number: int) -> PullRequest | None:
+    return next((pull for pull in seen.pulls if pull.number == number), None)
+
+
+def _look(session: IssueSession, asked: ForgeRequest) -> float:
+    """Have everything looked at; when that was, in seconds since 1970."""
+    return whole_snapshot(session.project).taken_at
 
 
 def is_readable(project: Project, pull: PullRequest, trust: Trust) -> bool:
@@ -200,6 +211,7 @@ ANSWERS: dict[ForgeVerb, Callable[[IssueSession, ForgeRequest], object]] = {
     ForgeVerb.PULL: _show_pull,
     ForgeVerb.DIFF: _show_diff,
     ForgeVerb.CHECK: _check,
+    ForgeVerb.LOOK: _look,
     ForgeVerb.COMMENT: _comment,
     ForgeVerb.MERGE: _merge,
 }

@@ -38,6 +38,7 @@ class ForgeVerb(StrEnum):
     PULL = "pull"
     DIFF = "diff"
     CHECK = "check"
+    LOOK = "look"
     COMMENT = "comment"
     MERGE = "merge"
 

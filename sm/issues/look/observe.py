@@ -105,7 +105,7 @@ def _observe(session: IssueSession, newer_than: float) -> Observation:
     if told and shown:
         told = _correct(told, shown)
     written = _read_phase(session, _read_corrected)
-    seen = snapshot(session.project, newer_than=max(newer_than, written.at))
+    seen = snapshot(session.project, newer_than=max(newer_than, written.at), session=session)
     found = _gather(session, told, written, seen)
     facts = structs.replace(found.facts, session=life)
     if facts.awaits:

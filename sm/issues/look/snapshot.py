@@ -1,7 +1,8 @@
 """The forge as it was last seen: one batch a project and interval, shared by all its sessions.
 
 The first process that needs fresher facts takes the batch for all, and wakes the sessions for
-which something changed. So the number of requests does not grow with the number of sessions.
+which something changed. So the number of requests does not grow with the number of sessions. Where
+another installation has placed sessions, it brings its looks, and they count as ours meanwhile.
 """
 
 from __future__ import annotations
@@ -12,10 +13,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from pathlib import Path
-
-from msgspec import Struct
 
 from sm.adapters.forge.model import (
     Batch,
@@ -27,15 +25,17 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import list_signs
 from sm.adapters.forge.spender import spend_for
-from sm.adapters.forge.trust import Trust
-from sm.base.clock import is_within
+from sm.base.clock import Deadline, is_within
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.config.schema import ProjectSettings
-from sm.issues.look import webhooks
+from sm.issues.look import brought, webhooks, wishes
 from sm.issues.look.brief import brief_issue, brief_pull, cut
+from sm.issues.look.brought import Brought, Share
+from sm.issues.look.seen import Snapshot as Snapshot
 from sm.sessions import registry
 from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.failpoint import crash_point
@@ -52,68 +52,74 @@ from sm.store.paths import ProjectDir
 
 WHOLE_S = 300.0
 """All is read anew this long after the last time, so that a change that was missed heals."""
+AWAIT_S = 0.05
+"""How often it is looked whether a look that was wished for has come."""
+ADOPT_S = 1.0
+"""So long whoever brings a look waits for one that is taken here."""
 
 
-class Snapshot(Struct, frozen=True, dict=True):
-    """One observation, begun at `taken_at`, without long texts.
+def snapshot(
+    project: Project, *, newer_than: float = 0.0, session: IssueSession | None = None
+) -> Snapshot:
+    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval.
 
-    `refs` are the remote's branches and claims. `writers` and `validators` are as in the `Batch`
-    that it was made from. All was last read anew at `whole_at`. `basis` tells which settings of
-    the project decided what was kept.
+    If a session is named, it shows what the session needs: one that was brought may not.
     """
-
-    taken_at: float
-    issues: tuple[Issue, ...] = ()
-    pulls: tuple[PullRequest, ...] = ()
-    refs: dict[str, str] = {}
-    problems: tuple[str, ...] = ()
-    writers: tuple[str, ...] = ()
-    validators: dict[str, str] = {}
-    whole_at: float = 0.0
-    basis: str = ""
-
-    def issue(self, number: int) -> Issue | None:
-        """The issue, without its text; None if it is unknown."""
-        return self._by_number.get(number)
-
-    def pull(self, branch: str) -> PullRequest | None:
-        """The newest pull request of `branch`."""
-        return self._by_branch.get(branch)
-
-    def head(self, branch: str) -> str:
-        """The commit of `branch` on the remote, '' where there is no such branch."""
-        return self.refs.get(f"refs/heads/{branch}", "")
-
-    def trust(self, project: ProjectSettings) -> Trust:
-        """Who is trusted of those who have said something."""
-        return Trust(project.trusted, self._writers)
-
-    @property
-    def batch(self) -> Batch:
-        """What the next observation may begin from."""
-        return Batch(self.issues, self.pulls, self.writers, self.problems, self.validators)
-
-    @cached_property
-    def _writers(self) -> frozenset[str]:
-        return frozenset(self.writers)
-
-    @cached_property
-    def _by_number(self) -> dict[int, Issue]:
-        return {issue.number: issue for issue in self.issues}
-
-    @cached_property
-    def _by_branch(self) -> dict[str, PullRequest]:
-        """The newest of each branch: later ones take the place of earlier ones."""
-        oldest_first = sorted(self.pulls, key=lambda pull: pull.number)
-        return {pull.branch: pull for pull in oldest_first}
-
-
-def snapshot(project: Project, *, newer_than: float = 0.0) -> Snapshot:
-    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval."""
     try:
-        return _snapshot(project, newer_than)
+        return _find_brought(project, newer_than, session) or _snapshot(project, newer_than)
     finally:
         discard(project.directory.turn)
+
+
+def snapshot_as_wished(project: Project) -> Snapshot:
+    """The same as seen after the last wish of a node, unless the forge takes few requests now."""
+    wished_at = wishes.read_wished_at(project.directory)
+    last = _read_own(project.directory) if wished_at else None
+    if last and is_within(project.forge.pause_s(), last.taken_at):
+        wished_at = 0.0
+    return snapshot(project, newer_than=wished_at)
+
+
+def _find_brought(
+    project: Project, newer_than: float, session: IssueSession | None
+) -> Snapshot | None:
+    """The look that was brought, if it will do, or the one that is brought as we wish for it."""
+    directory, now = project.root.project(project.name), time.time()
+    came = brought.read(directory)
+    if came is None or not came.lasts(now):
+        return None
+    newer_than = max(newer_than, brought.read_written_at(directory))
+    if not _answers(directory, came, newer_than, session):
+        if _usable(project, newer_than):
+            return None
+        came = _await_brought(project, came, newer_than, session)
+    if came:
+        _put_off_until(directory, came.until, now)
+    return came.seen if came else None
+
+
+def _answers(
+    directory: ProjectDir, came: Brought, newer_than: float, session: IssueSession | None
+) -> bool:
+    return came.answers(newer_than, session) and brought.is_newest(directory)
+
+
+def _await_brought(
+    project: Project, came: Brought, newer_than: float, session: IssueSession | None
+) -> Brought | None:
+    """Wish for a newer look, and wait for it; what is not kept to is not believed any more."""
+    if not came.share.wait_s or not wishes.wish(project):
+        return None
+    directory, deadline = project.directory, Deadline(came.share.wait_s)
+    while not deadline.is_over:
+        time.sleep(AWAIT_S)
+        last = brought.read(directory)
+        if last and last.came_at != came.came_at:
+            came = last
+            if _answers(directory, came, newer_than, session):
+                return came
+    brought.end(directory, came)
+    return None
 
 
 def _snapshot(project: Project, newer_than: float) -> Snapshot:
@@ -127,9 +133,49 @@ def _snapshot(project: Project, newer_than: float) -> Snapshot:
         return last if last is not None else _take(project)
 
 
+def whole_snapshot(project: Project) -> Snapshot:
+    """The same with all issues and pull requests, which may be a look of our own.
+
+    It is for who asks for those of others: a look that was brought shows only those of sessions.
+    """
+    last = last_snapshot(project.directory)
+    return last if last and not last.is_part else _snapshot(project, 0.0)
+
+
+def last_whole_snapshot(directory: ProjectDir) -> Snapshot | None:
+    """What was seen last of everything, however old it is."""
+    last = last_snapshot(directory)
+    return _read_own(directory) if last and last.is_part else last
+
+
 def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     """What was seen last, however old it is; None also where the file was damaged."""
+    if brought.is_newest(directory) and (came := brought.read(directory)):
+        return came.seen
+    return _read_own(directory)
+
+
+def _read_own(directory: ProjectDir) -> Snapshot | None:
+    """The last look that was taken here."""
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
+
+
+def adopt(project: Project, share: Share) -> None:
+    """Have a look that another installation has taken for our sessions count as ours for a while.
+
+    Raises:
+        UsageError: it shows another thing than a look from here would.
+        TemporaryError: a look is being taken here.
+
+    """
+    directory = project.directory
+    brought.check(project, share)
+    with lock.hold(directory.snapshot_lock, timeout_s=ADOPT_S):
+        before = _read_told(project)
+        came = brought.keep(directory, share)
+        crash_point("forge:brought")
+        _wake_changed(project, before, came.seen)
+        _write_due_at(directory, came.until)
 
 
 def _usable(
@@ -140,7 +186,7 @@ def _usable(
     A look that was begun after we began to wait does, whatever has changed since: one of our own
     would be as old by now. So all who wait for one share the next, instead of each taking another.
     """
-    last = last_snapshot(project.directory)
+    last = _read_own(project.directory)
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
     # One from the future is of before the clock was set back.
@@ -189,22 +235,33 @@ def _is_told(project: Project, last: Snapshot) -> bool:
 
     The time of the next look is written after that; who looked may have died before.
     """
+    return _is_due_since(project.directory, last.taken_at)
+
+
+def _is_due_since(directory: ProjectDir, at: float) -> bool:
     try:
-        return project.directory.due.stat().st_mtime > last.taken_at
+        return directory.due.stat().st_mtime > at
     except FileNotFoundError:
         return False
 
 
+def _read_told(project: Project) -> Snapshot | None:
+    """The last look, ours or one that was brought, if all sessions that it concerns were woken."""
+    directory = project.directory
+    if brought.is_newest(directory) and (came := brought.read(directory)):
+        return came.seen if _is_due_since(directory, came.came_at) else None
+    last = _read_own(directory)
+    return last if last is not None and _is_told(project, last) else None
+
+
 def look(project: Project) -> Snapshot:
     """The forge as it is now; nothing is kept, no session woken, no check started."""
-    return _observe(project, last_snapshot(project.root.project(project.name)), start_checks=False)
+    return _observe(project, _read_own(project.root.project(project.name)), start_checks=False)
 
 
 def _take(project: Project) -> Snapshot:
-    directory = project.directory
-    last = last_snapshot(directory)
-    before = last if last is not None and _is_told(project, last) else None
-    taken = _observe(project, last, start_checks=True)
+    directory, before = project.directory, _read_told(project)
+    taken = _observe(project, _read_own(directory), start_checks=True)
     # What changes while we look must count as changed since.
     mtime_ns = backdate(taken.taken_at)
     write_json(directory.snapshot, taken, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
@@ -215,9 +272,12 @@ def _take(project: Project) -> Snapshot:
 
 
 def _write_due(project: Project, taken: Snapshot) -> None:
-    due = f"{math.ceil(taken.taken_at + find_interval(project, taken))}\n"
+    _write_due_at(project.directory, taken.taken_at + find_interval(project, taken))
+
+
+def _write_due_at(directory: ProjectDir, at: float) -> None:
     # The time of the kernel's own stamps lags behind by some milliseconds, and so might be before.
-    write_atomic(project.directory.due, due, mtime_ns=time.time_ns())
+    write_atomic(directory.due, f"{math.ceil(at)}\n", mtime_ns=time.time_ns())
 
 
 def _put_off(project: Project, last: Snapshot, at: float) -> None:
@@ -228,11 +288,20 @@ def _put_off(project: Project, last: Snapshot, at: float) -> None:
     has changed since. `at` is when that was found out, seconds since the epoch.
     """
     _renew(project, at)
-    due = read_seconds(
-        (read_guarded(project.directory.due, 100) or b"").decode("ascii", "replace").strip()
-    )
-    if due is not None and due <= time.time():
+    if _is_due(project.directory, time.time()):
         _write_due(project, last)
+
+
+def _put_off_until(directory: ProjectDir, until: float, now: float) -> None:
+    """The same for a look that was brought: the next one comes by itself."""
+    if _is_due(directory, now):
+        _write_due_at(directory, until)
+
+
+def _is_due(directory: ProjectDir, now: float) -> bool:
+    said = (read_guarded(directory.due, 100) or b"").decode("ascii", "replace").strip()
+    due = read_seconds(said)
+    return due is not None and due <= now
 
 
 def _renew(project: Project, at: float) -> None:
@@ -254,7 +323,7 @@ def look_for_webhook(project: Project) -> None:
     them looks if this one dies. While the forge takes few requests, the look is put off until it
     takes more.
     """
-    last = last_snapshot(project.directory)
+    last = _read_own(project.directory)
     if last and time.time() - last.taken_at < project.forge.pause_s():
         _write_due(project, last)
         return

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sm.plugins.cost.budget import tables
+from sm.plugins.cost.nodes import sharing
 from sm.store.sqlite import (
     Connection,
     Layout,
@@ -26,7 +27,8 @@ APPLICATION = 0x736D636F
 """`application_id` of our files: "smco"."""
 
 FIRST_GROUPS = ("day", "project", "issue", "client", "model", "agent", "plan")
-GROUPS = ("day", "project", "issue", "session", "client", "model", "agent", "plan")
+SESSION_GROUPS = ("day", "project", "issue", "session", "client", "model", "agent", "plan")
+GROUPS = (*SESSION_GROUPS, "host")
 COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "searches")
 
 
@@ -185,13 +187,13 @@ SESSIONS = (
     ) WITHOUT ROWID
     """,
     f"""
-    INSERT INTO sums ({", ".join((*GROUPS, *_SUMMED))})
-    SELECT {", ".join(GROUPS)}, {", ".join(f"sum({one})" for one in _SUMMED.values())}
-    FROM requests GROUP BY {", ".join(GROUPS)}
+    INSERT INTO sums ({", ".join((*SESSION_GROUPS, *_SUMMED))})
+    SELECT {", ".join(SESSION_GROUPS)}, {", ".join(f"sum({one})" for one in _SUMMED.values())}
+    FROM requests GROUP BY {", ".join(SESSION_GROUPS)}
     """,  # noqa: S608 - names of ours
     "CREATE INDEX sums_of_issue ON sums(project, issue)",
     "CREATE INDEX sums_of_session ON sums(session)",
-    *_list_triggers(GROUPS),
+    *_list_triggers(SESSION_GROUPS),
 )
 """A sum of each session, and a quick way to those of one issue or session."""
 
@@ -233,7 +235,41 @@ COMPARED = (
 )
 """What the clients say beside our prices, as `comparing.py` writes it; and where that is due."""
 
-MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS, COMPARED)
+HOSTS = (
+    "ALTER TABLE requests ADD COLUMN host TEXT NOT NULL DEFAULT ''",
+    *(f"DROP TRIGGER request_{done}" for done in ("added", "removed", "changed")),
+    "DROP INDEX sums_of_issue",
+    "DROP INDEX sums_of_session",
+    "ALTER TABLE sums RENAME TO sums_without_host",
+    f"""
+    CREATE TABLE sums (
+        day TEXT NOT NULL,
+        project TEXT NOT NULL,
+        issue INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        client TEXT NOT NULL,
+        model TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        plan INTEGER NOT NULL,
+        host TEXT NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in _SUMMED)},
+        PRIMARY KEY (day, project, issue, session, client, model, agent, plan, host)
+    ) WITHOUT ROWID
+    """,
+    f"""
+    INSERT INTO sums ({", ".join((*SESSION_GROUPS, "host", *_SUMMED))})
+    SELECT {", ".join(SESSION_GROUPS)}, '', {", ".join(_SUMMED)} FROM sums_without_host
+    """,  # noqa: S608 - names of ours
+    "DROP TABLE sums_without_host",
+    "CREATE INDEX sums_of_issue ON sums(project, issue)",
+    "CREATE INDEX sums_of_session ON sums(session)",
+    *_list_triggers(GROUPS),
+    *tables.HERE_ALONE,
+    *sharing.STATEMENTS,
+)
+"""On which machine a request was made, '' for this one; and what machines tell one another."""
+
+MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS, COMPARED, HOSTS)
 """Number n leads from `user_version` n to n + 1. A released one never changes."""
 
 VERSION = len(MIGRATIONS)

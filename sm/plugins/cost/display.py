@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import UNSET, Struct, structs
+
 from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.comparing import ByClient
@@ -15,12 +17,25 @@ BY_CLIENT = "Client"
 GAP = "  "
 UNKNOWN = "unknown"
 WITHOUT = "no issue"
+HERE = "this machine"
 
 
-def list_lines(by: By, sums: Sequence[Sum], total: Sum, width: int | None) -> Iterator[str]:
-    """The table; names are cut so that it is not wider than `width`, if that is given."""
+UNNAMED = {By.PROJECT: WITHOUT, By.HOST: HERE}
+"""What a sum without a name is of; of what nobody has named it is unknown."""
+
+
+class Table(Struct, frozen=True):
+    """Sums as lines, and what has to be said of them below."""
+
+    lines: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def make_table(by: By, sums: Sequence[Sum], width: int | None) -> Table:
+    """Make it no wider than `width`, if given: first without the client's column, then by names."""
     from sm.cli.columns import fit
 
+    total = add_up(sums)
     rows: list[tuple[str, ...]] = [(by.capitalize(), *HEADERS, BY_CLIENT)]
     rows += [(name_sum(by, one), *list_cells(one), _format_by_client(one)) for one in sums]
     if len(sums) > 1:
@@ -28,11 +43,14 @@ def list_lines(by: By, sums: Sequence[Sum], total: Sum, width: int | None) -> It
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     if not total.by_client or (width and _measure(widths) > width):
         rows, widths = [row[:-1] for row in rows], widths[:-1]
+        total = structs.replace(total, by_client=UNSET)
     if width:
         widths[0] = min(widths[0], max(6, width - _measure(widths) + widths[0]))
+    lines = []
     for name, *cells in rows:
         padded = (cell.rjust(wide) for cell, wide in zip(cells, widths[1:], strict=True))
-        yield GAP.join((fit(name, widths[0]).ljust(widths[0]), *padded)).rstrip()
+        lines.append(GAP.join((fit(name, widths[0]).ljust(widths[0]), *padded)).rstrip())
+    return Table(tuple(lines), tuple(list_notes(total)))
 
 
 def _measure(widths: Sequence[int]) -> int:
@@ -43,7 +61,7 @@ def name_sum(by: By, one: Sum) -> str:
     """What the sum is of."""
     if by is By.ISSUE:
         return f"{one.name}#{one.issue}" if one.issue else WITHOUT
-    return one.name or (WITHOUT if by is By.PROJECT else UNKNOWN)
+    return one.name or UNNAMED.get(by, UNKNOWN)
 
 
 def list_cells(one: Sum) -> tuple[str, ...]:

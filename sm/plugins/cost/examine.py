@@ -12,9 +12,11 @@ from sm.plugins.cost import database
 from sm.plugins.cost.comparing import LIMIT, Compared, compare
 from sm.plugins.cost.entering import LATELY_S
 from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.nodes.contacts import list_unheard
 from sm.plugins.cost.prices import name_source
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.launch import select_environment
+from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store import sqlite_file
@@ -32,6 +34,8 @@ def check_ledger(config: Config) -> Iterator[Finding]:
             yield from _list_differences(compare(ledger, time.time() - LATELY_S))
     else:
         yield ok(f"'{path}' is made with the first request of an agent")
+    for note in list_unheard(Machine(config).root):
+        yield warn(note, "'sm host check' says what is wrong with a host")
     if source := name_source():
         yield ok(f"prices: {source}")
     else:

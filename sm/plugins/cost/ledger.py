@@ -110,6 +110,9 @@ ENTER = f"""
 """  # noqa: S608 - names of ours
 MANY = 500
 """Entries without a price that whoever asks for the sums should not wait for."""
+LACKS_PRICE = (
+    "SELECT 1 FROM requests WHERE price IS NULL AND certainty < 2 AND priced_by = '' LIMIT 1"
+)
 UNPRICED = f"""
     SELECT count(*) FROM (
         SELECT 1 FROM requests
@@ -178,6 +181,10 @@ class Ledger:
             Followed(Path(path), reader, msgspec.json.decode(owner, type=Owner), _make_mark(*mark))
             for path, reader, owner, *mark in self.connection.execute(query, (value,))
         ]
+
+    def lacks_a_price(self) -> bool:
+        """Say whether any entry waits for a price."""
+        return self.connection.execute(LACKS_PRICE).fetchone() is not None
 
     def lacks_many_prices(self) -> bool:
         """Say whether so many entries wait for a price that nobody should wait for them all."""

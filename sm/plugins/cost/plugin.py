@@ -20,6 +20,12 @@ PLUGIN = Plugin(
             "Show what agents may use, and raise it.",
             "cost",
         ),
+        "ledger": Verb(
+            "sm.plugins.cost.nodes.verb:command",
+            "Exchange what agents have used with another installation.",
+            "budget",
+            hidden=True,
+        ),
     },
     checks={
         "ledger": "sm.plugins.cost.examine:CHECK",
@@ -32,7 +38,10 @@ PLUGIN = Plugin(
         "budget-changed": "sm.plugins.cost.budget.words:tell_changed",
     },
     routes={"cost": "sm.plugins.cost.route:ENDPOINT"},
-    ticks={"cost": "sm.plugins.cost.tick:LISTENER"},
+    ticks={
+        "cost": "sm.plugins.cost.tick:LISTENER",
+        "nodes": "sm.plugins.cost.nodes.tick:LISTENER",
+    },
     followers={"cost": "sm.plugins.cost.following:FOLLOWER"},
     figures={"cost": "sm.plugins.cost.figures:FIGURES"},
     meters={"budget": "sm.plugins.cost.budget.meter:METER"},

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sm.plugins.cost.ledger import name_day, open_ledger
+from sm.plugins.cost.nodes.contacts import list_unheard as list_unheard
 from sm.plugins.cost.sums import By, Sum, read_sums, read_sums_of_models
 from sm.store import sqlite_file
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from sm.plugins.cost.nodes.contacts import list_unheard
 from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, Sum
@@ -33,7 +34,7 @@ class Costs(Struct, frozen=True):
 
 def list_costs(call: Call[CostQuery]) -> Costs:
     """Read the sums."""
-    query, warnings = call.body, list[str]()
+    query, warnings = call.body, list(list_unheard(call.machine.root))
     try:
         since = parse_since(query.since)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Sums of the ledger, by issue, day, model, project or agent."""
+"""Sums of the ledger, by issue, day, model, project, agent or host."""
 
 from __future__ import annotations
 
@@ -21,18 +21,22 @@ class By(StrEnum):
     MODEL = "model"
     PROJECT = "project"
     AGENT = "agent"
+    HOST = "host"
 
 
 COLUMNS: dict[By, tuple[str, ...]] = {by: (str(by),) for by in By} | {
     By.ISSUE: ("project", "issue")
 }
+OF_SESSION = "session = ? AND host = ''"
+"""A session elsewhere has a name that one here may have as well."""
 SUMMED = ("requests", *COUNTS, "price", "unpriced", "at_least", "unknown")
 
 
 class Sum(Struct, frozen=True):
     """What some requests have used together.
 
-    `name` is the day, model, project or agent; of an issue it is the project's. `unknown` requests
+    `name` is the day, model, project, agent or host, '' for this machine; of an issue it is the
+    project's. `unknown` requests
     are known to have been made, and no more; of those `at_least`, the answer was cut off; those
     `unpriced` have no list price. None of them are in `price`, or not with all that they have used.
     `by_client` is what clients say themselves of those for which they do.
@@ -64,7 +68,7 @@ class Sum(Struct, frozen=True):
 def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> list[Sum]:
     """The sums from a day on, of one project or all."""
     found = _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
-    said = read_by_client(ledger, COLUMNS[by], since, project)
+    said = {} if by is By.HOST else read_by_client(ledger, COLUMNS[by], since, project)
     return [structs.replace(one, by_client=said.get(_group(by, one), UNSET)) for one in found]
 
 
@@ -88,8 +92,8 @@ def read_sums_of_issues(
 
 
 def read_sums_of_sessions(ledger: Ledger, sessions: Collection[str]) -> dict[str, Sum]:
-    """What these sessions have used."""
-    read = (_read(ledger, ("session",), "session = ?", (session,)) for session in sessions)
+    """What these sessions of this machine have used."""
+    read = (_read(ledger, ("session",), OF_SESSION, (session,)) for session in sessions)
     return {one.name: one for found in read for one in found}
 
 
@@ -97,7 +101,7 @@ def read_sums_by_agent(ledger: Ledger, project: str, issue: int, session: str) -
     """What agents of each kind have used for an issue; without one, for the session."""
     if issue:
         return _read(ledger, COLUMNS[By.AGENT], "project = ? AND issue = ?", (project, issue))
-    return _read(ledger, COLUMNS[By.AGENT], "session = ?", (session,))
+    return _read(ledger, COLUMNS[By.AGENT], OF_SESSION, (session,))
 
 
 def _read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from sm.plugins.cost.sums import By, Sum
     from sm.sessions.machine import Machine
 
-GROUPS = ("issue", "day", "model", "project", "agent")
+GROUPS = ("issue", "day", "model", "project", "agent", "host")
 
 
 def _begin(_ctx: click.Context, _param: click.Parameter, text: str | None) -> str:
@@ -51,6 +52,7 @@ def command(
     from sm.plugins.cost.settings import find_ledger
     from sm.plugins.cost.sums import By
 
+    hear_elsewhere()
     sums = read_report(find_ledger(machine.settings), By(by), since, project, warn)
     if as_json:
         print_json(sums)
@@ -60,29 +62,33 @@ def command(
         _show(By(by), sums)
     else:
         say("no requests are known", err=True)
-    if not (as_json or as_csv) and _has_sessions_elsewhere(project):
-        say("without what agents on other machines have used (docs/HOSTS.md)", err=True)
 
 
-def _has_sessions_elsewhere(project: str) -> bool:
-    """Whether any of these projects may have sessions on nodes, whose ledgers are there."""
-    from sm.issues.runners import list_runners
+def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
+    """Have the ledger know what was used on other machines, and these what is left.
+
+    Without a configuration there are none.
+    """
+    from sm.plugins.cost.nodes.contacts import may_be_any
+    from sm.sessions.machine import Machine
 
     try:
-        projects = load_any_config(click.get_current_context()).projects
+        config = load_any_config(click.get_current_context())
     except UsageError:  # the ledger can be read all the same
-        return False
-    return any(list_runners(one) for one in projects if project in ("", one.name))
+        return
+    if may_be_any(Machine(config).root, [one.name for one in config.projects]):
+        from sm.plugins.cost.nodes.asking import ask_for_person
+
+        ask_for_person(config, warn)
 
 
 def _show(by: By, sums: list[Sum]) -> None:
-    from sm.plugins.cost.display import list_lines, list_notes
-    from sm.plugins.cost.sums import add_up
+    from sm.plugins.cost.display import make_table
 
-    total = add_up(sums)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    say_lines(list_lines(by, sums, total, width))
-    for note in list_notes(total):
+    table = make_table(by, sums, width)
+    say_lines(table.lines)
+    for note in table.notes:
         say(note, err=True)
 
 

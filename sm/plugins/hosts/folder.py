@@ -18,6 +18,11 @@ class HostFolder(Struct, frozen=True):
     path: Path
 
     @property
+    def root(self) -> Root:
+        """The state root that it is in."""
+        return Root(self.path.parents[3])
+
+    @property
     def link(self) -> Path:
         """The socket of the process that has the channel."""
         return self.path / "link"
@@ -51,6 +56,10 @@ class HostFolder(Struct, frozen=True):
     def silent(self) -> Path:
         """Since when dev-poll has asked in vain, and when it did so last."""
         return self.path / "silent.json"
+
+    def placed(self, project: str) -> Path:
+        """Of which issues of a project the host has, or had, sessions; the last ones."""
+        return self.path / f"placed-{project}.json"
 
     def report(self, project: str) -> Path:
         """What the node has said last of a project's sessions, and when."""

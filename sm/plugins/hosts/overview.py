@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
@@ -19,8 +20,9 @@ PATIENCE_S = 3.0
 
 
 class HostRow(Struct, frozen=True, kw_only=True):
-    """One host. `room` is how many sessions it may have, `sessions` how many it has of ours.
+    """One host, or a project's part of a cluster.
 
+    `room` is how many sessions it may have, `sessions` how many it has of ours.
     `known_at` is when it has said something last of them (seconds since 1970), 0 for never, and
     `age_s` how long that is ago. `trouble` is why it does not answer now, '' if it does. `short`
     is what it lacked then, so that it gets nothing new; `sm` its version.
@@ -39,7 +41,43 @@ class HostRow(Struct, frozen=True, kw_only=True):
 
 
 def list_rows(config: Config, *, ask: bool = True) -> list[HostRow]:
-    """Return all hosts; with `ask` all are asked at once whether they answer."""
+    """Return all hosts; with `ask` all are asked at once whether they answer.
+
+    A project whose sessions are jobs has a row of its own: its part of the cluster is the host.
+    """
+    return [*_list_nodes(config, ask=ask), *_list_clusters(config, ask=ask)]
+
+
+def _list_clusters(config: Config, *, ask: bool) -> Iterator[HostRow]:
+    from sm.plugins.hosts.slurm import cluster, examine, step
+
+    for one in config.projects:
+        project = Project(config, one)
+        if not examine.uses(project):
+            continue
+        settings, words, trouble = step.read_settings(project), "", ""
+        try:
+            found = cluster.find_partition(cluster.list_partitions(), settings) if ask else None
+        except SmError as error:
+            found, trouble = None, error.message
+        if found:
+            words = f"partition {found.name}: {found.told}"
+        issues = tuple(
+            f"{placed.project}#{placed.issue}"
+            for placed in list_placements(project.root.project(project.name))
+            if placed.runner == examine.NAME
+        )
+        yield HostRow(
+            name=f"{examine.NAME}, {project.name}",
+            address=words or settings.partition or "partition",
+            room=settings.sessions,
+            sessions=len(issues),
+            issues=issues,
+            trouble=trouble,
+        )
+
+
+def _list_nodes(config: Config, *, ask: bool) -> list[HostRow]:
     nodes = list_nodes(config)
     if not nodes:
         return []

@@ -13,6 +13,7 @@ PLUGIN = Plugin(
         "ssh": "sm.plugins.hosts.ssh.runner:RUNNER",
         "slurm": "sm.plugins.hosts.slurm.runner:RUNNER",
     },
+    checks={"slurm": "sm.plugins.hosts.slurm.examine:CHECK"},
     verbs={
         "host": Verb(
             "sm.plugins.hosts.verb:command",

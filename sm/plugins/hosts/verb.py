@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,14 @@ from sm.cli.options import json_option, load_any_config, load_config, pass_confi
 from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.config.schema import Config, ProjectSettings
+from sm.plugins.hosts.slurm.settings import KEEP_S
 from sm.sessions.project import Project
 from sm.store.paths import Root, check_name
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.overview import HostRow
     from sm.plugins.hosts.ssh.asking import Node
+    from sm.setup.finding import Finding
 
 
 @click.group("host")
@@ -91,14 +94,27 @@ def name_host(address: str) -> str:
 def _check(config: Config, node: Node) -> bool:
     """Tell what is found on the host; say whether nothing is broken."""
     from sm.plugins.hosts.ssh.examine import examine
+
+    meant = [Project(config, one) for one in config.projects if names_runner(one)]
+    return _tell(node.name, lambda: examine(node, meant))
+
+
+def _check_slurm(project: Project) -> bool:
+    """Tell what is found of the cluster, and on a node; say whether nothing is broken."""
+    from sm.plugins.hosts.slurm.examine import examine, examine_node
+
+    called = f"slurm, {project.name}"
+    return _tell(called, lambda: examine(project)) and _tell(called, lambda: examine_node(project))
+
+
+def _tell(called: str, check: Callable[[], Iterable[Finding]]) -> bool:
     from sm.setup.finding import Level, guard
 
     whole = True
-    meant = [Project(config, one) for one in config.projects if names_runner(one)]
-    for finding in guard(lambda: examine(node, meant)):
+    for finding in guard(check):
         say(
             Styled(f"{finding.level:5}", COLOURS[finding.level]),
-            f" {node.name}: {one_line(finding.what)}",
+            f" {called}: {one_line(finding.what)}",
         )
         if finding.advice:
             say(f"      {one_line(finding.advice)}")
@@ -106,9 +122,12 @@ def _check(config: Config, node: Node) -> bool:
     return whole
 
 
-def names_runner(settings: ProjectSettings) -> bool:
-    """Whether sessions of the project may run on hosts."""
-    return "ssh" in (settings.runner, *settings.runners.values())
+def names_runner(settings: ProjectSettings, runner: str = "ssh") -> bool:
+    """Whether sessions of the project may run on hosts, or in jobs."""
+    return runner in (settings.runner, *settings.runners.values())
+
+
+SLURM = "slurm"
 
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -119,15 +138,28 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 @pass_config
 @click.pass_context
 def check(ctx: click.Context, config: Config, name: str | None) -> None:
-    """Say what is missing on a host, or on all, and how to get it; exit code 1 if anything is."""
+    """Say what is missing on a host, or on all, and how to get it; exit code 1 if anything is.
+
+    The NAME 'slurm' means the cluster: a short job there looks at a node.
+    """
     from sm.plugins.hosts.ssh.node import find_node, list_nodes
 
-    nodes = [find_node(config, name)] if name else list_nodes(config)
-    if not nodes:
+    in_jobs = [Project(config, one) for one in config.projects if names_runner(one, SLURM)]
+    if name == SLURM and not in_jobs:
+        raise UsageError("no project has 'runner: slurm': docs/HOSTS.md")
+    if name == SLURM:
+        nodes = []
+    elif name:
+        nodes, in_jobs = [find_node(config, name)], []
+    else:
+        nodes = list_nodes(config)
+    if not nodes and not in_jobs:
         say("there is no host: sm host add user@host", err=True)
     whole = True
     for node in nodes:
         whole &= _check(config, node)
+    for project in in_jobs:
+        whole &= _check_slurm(project)
     if not whole:
         ctx.exit(1)
 
@@ -215,16 +247,23 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
 @click.option("--attempt", type=click.IntRange(min=1), required=True)
 @click.option("--claim", required=True)
 @click.option("--notice", type=click.FloatRange(min=0), default=300.0)
+@click.option("--keep", type=click.FloatRange(min=0), default=KEEP_S)
 @click.pass_context
 def job(
-    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, notice: float
+    ctx: click.Context,
+    project: str,
+    issue: int,
+    attempt: int,
+    claim: str,
+    notice: float,
+    keep: float,
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
     from sm.plugins.hosts.node.job import Order
     from sm.plugins.hosts.slurm.within import run_job
 
     order = Order(issue, attempt, claim, notice)
-    say(run_job(find_project(load_config(ctx), project), order))
+    say(run_job(find_project(load_config(ctx), project), order, keep))
 
 
 @command.command("look", hidden=True)
@@ -237,17 +276,50 @@ def look(ctx: click.Context, project: str) -> None:
     look(find_project(load_config(ctx), project))
 
 
+@command.command("carry", hidden=True)
+@click.argument("project")
+@click.pass_context
+def carry(ctx: click.Context, project: str) -> None:
+    """Bring jobs of a project what was seen of the forge; the tick starts it."""
+    from sm.plugins.hosts.slurm.bringing import carry
+
+    carry(find_project(load_config(ctx), project))
+
+
 @command.command("report", hidden=True)
 @click.argument("project")
 @click.pass_context
 def report(ctx: click.Context, project: str) -> None:
-    """Say how the sessions stand that stdin names, and have them kept alive."""
+    """Say how the sessions stand that stdin names, if any, and have them kept alive."""
     from sm.plugins.hosts.node.keep import keep_alive
     from sm.plugins.hosts.node.report import read_asked, report
 
-    here = find_project(load_config(ctx), project)
-    print_json(report(here, read_asked(sys.stdin.read())))
-    keep_alive(here)
+    here, asked = find_project(load_config(ctx), project), read_asked(sys.stdin.read())
+    print_json(report(here, asked))
+    if asked:
+        keep_alive(here)
+
+
+@command.command("adopt", hidden=True)
+@click.argument("project")
+@click.option("--age", type=click.FloatRange(min=0), help="Seconds since the look, at the most.")
+@click.pass_context
+def adopt(ctx: click.Context, project: str, age: float | None) -> None:
+    """Take what stdin has seen of the forge for a look of our own, for a while."""
+    from sm.plugins.hosts.node.adopt import adopt, read_share
+
+    share = read_share(sys.stdin.read(), age)
+    adopt(find_project(load_config(ctx), project), share)
+
+
+@command.command("wishes", hidden=True)
+@click.pass_context
+def wishes(ctx: click.Context) -> None:
+    """Wait until sessions wish for a newer look at the forge; print their projects."""
+    from sm.plugins.hosts.node.adopt import hear
+
+    root = Root(load_any_config(ctx).state_root)
+    print_json(hear(root, os.getppid()))
 
 
 @command.command("facts", hidden=True)
@@ -278,7 +350,9 @@ def link(root: Path, name: str) -> None:
 def serve(ctx: click.Context) -> None:
     """Answer what comes on stdin, on a node; the other end of the channel starts it."""
     from sm.cli.root import version
+    from sm.issues.look.wishes import Ear
     from sm.plugins.hosts.node.serve import Server
+    from sm.store.root_check import check_root
 
     invocation = ctx.ensure_object(Invocation)
     if invocation.again is None:
@@ -291,4 +365,10 @@ def serve(ctx: click.Context) -> None:
             return ""
         return str(found.repo) if found and found.repo.is_dir() else ""
 
-    Server(invocation.again, find_folder, version()).serve()
+    def open_ear() -> Ear | None:
+        try:
+            return Ear(check_root(Root(load_any_config(ctx).state_root)))
+        except (SmError, OSError):
+            return None  # then each session looks at the forge by itself
+
+    Server(invocation.again, find_folder, version(), open_ear).serve()

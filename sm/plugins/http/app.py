@@ -67,7 +67,8 @@ def make_application(
     all_decide = bool(rules.token) and not rules.public
     rules = structs.replace(rules, signed=PREFIX if receivers else "")
     entrance = Entrance(
-        rules.token, rules.loopback, key, key_reads, keys.readers, keys.trust, rules.public
+        *(rules.token, rules.loopback, key, key_reads),
+        *(keys.readers, keys.trust, rules.public, keys.look),
     )
     routes = [
         *list_own_routes(machine, version, receivers, keys),

@@ -45,11 +45,13 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
     from sm.plugins.http import listening
     from sm.plugins.http.guard import Rules
     from sm.plugins.http.rights import Trust
+    from sm.plugins.http.token_files import TokenFiles
     from sm.plugins.http.unix_socket import listen_at
 
     check_may_serve(machine)
     token = listening.read_token(entry.token_file, os.environ)
     readers = listening.read_readers(entry.readers_file, token)
+    look = TokenFiles(token, entry.token_file, entry.readers_file).read
     public = listening.parse_tls_origin(entry.public_url)
     trust = None
     if public:
@@ -65,7 +67,7 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
         port = 0 if entry.path else listener.getsockname()[1]
         say(f"listening on {entry.path or listening.format_url(entry.address, port)}")
         is_loopback = listening.is_loopback(listener)
-        yield listener, Rules(token, is_loopback, public, readers=readers, trust=trust)
+        yield listener, Rules(token, is_loopback, public, readers=readers, trust=trust, look=look)
     leave()
 
 

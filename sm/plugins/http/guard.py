@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sm.plugins.http.answers import answer_failure
-from sm.plugins.http.rights import ONLY_READS, Declared, Keys, Right, Trust
+from sm.plugins.http.rights import ONLY_READS, Declared, Keys, Right, Tokens, Trust
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(
@@ -46,8 +46,8 @@ the connection reset, and would never read why."""
 class Rules(Struct, frozen=True):
     """The `token` that every request must bring, '' for none; `loopback`: only this machine.
 
-    `readers` are tokens that only read. `trust` says who needs none; None: anyone, unless there is
-    a token.
+    `readers` are tokens that only read, and `look` returns all tokens that count now, if they can
+    change. `trust` says who needs none; None: anyone, unless there is a token at the start.
 
     `public` is the origin under which a proxy offers us, '' for none. If it `issues` tokens of its
     own, the application decides who may ask. Otherwise only that very name is ours: whatever comes
@@ -67,12 +67,14 @@ class Rules(Struct, frozen=True):
     readers: tuple[str, ...] = ()
     trust: Trust | None = None
     issues: bool = False
+    look: Callable[[], Tokens] | None = None
 
     @property
     def keys(self) -> Keys:
         """What lets in."""
         has_token = bool(self.token or self.readers)
-        return Keys(self.token, self.readers, self.trust or _choose_trust(has_token))
+        trust = self.trust or _choose_trust(has_token)
+        return Keys(self.token, self.readers, trust, self.look)
 
     def lets_in(self, method: str, path: str) -> bool:
         """Whether the application alone decides about such a request, by its signature."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hmac
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 from starlette.datastructures import Headers
@@ -37,15 +38,24 @@ class Trust(Enum):
     NOBODY = "nobody"
 
 
+class Tokens(NamedTuple):
+    """The token of those who act, '' for none, and tokens of those who only read."""
+
+    token: str = ""
+    readers: tuple[str, ...] = ()
+
+
 class Keys(Struct, frozen=True):
     """What lets in: the `token` of those who act, '' for none, and tokens of those who only read.
 
-    `trust` says who needs none.
+    These are of the start; `look` returns those that count now, if they can change. `trust` says
+    who needs none.
     """
 
     token: str = ""
     readers: tuple[str, ...] = ()
     trust: Trust = Trust.ANYONE
+    look: Callable[[], Tokens] | None = None
 
     def find_brought(self, authorization: str) -> Right:
         """What the token in this header is good for."""
@@ -56,7 +66,8 @@ class Keys(Struct, frozen=True):
 
     def find_secret(self, secret: str) -> Right:
         """What this token is good for. It is compared with each, so time tells nothing."""
-        known = [(self.token, Right.ACT), *((one, Right.READ) for one in self.readers)]
+        token, readers = self.look() if self.look else (self.token, self.readers)
+        known = [(token, Right.ACT), *((one, Right.READ) for one in readers)]
         fits = [right for token, right in known if _is_same(secret, token)]
         return max(fits, default=Right.NOTHING)
 

@@ -14,7 +14,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
-from sm.plugins.http.rights import Declared, Keys, Right, Trust
+from sm.plugins.http.rights import Declared, Keys, Right, Tokens, Trust
 from sm.sessions.machine import Machine
 
 
@@ -23,7 +23,8 @@ class Entrance(Struct, frozen=True):
 
     `key` is what the person who has started the server was given for one browser, '' for nothing;
     with `key_reads` that browser only reads. `readers` are tokens that only read, `trust` says who
-    needs none, and `public` is the origin under which a proxy offers the server to others.
+    needs none, and `public` is the origin under which a proxy offers the server to others. `look`
+    returns the tokens that count now, if they can change.
     """
 
     token: str = ""
@@ -33,11 +34,12 @@ class Entrance(Struct, frozen=True):
     readers: tuple[str, ...] = ()
     trust: Trust = Trust.ANYONE
     public: str = ""
+    look: Callable[[], Tokens] | None = None
 
     @property
     def keys(self) -> Keys:
         """What lets in."""
-        return Keys(self.token, self.readers, self.trust)
+        return Keys(self.token, self.readers, self.trust, self.look)
 
     def is_brought(self, authorization: str) -> bool:
         """Whether this header brings the token that acts; False if there is none."""

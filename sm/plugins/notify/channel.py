@@ -61,6 +61,10 @@ class Services(Channel, Struct, frozen=True):
         for name, channel in self.settings.channels.items():
             self._open(name, channel).drop_asked(self.session.name, but=kept)
 
+    def reaches(self, need: NeedKind) -> bool:
+        """Say whether any service wants it."""
+        return any(need in one.needs for one in self.settings.channels.values())
+
     def listen(self) -> None:
         """Nobody answers here; but what is due is sent, if nobody sends it now."""
         starting.ensure_sent(Post(self.session.root), self.settings.variables)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sm.config.shapes import read_section
 from sm.issues.ticks import Listener, Tick
 from sm.plugins.notify.settings import Notify
+from sm.sessions.project import Project
+from sm.store.files import list_names
 from sm.store.paths import Root
 
 
@@ -30,4 +32,28 @@ def hear(root: Root, tick: Tick) -> None:
     beat(root, tick, list_addresses(tick))
 
 
+def list_projects_there(tick: Tick) -> list[Project]:
+    """Return those with services of which something runs elsewhere, or did at the last look."""
+    root = Root(tick.config.state_root)
+    return [
+        Project(tick.config, one)
+        for one in tick.config.projects
+        if one.name in tick.projects and list_names(root.project(one.name).placements)
+        if read_section(one, Notify).channels
+    ]
+
+
+def is_wanted_there(tick: Tick) -> bool:
+    """Whether there are any."""
+    return bool(list_projects_there(tick))
+
+
+def hear_there(root: Root, tick: Tick) -> None:
+    """Tell what sessions elsewhere need."""
+    from sm.plugins.notify.there import tell
+
+    tell(root, list_projects_there(tick))
+
+
+THERE = Listener(hear=hear_there, wants=is_wanted_there)
 LISTENER = Listener(hear=hear, wants=is_wanted)

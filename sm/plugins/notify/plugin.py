@@ -8,7 +8,10 @@ PLUGIN = Plugin(
     channels={"notify": "sm.plugins.notify.opening:open_notify"},
     sections={"notify": "sm.plugins.notify.settings:Notify"},
     checks={"notify": "sm.plugins.notify.examine:CHECK"},
-    ticks={"heartbeat": "sm.plugins.notify.listener:LISTENER"},
+    ticks={
+        "heartbeat": "sm.plugins.notify.listener:LISTENER",
+        "there": "sm.plugins.notify.listener:THERE",
+    },
     verbs={
         "notify": Verb(
             "sm.plugins.notify.verb:command",

@@ -22,6 +22,7 @@ from sm.plugins.page.looks import Looks
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project, find_person
 from sm.sessions.session import AdHocSession
+from sm.views import steering
 from sm.views.offers import Act
 
 
@@ -46,6 +47,8 @@ def carry_out(looks: Looks, wish: Wish) -> str:
     """
     if len(wish.text) > TEXT_LIMIT:
         raise UsageError(f"the text is above {TEXT_LIMIT:,} characters")
+    if wish.act in steering.STEERS and (there := looks.find_there(wish.session)):
+        return " ".join(steering.carry_out(Caller(), there, wish.act, wish.text))
     return ACTS[wish.act](looks, wish)
 
 

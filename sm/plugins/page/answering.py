@@ -58,7 +58,9 @@ class Page(Struct, frozen=True):
     drawer: RowDrawer
     readers: CapacityLimiter
     askers: CapacityLimiter
+    callers: CapacityLimiter
     numbers: NumbersDesk
+    clerks: CapacityLimiter
 
     def draw(self, row: BoardRow) -> str:
         """Return the HTML of a row."""
@@ -71,6 +73,14 @@ class Page(Struct, frozen=True):
     async def ask(self, act: Callable[[], T]) -> T:
         """Ask a forge, git or tmux in a thread: however slow they are, the rest is read."""
         return await to_thread.run_sync(act, limiter=self.askers)
+
+    async def note(self, act: Callable[[], T]) -> T:
+        """Change the logins in a thread: another server may have their file for a while."""
+        return await to_thread.run_sync(act, limiter=self.clerks)
+
+    async def reach(self, act: Callable[[], T]) -> T:
+        """Ask a node in a thread, as it does not answer others either if it is silent."""
+        return await to_thread.run_sync(act, limiter=self.callers)
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
@@ -127,7 +137,7 @@ def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> R
     template = "outcome.html" if is_fragment(request) else "problem.html"
     # htmx shows an answer of status 200 alone; the words say what went wrong.
     shown = 200 if is_fragment(request) and request.method == "POST" else status
-    return show(template, visitor, shown, why=why, done=False)
+    return show(template, visitor, shown, why=why, done=False, missing=status == 404)
 
 
 async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]:

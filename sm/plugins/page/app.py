@@ -33,6 +33,10 @@ from sm.sessions.machine import Machine
 STATIC = Path(__file__).parent / "static"
 READERS = ASKERS = 4
 """Threads that read at the same time, and as many that ask what may be slow."""
+CLERKS = 1
+"""Threads that change the logins: one at a time has their file anyway."""
+CALLERS = 8
+"""Threads that ask nodes, each for some seconds at most."""
 WAYS = (
     *overview_page.ROUTES,
     *session_page.ROUTES,
@@ -68,7 +72,9 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         RowDrawer(),
         CapacityLimiter(READERS),
         CapacityLimiter(ASKERS),
+        CapacityLimiter(CALLERS),
         NumbersDesk(looks),
+        CapacityLimiter(CLERKS),
     )
 
 
@@ -85,7 +91,7 @@ def _show_missing(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     anybody = Visitor(may_read=True, may_act=True)  # nobody has to log in for this
     return HTMLResponse(
-        render("problem.html", visitor=anybody, why="There is nothing here."),
+        render("problem.html", visitor=anybody, why="There is nothing here.", missing=True),
         error.status_code,
         HEADERS,
     )

@@ -9,6 +9,7 @@ from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
 from sm.plugins.page.looks import GoneError, Looks
+from sm.views import steering
 from sm.views.board import Board
 from sm.views.offers import NO_LIMITS, Limits
 from sm.views.open_need import OpenNeed
@@ -36,6 +37,9 @@ def list_limits(looks: Looks, session: str, project: str = "") -> list[SetLimit]
         GoneError: there is no such session, or project.
 
     """
+    if session and (there := looks.find_there(session)):
+        row = looks.read()[0].find(session)
+        return steering.list_limits(there, row.need if row else None)
     if session:
         return meters.list_limits(looks.find_session(session))
     return meters.list_limits(looks.find_project(project))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -40,12 +42,15 @@ async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
     if not page.entrance.loopback:
         raise RefusedError(403, "from another machine a browser may only read: come by ssh -L")
     called = call_browser(request.headers.get("user-agent", ""))
-    browser = page.logins.log_in(fields.get("key", "").strip(), called)
+    secret, logins = fields.get("key", "").strip(), page.logins
+    # Who tries out what is wrong takes no thread, and waits for no lock.
+    known = logins.knows(secret)
+    browser = await page.note(partial(logins.log_in, secret, called)) if known else ""
     if not browser:
         why = "That link was used already, or is too old. Call sm serve --open for a new one."
         return show("login.html", visitor, 403, key="", to=to, why=why)
     if visitor.browser:
-        page.logins.log_out(visitor.browser)  # its cookie is replaced
+        await page.note(partial(logins.log_out, visitor.browser))  # its cookie is replaced
     return _redirect(page, to, browser)
 
 
@@ -54,7 +59,7 @@ async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
     fields = await read_form(request)
     check_form(request, visitor, fields.get("pledge", ""))
     if visitor.browser:
-        page.logins.log_out(visitor.browser)
+        await page.note(partial(page.logins.log_out, visitor.browser))
     return _redirect(page, ROOT, "")
 
 
@@ -71,7 +76,8 @@ async def invite(page: Page, request: Request, visitor: Visitor) -> Response:
 async def show_browsers(page: Page, _request: Request, visitor: Visitor) -> Response:
     """Answer with the browsers that are logged in."""
     own = name_browser(visitor.browser)
-    return show("browsers.html", visitor, known=page.logins.list_known(), own=own, reads=Right.READ)
+    known, wrong = page.logins.list_known(), page.logins.wrong
+    return show("browsers.html", visitor, known=known, own=own, reads=Right.READ, wrong=wrong)
 
 
 async def forget(page: Page, request: Request, visitor: Visitor) -> Response:
@@ -79,9 +85,9 @@ async def forget(page: Page, request: Request, visitor: Visitor) -> Response:
     fields = await read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
     if (name := fields.get("name", "")) == ALL:
-        page.logins.forget_all()
+        await page.note(page.logins.forget_all)
     else:
-        page.logins.forget(name)
+        await page.note(partial(page.logins.forget, name))
     if name in (ALL, name_browser(visitor.browser)):
         return _redirect(page, ROOT, "")
     return RedirectResponse(BROWSERS, 303)

@@ -23,7 +23,7 @@ from sm.plugins.http.rights import Keys, Right
 from sm.plugins.page.ages import Ages, is_in_doubt
 from sm.store import lock
 from sm.store.damage import read_rebuildable
-from sm.store.files import ensure_private_dir, write_json
+from sm.store.files import ensure_private_dir, find_stamp, write_json
 
 LASTS_S = 7 * 24 * 3600.0
 """So long a login counts; then a browser needs another link."""
@@ -116,6 +116,8 @@ class Logins:
         self._guard = threading.Lock()
         self._keys: dict[str, tuple[float, Right]] = {}
         self._read, self._stamp = Book(), (-1, -1, -1)
+        self.wrong = 0
+        """So many have tried to log in with what is neither a key nor a token."""
         if key:
             self._keep_key(key, right)
 
@@ -131,16 +133,27 @@ class Logins:
 
         A key is used up by that. The browser may do what the key or the token is good for.
         """
-        with self._guard:
+        if not self.knows(secret):
+            return ""
+        browser = make_nonce(DIGITS // 2)
+        with self._changing() as (book, now):
             right = self._take_key(secret) or self._tokens.find_secret(secret)
-            if not right:
+            if not right:  # two came with one key
                 return ""
-            browser = make_nonce(DIGITS // 2)
-            with self._changing() as (book, now):
-                about = About(now, one_line(called)[:CALLED])
-                roomy = book.make_room(right, now)
-                self._save(roomy.add(_hash(browser), right, now + LASTS_S, about), now)
-            return browser
+            about = About(now, one_line(called)[:CALLED])
+            roomy = book.make_room(right, now)
+            self._save(roomy.add(_hash(browser), right, now + LASTS_S, about), now)
+        return browser
+
+    def knows(self, secret: str) -> bool:
+        """Whether that is the key of a link, or a token; nothing is read or waited for."""
+        with self._guard:
+            self._drop_old_keys()
+            is_key = _hash(secret) in self._keys
+        is_known = is_key or bool(self._tokens.find_secret(secret))
+        if not is_known:
+            self.wrong += 1
+        return is_known
 
     def log_out(self, browser: str) -> None:
         """Forget the browser with that secret."""
@@ -148,12 +161,12 @@ class Logins:
 
     def forget(self, name: str) -> None:
         """Forget the browser of that name."""
-        with self._guard, self._changing() as (book, now):
+        with self._changing() as (book, now):
             self._save(book.keep({*book.until, *book.readers} - {name}), now)
 
     def forget_all(self) -> None:
         """Forget all browsers, and the keys of all links."""
-        with self._guard, self._changing() as (book, now):
+        with self._changing() as (book, now):
             self._keys.clear()
             self._save(book.keep(set()), now)
 
@@ -177,26 +190,36 @@ class Logins:
         return sorted((one for one in every if one.right), key=lambda one: -one.until)
 
     def _keep_key(self, key: str, right: Right) -> None:
+        self._drop_old_keys()
         self._keys[_hash(key)] = self._ages.elapse() + KEY_S, right
 
     def _take_key(self, key: str) -> Right:
         until, right = self._keys.pop(_hash(key), (0.0, Right.NOTHING))
         return right if until > self._ages.elapse() else Right.NOTHING
 
+    def _drop_old_keys(self) -> None:
+        now = self._ages.elapse()
+        self._keys = {name: kept for name, kept in self._keys.items() if kept[0] > now}
+
     def _look(self) -> tuple[Book, float]:
         """The logins that count, and how late it is; another server may have written the file."""
-        if (stamp := self._find_stamp()) != self._stamp:
+        if (stamp := find_stamp(self._file)) != self._stamp:
             self._read = read_rebuildable(self._file, Book) or Book()
             self._stamp = stamp
         now, seen = self._ages.tell_time(), self._read.seen
         return (Book(), now) if is_in_doubt(now, seen) else (self._read, max(now, seen))
 
     @contextlib.contextmanager
-    def _changing(self, timeout_s: float = LOCKED_S) -> Iterator[tuple[Book, float]]:
-        """The logins, which no other server changes meanwhile."""
+    def _changing(self) -> Iterator[tuple[Book, float]]:
+        """The logins, which nobody changes meanwhile; nobody who only looks waits for the file."""
+        with self._holding_file(LOCKED_S), self._guard:
+            yield self._look()
+
+    @contextlib.contextmanager
+    def _holding_file(self, timeout_s: float) -> Iterator[None]:
         ensure_private_dir(self._file.parent)
         with lock.hold(self._file.with_suffix(".lock"), timeout_s=timeout_s):
-            yield self._look()
+            yield
 
     def _note_sometimes(self, book: Book, now: float) -> None:
         """Have the file say how late it is. That it cannot be written does no harm.
@@ -204,21 +227,13 @@ class Logins:
         No request waits for that: another server that has the lock writes the time as well.
         """
         if (book.until or book.readers) and now - book.seen > NOTED_S:
-            with contextlib.suppress(SmError), self._changing(timeout_s=0) as (found, later):
-                self._save(found, later)
-
-    def _find_stamp(self) -> tuple[int, int, int]:
-        try:
-            found = self._file.stat()
-        except OSError:
-            return 0, 0, 0
-        # The clock of a file system may stand still for some milliseconds.
-        return found.st_ino, found.st_mtime_ns, found.st_size
+            with contextlib.suppress(SmError), self._holding_file(timeout_s=0):
+                self._save(*self._look())
 
     def _save(self, book: Book, now: float) -> None:
         book = structs.replace(book, seen=now)
         write_json(self._file, book)
-        self._read, self._stamp = book, self._find_stamp()
+        self._read, self._stamp = book, find_stamp(self._file)
 
 
 def name_browser(browser: str) -> str:

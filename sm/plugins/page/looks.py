@@ -6,11 +6,14 @@ import threading
 import time
 
 from sm.base.errors import SmError, UsageError
+from sm.issues.reaching import Elsewhere
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
+from sm.store.paths import NAME
+from sm.views import steering
 from sm.views.board import Board, BoardRow
 from sm.views.watched_board import WatchedBoard
 
@@ -54,6 +57,13 @@ class Looks:
             self._last = at, self._watched.position, board
             return board, self._watched.position
 
+    def read_there(self) -> dict[str, BoardRow]:
+        """The rows of sessions elsewhere, read anew; none without a look if there were none."""
+        if self._last is None or not any(row.host for row in self._last[2].rows):
+            return {}
+        self.spoil()
+        return {row.id: row for row in self.read()[0].rows if row.host}
+
     def spoil(self) -> None:
         """Have the next look read all anew: something has changed that no event tells."""
         self._last = None
@@ -81,6 +91,12 @@ class Looks:
             if project.name == name:
                 return project
         raise GoneError("there is no such project any more")
+
+    def find_there(self, ident: str) -> Elsewhere | None:
+        """The session elsewhere of that id; None if it is on record here, or is none."""
+        if not NAME.fullmatch(ident) or self.machine.root.session(ident).identity.exists():
+            return None
+        return steering.find(self.list_projects(), ident)
 
     def find_session(self, ident: str) -> AnySession:
         """The session of that id.

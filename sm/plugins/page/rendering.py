@@ -45,6 +45,7 @@ def _environment() -> Environment:
         "version": find_version,
         "count": format_count,
         "prove": _prove,
+        "sentence": make_sentence,
     }
     found.globals |= {"marks": MARKS, "list_headers": list_headers}
     return found
@@ -91,6 +92,16 @@ def _name_age(at: float) -> str:
 def find_safe_link(link: str) -> str:
     """The link, if it leads to a page; '' for anything that a browser would run."""
     return link if link.lower().startswith(LINKS) else ""
+
+
+ENDS = (".", "!", "?", ":", "…")
+
+
+def make_sentence(words: str) -> str:
+    """The words of an error, which begin in lower case for a terminal, as a page has them."""
+    first, blank, rest = words.partition(" ")
+    begun = first.capitalize() if first.isalpha() and first.islower() else first
+    return f"{begun}{blank}{rest}{'' if words.endswith(ENDS) else '.'}"
 
 
 def find_version(*values: Any) -> str:

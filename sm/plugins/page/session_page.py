@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.errors import SmError, UsageError
-from sm.plugins.page import session_parts
+from sm.issues.reaching import Elsewhere
+from sm.plugins.page import session_parts, session_there
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
@@ -22,6 +23,7 @@ from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
+from sm.views.board import Board, BoardRow
 from sm.views.offers import (
     list_limit_offers,
     list_steering,
@@ -39,6 +41,8 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         row = board.find(ident)
         if row is None:
             return _show_ended(page, ident, visitor)
+        if row.host and page.looks.find_there(ident):
+            return _show_there(page, board, row, visitor, position)
         session = page.looks.find_session(ident)
         limits = list_limits(page.looks, ident)
         named = {limit.command: limit for limit in limits}
@@ -64,6 +68,24 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
     return await page.read(make)
 
 
+def _show_there(
+    page: Page, board: Board, row: BoardRow, visitor: Visitor, position: int
+) -> Response:
+    """The page of a session elsewhere, without what its node is asked for."""
+    limits = {limit.command: limit for limit in list_limits(page.looks, row.id)}
+    letter = offer_message(row.id, row.name)
+    return show(
+        "session_there.html",
+        visitor,
+        row=row,
+        needs=[one for one in answer_needs(board, limits) if one.need.session == row.id],
+        letter=letter,
+        steering=list_steering(row, paused=row.inside is not None and row.inside.paused),
+        position=position,
+        draw=page.draw,
+    )
+
+
 def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
     """What is left of a session that is over."""
     return show("ended.html", visitor, ident=ident, ended=read_ended(page.looks, ident))
@@ -75,8 +97,11 @@ async def show_part(page: Page, request: Request, visitor: Visitor) -> Response:
     make = PARTS.get(part)
     if make is None:
         raise HTTPException(404)
-    read = page.ask if part in ASKED else page.read
+    there = await page.read(partial(page.looks.find_there, ident)) if part in THERE else None
     try:
+        if there:
+            return await page.reach(partial(THERE[part], there, visitor))
+        read = page.ask if part in ASKED else page.read
         return await read(partial(make, page, ident, visitor))
     except SmError as error:  # a part of a page that is there all the same
         return show("outcome.html", visitor, why=error.message, done=False)
@@ -113,7 +138,7 @@ def _show_judged(page: Page, ident: str, visitor: Visitor) -> Response:
     row = page.looks.find_row(ident)
     if not row.pull:
         raise UsageError("there is no pull request yet")
-    judged = session_parts.read_judged(_of_issue(page, ident), row.pull)
+    judged = session_parts.read_judged(page.looks.find_project(row.project), row.pull)
     merge = offer_merge(row.project, row.pull, judged.pull.head)
     return show("judged.html", visitor, judged=judged, merge=merge, link=row.link)
 
@@ -133,6 +158,34 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
     "screen": _show_screen,
     "pull": _show_judged,
 }
+
+
+def _show_screen_there(there: Elsewhere, visitor: Visitor) -> Response:
+    path = f"{BELOW}session/{there.placement.session}/screen"
+    text = why = ""
+    try:
+        text = session_there.read_screen(there)
+    except SmError as error:  # it is asked again
+        why = error.message
+    return show("screen_there.html", visitor, path=path, text=text, why=why)
+
+
+THERE: dict[str, Callable[[Elsewhere, Visitor], Response]] = {
+    "story": lambda there, visitor: show(
+        "story.html", visitor, told=session_there.read_told(there)
+    ),
+    "messages": lambda there, visitor: show(
+        "messages.html", visitor, messages=session_there.list_messages(there)
+    ),
+    "diff": lambda there, visitor: show(
+        "patch.html", visitor, patch=session_there.read_patch(there)
+    ),
+    "documents": lambda there, visitor: show(
+        "documents.html", visitor, documents=session_there.list_documents(there)
+    ),
+    "screen": _show_screen_there,
+}
+"""The same parts of a session elsewhere."""
 ASKED = frozenset({"diff", "pull"})
 """Those that git or a forge is asked for."""
 

@@ -19,7 +19,8 @@ from sm.issues.look.snapshot import full_check
 from sm.messages.queue import Place
 from sm.messages.send import PLACES, QueuedMessage, list_entries
 from sm.sessions import pause
-from sm.sessions.session import AnySession, IssueSession
+from sm.sessions.project import Project
+from sm.sessions.session import AnySession
 from sm.store.paths import Root, check_name
 from sm.views.trace import Story, StoryEvent, read_story_of
 
@@ -67,15 +68,15 @@ class Judged(Struct, frozen=True):
     cut: int
 
 
-def read_judged(session: IssueSession, number: int) -> Judged:
+def read_judged(project: Project, number: int) -> Judged:
     """Ask the forge what is said of the pull request.
 
     Raises:
         SmError: the forge cannot tell.
 
     """
-    pull = session.project.forge.pulls.read(number)
-    check = full_check(session.project, pull)
+    pull = project.forge.pulls.read(number)
+    check = full_check(project, pull)
     lines = printable(redact(check.log)).splitlines()
     return Judged(pull, check, "\n".join(lines[-LOG_LINES:]), max(0, len(lines) - LOG_LINES))
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
 
 from sm.plugins.page.growth import Growth
 from sm.plugins.page.looks import Looks, list_changed
+from sm.plugins.page.rows_there import RowsThere
+from sm.plugins.page.session_files import SessionFiles
 from sm.store import journal
-from sm.store.paths import Root, SessionDir
 
 LOOK_S = 0.2
 """Between two looks at the size of the journal, if the kernel does not say that it is written."""
@@ -28,10 +27,6 @@ TOLD_LOOK_S = 1.0
 """The same if it does: a journal elsewhere may grow all the same."""
 PAUSE_S = 0.05
 """So far apart are two words of a stream, so that a page is not busy with nothing else."""
-FILES_S = 3.0
-"""Between two looks at the files of all sessions, unless these are many."""
-FILES_PART = 1000
-"""The looks take at most one in so many parts of a processor."""
 ALIVE_S = 15
 """So often a line keeps the connection alive, also through a proxy."""
 AGAIN_MS = 1000
@@ -102,10 +97,10 @@ class Stream:
 
     async def _run(self) -> None:
         path = str(self._root.journal)
-        with Growth(self._root.private) as growth:  # first, so that nothing is missed
+        with Growth(self._root.private) as growth, SessionFiles(self._root) as files:
             size, position = _measure(path), journal.find_size(self._root.journal)
-            files, rest_s = await asyncio.to_thread(_look_at_files, self._root)
-            files_at = time.monotonic() + rest_s
+            await asyncio.to_thread(files.look)
+            there = RowsThere(self._looks)
             while self._listeners:
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
@@ -114,14 +109,11 @@ class Stream:
                     changed, position = await asyncio.to_thread(
                         list_changed, self._looks.machine, position
                     )
-                if time.monotonic() >= files_at:
-                    known = files
-                    files, rest_s = await asyncio.to_thread(_look_at_files, self._root)
-                    files_at = time.monotonic() + rest_s
-                    touched = find_touched(known, files)
+                if files.is_due() and (touched := await asyncio.to_thread(files.look)):
                     changed |= touched
-                    if touched:
-                        self._looks.spoil()
+                    self._looks.spoil()
+                if there.is_due():
+                    changed |= await asyncio.to_thread(there.look)
                 if changed:
                     self._tell(Changed(position, tuple(sorted(changed))))
                     await asyncio.sleep(PAUSE_S)
@@ -137,49 +129,9 @@ def _word(changed: Changed) -> ServerSentEvent:
     )
 
 
-Stamps = dict[str, tuple[int, ...]]
-
-
-_ANY = SessionDir(Path())
-WATCHED = tuple(
-    map(str, (_ANY.path, _ANY.state, _ANY.usage, _ANY.queue / "new", _ANY.queue / "done"))
-)
-"""What changes in a session's directory without an event: most of it is renamed into the folder."""
-
-
-def _look_at_files(root: Root) -> tuple[Stamps, float]:
-    """The times of the files, and how long it is until they are looked at again."""
-    begun = time.thread_time()
-    found = stamp_files(root)
-    return found, max(FILES_S, (time.thread_time() - begun) * FILES_PART)
-
-
-def stamp_files(root: Root) -> Stamps:
-    """When the files of each session that change without an event were written last."""
-    folder = str(root.sessions)
-    try:
-        names = os.listdir(folder)  # noqa: PTH208 - looked at all the time, so without a Path
-    except OSError:
-        return {}
-    return {name: tuple(_stamp(f"{folder}/{name}/{file}") for file in WATCHED) for name in names}
-
-
 def _measure(path: str) -> int:
     """Bytes of a file, 0 if there is none: a look that costs next to nothing."""
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - as above
+        return os.stat(path).st_size  # noqa: PTH116 - a Path takes three times as long
     except OSError:
         return 0
-
-
-def _stamp(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as above
-    except OSError:
-        return 0
-
-
-def find_touched(before: Stamps, after: Stamps) -> set[str]:
-    """The sessions that are not as they were."""
-    names = before.keys() | after.keys()
-    return {name for name in names if before.get(name) != after.get(name)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -20,8 +21,12 @@ from sm.sessions.caller import identify
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
 from sm.store.paths import Root
+from sm.views.board import BoardRow
 from sm.views.offers import Act, list_answers
 from sm.views.open_need import OpenNeed
+
+if TYPE_CHECKING:
+    from sm.issues.reaching import Elsewhere
 
 Projects = Mapping[str, Project]
 """Those that are shown, by their names."""
@@ -96,10 +101,17 @@ def plan(root: Root, act: Act, entry: Entry, projects: Projects = NO_PROJECTS) -
     if entry.row is None:
         command = f": {entry.need.command}" if entry.need else ""
         raise SmError(f"that is no session; a shell has the command for it{command}")
-    if act is Act.PAUSE and pause.read(root).find(entry.row.project, entry.row.id):
+    if act is Act.PAUSE and _is_paused(root, entry.row):
         act = Act.RESUME
     says = SAYS[act].format(name=entry.name)
     return Plan(act, entry.key, says, entry.row.id, asks=ASKED.get(act, ""))
+
+
+def _is_paused(root: Root, row: BoardRow) -> bool:
+    """Whether it rests, here or as the node says that it is on."""
+    if row.host:
+        return row.inside is not None and row.inside.paused
+    return pause.read(root).find(row.project, row.id) is not None
 
 
 SAYS = {
@@ -147,6 +159,10 @@ MEANT = {
 
 def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit]:
     """The limits that the need may be about."""
+    if there := find_there(root, need.session, projects):
+        from sm.views import steering
+
+        return steering.list_limits(there, need)
     if need.session:
         session = registry.find(root, need.session)
         return meters.list_limits(session) if session else []
@@ -163,6 +179,10 @@ def carry_out(
         SmError: it is refused.
 
     """
+    if plan.act in DEEDS and (there := find_there(root, plan.session, projects)):
+        from sm.views import steering
+
+        return steering.carry_out(identify(root, os.environ), there, plan.act, text)
     if plan.act in DEEDS:
         return DEEDS[plan.act](root, registry.load(root, plan.session), text)
     if is_agent(root):
@@ -174,6 +194,15 @@ def carry_out(
         raise SmError(f"the project '{plan.project}' is not shown here")
     # What was opened stays as it was: so it is opened anew.
     return ANSWERS[plan.act](Project(project.config, project.settings), plan, text)
+
+
+def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None:
+    """The session elsewhere of that id; None if it is on record here, or is none."""
+    if not session or root.session(session).identity.exists():
+        return None
+    from sm.views import steering
+
+    return steering.find(list(projects.values()), session)
 
 
 def is_agent(root: Root) -> bool:

@@ -127,6 +127,7 @@ class Asking(Reading):
                 self.call_from_thread(self._refuse, plan, text, error.message)
             else:
                 self.call_from_thread(self.tell, told, "bold green")
+            self.feed.spoil()
 
         self.run_worker(work, thread=True, group="acts")
 

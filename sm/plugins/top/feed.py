@@ -31,6 +31,8 @@ STAMPS_OF_ONE_S = 0.01
 """With more than a hundred sessions these looks are rarer: so far apart for each of them."""
 AGAIN_S = 10.0
 """All is read again so often, if that is cheap."""
+THERE_S = 3.0
+"""The same while there are sessions elsewhere, whose machines write no file here."""
 PART = 500
 """It is read so seldom that it takes a part of a processor of one in so many."""
 NEWS_PART = 50
@@ -108,6 +110,10 @@ class Feed:
         changed = touched | self._watched.heard
         return Seen(self._rows, board.needs, board.paused, board.problems, frozenset(changed))
 
+    def spoil(self) -> None:
+        """Have all read again at once: something was done that no file here tells."""
+        self._again_at = 0.0
+
     def find_outcome(self, name: str) -> str:
         """How a session has ended that is not there any more; '' if that is not known."""
         return self._outcomes.get(name, "")
@@ -117,7 +123,8 @@ class Feed:
         now = time.monotonic()
         self._soonest = now + max(took * BUSY_PART, now - begun)
         self._after_news = now + took * NEWS_PART
-        self._again_at = now + max(AGAIN_S, took * PART)
+        again_s = THERE_S if any(row.host for row in self._rows) else AGAIN_S
+        self._again_at = now + max(again_s, took * PART)
 
     def _take_stamps(self) -> dict[str, Stamps]:
         return {name: self._stamp(name) for name in self._stamps}

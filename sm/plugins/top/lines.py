@@ -348,6 +348,8 @@ def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
 
 
 def _facts(row: BoardRow, look: Look) -> Iterator[str]:
+    if row.host:
+        yield f"on {row.host}"
     if row.pull:
         yield f"pull request #{row.pull}"
     if row.ci:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 
 from sm.base.errors import SmError
+from sm.plugins.top.acts import find_there
 from sm.plugins.top.feed import LOOK_S, Seen
 from sm.plugins.top.listing import make_entries
-from sm.plugins.top.story import Nearby, measure_log, read_nearby
+from sm.plugins.top.story import Nearby, measure_log, read_nearby, read_nearby_there
 from sm.plugins.top.view import Ask, Page, View
 
 AGES_S, OLD_AGES_S = 1.0, 5.0
 """Between two looks at what has become older; the second where all ages are told in minutes."""
 MINUTE_S = 60.0
+THERE_S = 3.0
+"""Between two looks at a session elsewhere that is looked at from near."""
 
 
 class Reading(View):
@@ -21,6 +24,7 @@ class Reading(View):
     _is_reading = False
     _is_reading_near = False
     _log_size = -1
+    _near_at = 0.0
     _aged_at = 0.0
 
     def on_mount(self) -> None:
@@ -38,11 +42,17 @@ class Reading(View):
         if not self._is_reading and self.feed.is_due():
             self._is_reading = True
             self.run_worker(self._read, thread=True, group="feed")
-        if self.near and not self._is_reading_near and measure_log(self.near) != self._log_size:
+        if self.near and not self._is_reading_near and self._is_near_old(self.near, now):
             self.read_near()
         if now >= self._aged_at:
             self._aged_at = now + (OLD_AGES_S if self._is_all_old() else AGES_S)
             self.draw()
+
+    def _is_near_old(self, near: Nearby, now: float) -> bool:
+        """Whether its terminal has shown more; of one elsewhere that is asked now and then."""
+        if near.host:
+            return now >= self._near_at + THERE_S
+        return measure_log(near) != self._log_size
 
     def _is_all_old(self) -> bool:
         rows = self.seen.rows if self.seen else ()
@@ -84,12 +94,17 @@ class Reading(View):
         name, is_peek = entry.row.id, self.page is not Page.SESSION
 
         def read() -> None:
-            self.call_from_thread(self._take_near, read_nearby(self.root, name, is_peek=is_peek))
+            there = find_there(self.root, name, self.feed.projects)
+            if there:
+                near = read_nearby_there(there, is_peek=is_peek)
+            else:
+                near = read_nearby(self.root, name, is_peek=is_peek)
+            self.call_from_thread(self._take_near, near)
 
         self.run_worker(read, thread=True, group="near")
 
     def _take_near(self, near: Nearby) -> None:
-        self._is_reading_near = False
+        self._is_reading_near, self._near_at = False, time.monotonic()
         entry = self.listing.current
         if not self._looks_near or entry is None:
             self.near = None

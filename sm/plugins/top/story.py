@@ -20,6 +20,7 @@ from sm.views.known import read_or
 from sm.views.trace import Story, read_story_of
 
 if TYPE_CHECKING:
+    from sm.issues.reaching import Elsewhere
     from sm.messages.send import QueuedMessage
 
 SCREEN_LINES = 40
@@ -32,7 +33,7 @@ class Nearby(Struct, frozen=True):
     """What is known of one session beside its row.
 
     `screen` is the end of what its terminal shows, and `log` the file in which that is kept. For a
-    peek it has nothing else.
+    peek it has nothing else. `host` is where it runs, '' for this machine.
     """
 
     key: str
@@ -43,6 +44,33 @@ class Nearby(Struct, frozen=True):
     worktree: str = ""
     log: str = ""
     problem: str = ""
+    host: str = ""
+
+
+def read_nearby_there(there: Elsewhere, *, is_peek: bool = False) -> Nearby:
+    """The same of a session elsewhere, by its node; one that does not answer is the `problem`."""
+    from sm.views import there as looks
+
+    problems: list[str] = []
+
+    def report(error: SmError) -> None:
+        problems.append(error.message)
+
+    screen = read_or(report, lambda: looks.read_screen(there, SCREEN_LINES), "")
+    messages: list[QueuedMessage] = []
+    story = None
+    if not is_peek and not problems:  # one that is silent is waited for once
+        messages = read_or(report, lambda: looks.read_messages(there), messages)
+        story = read_or(report, lambda: looks.read_story(there), None)
+    return Nearby(
+        key=there.placement.session,
+        is_peek=is_peek,
+        screen=screen,
+        messages=tuple(messages),
+        story=story,
+        problem=problems[0] if problems else "",
+        host=there.placement.host,
+    )
 
 
 def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
@@ -152,6 +180,7 @@ def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Ite
 def _list_facts(entry: Entry, near: Nearby | None) -> str:
     row = entry.row
     facts = [
+        f"on {row.host}" if row and row.host else "",
         f"pull request #{row.pull}" if row and row.pull else "",
         row.link if row else "",
         f"CI {row.ci}" if row and row.ci else "",

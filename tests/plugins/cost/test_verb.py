@@ -14,13 +14,12 @@ from sm.__main__ import run
 from sm.adapters.agent.spending import Account, Agent, Entry, Figure, Tokens
 from sm.config.schema import Config
 from sm.plugins.cost.comparing import ByClient
-from sm.plugins.cost.display import list_lines
+from sm.plugins.cost.display import make_table
 from sm.plugins.cost.examine import check_ledger
 from sm.plugins.cost.ledger import Followed, Mark, Owner, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
 from sm.plugins.cost.sums import By, Sum
 from sm.store.paths import Root
-from tests.helpers import sm_yaml
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
 Out = pytest.CaptureFixture[str]
@@ -52,22 +51,6 @@ def fill(path: Path, folder: Path) -> Path:
             enter(ledger, add_lines(folder / f"{name}.jsonl", lines), owner)
         price_pending(ledger)
     return folder / "one.jsonl"
-
-
-@pytest.mark.usefixtures("path")
-def test_what_nodes_have_used_is_said_to_be_missing(
-    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = sm_yaml(tmp_path)
-    monkeypatch.setenv("SM_CONFIG", str(config))
-    said = "without what agents on other machines have used (docs/HOSTS.md)"
-    assert run(["cost"]) == 0
-    assert said not in capsys.readouterr().err
-    config.write_text(f"{config.read_text()}runners: {{heavy: ssh}}\n")
-    assert run(["cost"]) == 0
-    assert said in capsys.readouterr().err
-    assert run(["cost", "--project", "other"]) == 0
-    assert said not in capsys.readouterr().err
 
 
 def test_a_table_of_issues_with_what_is_missing(path: Path, tmp_path: Path, capsys: Out) -> None:
@@ -244,8 +227,10 @@ def test_in_a_narrow_terminal_it_goes_before_names_are_cut() -> None:
     said = ByClient(requests=2, price=0.5, compared=0.5, ours=0.5)
     sums = [Sum("shop", issue=7, requests=2, price=0.5, by_client=said)]
     for width, is_there in ((None, True), (80, True), (60, False)):
-        header, line = list_lines(By.ISSUE, sums, sums[0], width)
+        table = make_table(By.ISSUE, sums, width)
+        header, line = table.lines
         assert ("Client" in header) == is_there
+        assert any(note.startswith("Client") for note in table.notes) == is_there
         assert line.startswith("shop#7 ")
 
 

@@ -51,7 +51,12 @@ def make_node(sshd: Sshd, root: Root, program: str = str(REPOSITORY / "bin" / "s
 
 def find_link(node: Node) -> int:
     """Return the process that has the host's channel; 0 if there is none."""
-    held = node.folder.lock.stat() if node.folder.lock.exists() else None
+    return find_holder(node.folder.lock)
+
+
+def find_holder(path: Path) -> int:
+    """Return the process that holds a lock; 0 if there is none."""
+    held = path.stat() if path.exists() else None
     for line in Path("/proc/locks").read_text().splitlines():
         words = line.split()
         if held and words[1] == "FLOCK" and words[5].endswith(f":{held.st_ino}"):

@@ -26,7 +26,7 @@ from sm.store.paths import Root
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import REPOSITORY, git, wait_for
-from tests.plugins.hosts.conftest import end_link
+from tests.plugins.hosts.conftest import end_link, find_holder
 from tests.sshd import Sshd, list_children
 from tests.teardown import end_sessions
 
@@ -164,11 +164,20 @@ class World:
     def end(self) -> None:
         """End all that runs for it."""
         root = self.project.root
+        end_listener(root)
         for folder in (root.plugins / "hosts").glob("*"):
             end_link(Node(root, folder.name, SshHost(address="nobody")))
         for machine in self.machines.values():
             machine.end()
         self.stage.end()
+
+
+def end_listener(root: Root) -> None:
+    """End what hears of costs after a tick: it would start links again."""
+    held = root.plugins / "cost" / "nodes.ticks.lock"
+    if pid := find_holder(held):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -670,6 +670,20 @@ def test_a_server_that_is_stopped_before_it_has_begun_ends(root: Root, tmp_path:
         assert served.process.returncode == 0
 
 
+RESTING = """
+from sm.__main__ import main
+from sm.plugins.http import running
+running.TICK_S = 3600.0
+main()
+"""
+
+
+def test_a_server_at_rest_hears_at_once_that_it_is_stopped(root: Root, tmp_path: Path) -> None:
+    with serving(tmp_path, program=("-Ic", RESTING)) as served:
+        assert served.get("/health").status == 200
+        assert served.stop() == (0, "")
+
+
 LOADED = """
 import sys
 from sm.__main__ import main

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from typing import Any
 from urllib.parse import urlencode
 
+import httpx2
 import pytest
 
+from sm.plugins.page import logins
 from sm.plugins.page.access import COOKIE
 from sm.sessions import pause
 from sm.sessions.project import Project
-from tests.helpers import put_session
+from sm.store import lock
+from tests.helpers import HANG_S, put_session
 from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, Read, make_server
 
 REST = {"act": "pause", "session": "dev-harb-3"}
@@ -184,6 +190,40 @@ def test_who_logs_out_acts_no_more(session: Project, browser: Browser) -> None:
     browser.cookies = kept
     assert browser.post("/page/act", {"pledge": pledge} | REST).status_code == 401
     assert not is_paused(session)
+
+
+def test_who_reads_or_tries_wrong_keys_waits_for_no_login(
+    session: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "LOCKED_S", HANG_S)
+    browser = Browser(make_server(session.machine, token=TOKEN))
+    browser.log_in()
+    log_in, begun = logins.Logins.log_in, threading.Event()
+
+    def tell(*args: Any) -> str:
+        begun.set()
+        return log_in(*args)
+
+    monkeypatch.setattr(logins.Logins, "log_in", tell)
+    headers = {"origin": browser.origin, "sec-fetch-site": "same-origin"}
+    held = session.root.plugins / "page" / "logins.lock"
+
+    async def ask() -> list[int]:
+        transport = httpx2.ASGITransport(app=browser.server)
+        async with httpx2.AsyncClient(
+            transport=transport, base_url=browser.origin, cookies=browser.cookies, headers=headers
+        ) as client:
+            with lock.hold(held):
+                late = asyncio.create_task(client.post("/page/login", data={"key": TOKEN}))
+                while not begun.is_set():
+                    await asyncio.sleep(0)
+                wrong = await client.post("/page/login", data={"key": "x" * 32})
+                page = await client.get("/page/browsers")
+                assert "One try to log in with a wrong key" in page.text
+                assert not late.done()
+            return [wrong.status_code, page.status_code, (await late).status_code]
+
+    assert asyncio.run(ask()) == [403, 200, 303]
 
 
 def test_the_file_of_logins_lets_nobody_in(session: Project, browser: Browser) -> None:

@@ -61,6 +61,7 @@ def test_a_login_is_as_good_as_what_it_was_made_with(file: Path, clock: Clock) -
         assert logins.find_right(browser) is right
         assert start(file, clock).find_right(browser) is right
     assert logins.log_in("x" * 32) == ""
+    assert logins.wrong == 1
     assert logins.find_right("") is Right.NOTHING
 
 

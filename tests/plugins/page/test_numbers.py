@@ -116,8 +116,11 @@ def test_the_address_chooses_span_and_project(weeks: Project, browser: Browser) 
     assert read_json(browser, "?project=nobodys")["days"] == []
 
 
-@pytest.mark.parametrize(("hours", "says"), [(0.04, "agent 2.4 min"), (1.5, "agent 1.5 h")])
-def test_a_first_day_has_its_time_in_minutes(
+@pytest.mark.parametrize(
+    ("hours", "says"),
+    [(0.002, "agent 7.2 s"), (0.04, "agent 2.4 min"), (1.5, "agent 1.5 h")],
+)
+def test_a_short_time_is_shown_in_a_small_unit(
     project: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, hours: float, says: str
 ) -> None:
     clock = time.time()

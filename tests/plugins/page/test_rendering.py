@@ -12,6 +12,7 @@ from msgspec import structs
 
 from sm.base.need import NeedKind
 from sm.plugins.page import app, rendering
+from sm.plugins.page.access import Visitor
 from sm.plugins.page.board_page import Choice, choose_rows
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.rendering import find_safe_link, render
@@ -217,6 +218,28 @@ def test_no_error_becomes_html(project: Project, browser: Browser) -> None:
 )
 def test_only_links_to_pages_are_links(link: str, kept: bool) -> None:
     assert find_safe_link(link) == (link if kept else "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("there is no such session any more", "There is no such session any more."),
+        ("harb#3 is over", "harb#3 is over."),
+        ("'ann' is not there: try again!", "'ann' is not there: try again!"),
+        ("no", "No."),
+    ],
+)
+def test_an_error_stands_on_a_page_as_a_sentence(words: str, said: str) -> None:
+    assert f">{said}<" in render(
+        "problem.html", visitor=Visitor(may_read=True, may_act=True), why=words
+    ).replace("&#39;", "'")
+
+
+def test_a_missing_page_is_not_called_a_failure(browser: Browser) -> None:
+    for path in ("/page/nothing", "/page/session/dev-harb-77"):
+        answer = browser.get(path)
+        assert answer.status_code == 404
+        assert "<h1>Not found</h1>" in answer.text
 
 
 def test_every_template_escapes_by_itself() -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from msgspec import json
 from sse_starlette import ServerSentEvent
 
-from sm.plugins.page import growth
+from sm.plugins.page import session_files
 from sm.plugins.page import stream as streams
 from sm.plugins.page.looks import Looks
-from sm.plugins.page.stream import Changed, Stream, find_touched
+from sm.plugins.page.stream import Changed, Stream
 from sm.sessions.project import Project
 from sm.store import events, journal
 from tests.helpers import HANG_S, put_session
 from tests.plugins.page.client import Browser
+from tests.plugins.page.untold import make_untold
 
 Told = AsyncIterator[ServerSentEvent]
 
@@ -87,13 +87,21 @@ def test_who_reads_slowly_hears_all_of_it_in_one_word(project: Project) -> None:
     run(project, act)
 
 
-def test_what_no_event_tells_is_seen_by_the_files(project: Project) -> None:
+def test_what_no_event_tells_is_told_as_well(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_files, "LOOK_S", 0.0)
+    monkeypatch.setattr(session_files, "STILL_S", HANG_S)
     session = put_session(project, 3)
-    before = streams.stamp_files(project.root)
-    assert find_touched(before, streams.stamp_files(project.root)) == set()
-    session.dir.usage.write_text("41")
-    os.utime(session.dir.usage, ns=(1, 1))
-    assert find_touched(before, streams.stamp_files(project.root)) == {session.name}
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        session.dir.usage.write_text("41")
+        assert (await hear(told)).sessions == (session.name,)
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
 
 
 def test_nobody_looks_while_nobody_listens(project: Project) -> None:
@@ -154,9 +162,7 @@ def test_who_is_too_much_is_told_so(
 def test_where_the_kernel_does_not_tell_the_journal_is_looked_at(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growth, "IN_MODIFY", 0)
-    monkeypatch.setattr(growth, "IN_MOVED_TO", 0)
-    monkeypatch.setattr(growth, "IN_CREATE", 0)  # which the kernel refuses
+    make_untold(monkeypatch)
 
     async def act(stream: Stream) -> None:
         told = stream.listen(None)

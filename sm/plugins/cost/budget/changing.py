@@ -30,7 +30,8 @@ def list_set(asked: Session | Project) -> list[SetLimit]:
     if isinstance(asked, Project):
         limits = list_shared(asked.config, asked.settings, now)
     else:
-        limits = list_limits(asked, now)
+        # One that another installation has told us is raised there.
+        limits = [limit for limit in list_limits(asked, now) if not limit.is_told]
     if not limits:
         return []
     with open_book(find_ledger(machine.settings)) as book:

@@ -39,6 +39,22 @@ class Row(Struct, frozen=True):
     largest_price: int = 0
 
 
+ADDED = ("known", "tokens", "price", "unclear", "pending", "unpriced")
+LARGEST = ("largest_tokens", "largest_price")
+
+
+def merge(rows: Iterable[Row], less: Iterable[Row] = ()) -> list[Row]:
+    """Return one row for each model; `less` is taken away, but for what is the largest."""
+    found: dict[str, Row] = {}
+    for sign, each in ((1, rows), (-1, less)):
+        for row in each:
+            known = found.get(row.model, Row(row.model))
+            sums = {name: getattr(known, name) + sign * getattr(row, name) for name in ADDED}
+            sizes = {name: max(getattr(known, name), getattr(row, name)) for name in LARGEST}
+            found[row.model] = Row(row.model, **sums, **sizes)
+    return list(found.values())
+
+
 class Used(Struct, frozen=True):
     """What a limit's requests have used, in its unit.
 
@@ -67,7 +83,8 @@ class Limit(Struct, frozen=True):
     Its sums have that name; those of days go on to `last_name`, as clocks may have been set back.
     `words` say what it is for; `command` is what raises it. `ends_at` is when it begins anew, in
     seconds since 1970. `sharers` are the sessions that may write a handoff from its reserve.
-    If it `allows_unknown`, what nobody knows does not count.
+    If it `allows_unknown`, what nobody knows does not count. One that another installation has set
+    for its sessions here `is_told`: its `elsewhere` is what was used of it on other machines.
     """
 
     scope: Scope
@@ -80,6 +97,8 @@ class Limit(Struct, frozen=True):
     ends_at: float | None = None
     sharers: int = 1
     allows_unknown: bool = False
+    is_told: bool = False
+    elsewhere: tuple[Row, ...] = ()
 
     @property
     def height(self) -> int:
@@ -106,7 +125,7 @@ def add_up(rows: Iterable[Row], limit: Limit) -> Used:
     one counts like that, and each further one as the average: there are many in time, and most are
     failed tries that cost nothing.
     """
-    found, is_money = list(rows), limit.amount.unit is Unit.USD
+    found, is_money = merge(rows), limit.amount.unit is Unit.USD
     sizes = {one.model: _find_sizes(one, is_money=is_money) for one in found}
     any_size = max(sizes.values(), default=NOTHING)
     bound, unclear = 0, 0

@@ -14,6 +14,7 @@ from msgspec import structs
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
+from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.plugins.cost import growth
 from sm.plugins.cost.budget import lag
@@ -32,6 +33,7 @@ from sm.plugins.cost.budget.decide import (
 from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope, name_issue
+from sm.plugins.cost.nodes import contacts
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -85,7 +87,10 @@ def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Lim
     of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
     for limit, raised, rows in of_each:
         shared = sharers if limit.is_shared else 1
-        yield structs.replace(limit, raised=raised, sharers=max(1, shared)), add_up(rows, limit)
+        # Of a limit that was told, a raise is told with it.
+        raised_by = limit.raised if limit.is_told else raised
+        now = structs.replace(limit, raised=raised_by, sharers=max(1, shared))
+        yield now, add_up([*rows, *limit.elsewhere], limit)
 
 
 # One more issue
@@ -105,7 +110,10 @@ def find_objection(project: Project) -> Allowance | None:
     limits = list_shared(project.config, project.settings, now)
     if not limits:
         return None
-    if blind := lag.find_others(project.root, ""):
+    blind = lag.find_others(project.root, "")
+    if not blind and any(not limit.allows_unknown for limit in limits):
+        blind = contacts.find_silent(project.config, project.root)
+    if blind:
         raise TemporaryError(blind)
     path, followed = find_ledger(project.config), lag.count_followed(project.root)
     if followed and not sqlite_file.is_there(path):
@@ -154,12 +162,22 @@ def _estimate(
 
 
 def _list_open(root: Root, settings: ProjectSettings) -> set[int]:
-    """The issues that are worked on, also those that are just being taken up: they have a slot."""
+    """The issues that are worked on, here or elsewhere.
+
+    Those that are just being taken up have a slot.
+    """
     prefix = name_session(settings.name, 0).removesuffix("0")
-    slots = list_names(root.project(settings.name).slots)
-    begun = (name.removeprefix(prefix) for name in slots if name.startswith(prefix))
-    return {int(number) for number in begun if number.isdecimal()} | {
-        session.issue
-        for session in registry.list_all(root, lambda _: None)
-        if isinstance(session, IssueSession) and session.project_name == settings.name
-    }
+    directory = root.project(settings.name)
+    begun = [
+        name.removeprefix(prefix) for name in list_names(directory.slots) if name.startswith(prefix)
+    ]
+    elsewhere = {one.issue for one in list_placements(directory)}
+    return (
+        elsewhere
+        | {int(number) for number in begun if number.isdecimal()}
+        | {
+            session.issue
+            for session in registry.list_all(root, lambda _: None)
+            if isinstance(session, IssueSession) and session.project_name == settings.name
+        }
+    )

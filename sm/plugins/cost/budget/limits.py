@@ -10,6 +10,7 @@ from sm.plugins.cost.budget.decide import Limit
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope, name_issue, name_project_day, name_session
 from sm.plugins.cost.growth import find_beginning
+from sm.plugins.cost.nodes.told_limits import list_told
 from sm.sessions.session import IssueSession, Session
 
 RAISE = "sm budget raise"
@@ -25,8 +26,9 @@ def list_limits(session: Session, now: float) -> list[Limit]:
     if isinstance(session, IssueSession):
         project = session.project
         limits.append(find_issue_limit(own, project.name, session.issue))
-        return _known(*limits) + list_shared(project.config, project.settings, now)
-    return _known(*limits, find_machine_limit(machine, now))
+        shared = list_shared(project.config, project.settings, now)
+        return _known(*limits) + shared + list_told(session, now)
+    return _known(*limits, find_machine_limit(machine, now)) + list_told(session, now)
 
 
 def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:

@@ -12,6 +12,7 @@ from sm.config.shapes import read_section
 from sm.issues.meters import Meter, SetLimit
 from sm.issues.rules.allowance import Allowance
 from sm.plugins.cost.budget.settings import Budget
+from sm.plugins.cost.nodes.told_limits import may_be_under
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
@@ -49,6 +50,8 @@ def find_objection(project: Project) -> Allowance | None:
 
 
 def _has_budget(session: Session) -> bool:
+    if may_be_under(session):
+        return True
     if isinstance(session, IssueSession):
         return _is_set(session.project.settings) or _is_set(session.project.config)
     return _is_set(session.machine.settings)

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.config.schema import Config
 from sm.config.shapes import read_section
+from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.amount import SCALE, Unit, show
 from sm.plugins.cost.budget import lag
@@ -28,6 +29,7 @@ from sm.plugins.cost.budget.raises import list_raises
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope
 from sm.plugins.cost.ledger import Ledger
+from sm.plugins.cost.nodes import told_limits
 from sm.sessions import registry
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
@@ -102,6 +104,21 @@ def list_set(config: Config, root: Root) -> Iterator[Found]:
             yield Found(limit, session.address, *named)
         if limit := find_session_limit(session, own):
             yield Found(limit, f"session {session.address}", *named)
+    yield from _list_elsewhere(config, root)
+    for told in told_limits.list_all(config):
+        name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
+        limit = told_limits.make_limit(told, now)
+        yield Found(limit, f"{name}, set elsewhere", told.project, told.issue)
+
+
+def _list_elsewhere(config: Config, root: Root) -> Iterator[Found]:
+    """Those of issues that are worked on by other machines."""
+    for project in config.projects:
+        for one in list_placements(root.project(project.name)):
+            own = read_section(project, Budget)
+            if limit := find_issue_limit(own, project.name, one.issue):
+                name = f"{project.name}#{one.issue}"
+                yield Found(limit, name, project.name, one.issue, one.session)
 
 
 def _make_row(found: Found, limit: Limit, used: Used, ledger: Ledger) -> Row:

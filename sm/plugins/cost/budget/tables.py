@@ -7,6 +7,7 @@ there were. `raises` has what people have decided.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -33,6 +34,8 @@ CONDITIONS = {
     Scope.PROJECT_DAY: "{row}.project != ''",
     Scope.PROJECT: "{row}.project != ''",
 }
+HERE = {**CONDITIONS, Scope.SESSION: "{row}.host = ''"}
+"""A session elsewhere has a name that one here may have as well."""
 TOKENS = " + ".join(
     f"{{row}}.{name}"
     for name in ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
@@ -66,36 +69,37 @@ def name_project_day(project: str, day: str) -> str:
     return f"{project} {day}"
 
 
-def _list_sources(row: str) -> str:
+def _list_sources(row: str, conditions: Mapping[Scope, str]) -> str:
     """A query for the scopes that an entry is in, and its name in each."""
     return " UNION ALL ".join(
         f"SELECT '{scope}' AS scope, {name.format(row=row)} AS name "
-        f"WHERE {CONDITIONS.get(scope, 'true').format(row=row)}"
+        f"WHERE {conditions.get(scope, 'true').format(row=row)}"
         for scope, name in NAMES.items()
     )
 
 
-def _add(row: str, *, but: str = "") -> str:
+def _add(row: str, conditions: Mapping[Scope, str], *, but: str = "") -> str:
     """The statement that adds an entry to its sums, less what it was before."""
     values = [f"({one.format(row=row)})" for one in ADDED.values()]
     if but:
         before = (one.format(row=but) for one in ADDED.values())
         values = [f"{value} - ({one})" for value, one in zip(values, before, strict=True)]
-    return _put(row, values)
+    return _put(row, values, conditions)
 
 
-def _take(row: str) -> str:
+def _take(row: str, conditions: Mapping[Scope, str]) -> str:
     """The statement that takes an entry away from its sums."""
-    return _put(row, [f"-({one.format(row=row)})" for one in ADDED.values()])
+    return _put(row, [f"-({one.format(row=row)})" for one in ADDED.values()], conditions)
 
 
-def _put(row: str, values: list[str]) -> str:
+def _put(row: str, values: list[str], conditions: Mapping[Scope, str]) -> str:
     values = values + [one.format(row=row) for one in LARGEST.values()]
     grown = [f"{name} = {name} + excluded.{name}" for name in ADDED]
     grown += [f"{name} = max({name}, excluded.{name})" for name in LARGEST]
     return (
         f"INSERT INTO used (scope, name, model, {', '.join((*ADDED, *LARGEST))}) "  # noqa: S608 - names of ours
-        f"SELECT scope, name, {row}.model, {', '.join(values)} FROM ({_list_sources(row)}) "
+        f"SELECT scope, name, {row}.model, {', '.join(values)} "
+        f"FROM ({_list_sources(row, conditions)}) "
         f"WHERE true ON CONFLICT (scope, name, model) DO UPDATE SET {', '.join(grown)};"
     )
 
@@ -111,6 +115,25 @@ def _fill(scope: Scope) -> str:
     )
 
 
+def _list_triggers(conditions: Mapping[Scope, str]) -> tuple[str, ...]:
+    """What keeps the sums, for entries of which these conditions hold."""
+    return (
+        f"CREATE TRIGGER request_used AFTER INSERT ON requests BEGIN {_add('new', conditions)} END",
+        "CREATE TRIGGER request_not_used AFTER DELETE ON requests "
+        f"BEGIN {_take('old', conditions)} END",
+        f"""
+    CREATE TRIGGER request_used_more AFTER UPDATE ON requests WHEN old.model = new.model
+    BEGIN {_add("new", conditions, but="old")} END
+    """,
+        f"""
+    CREATE TRIGGER request_used_otherwise AFTER UPDATE ON requests WHEN old.model != new.model
+    BEGIN {_take("old", conditions)} {_add("new", conditions)} END
+    """,
+    )
+
+
+TRIGGERS = ("used", "not_used", "used_more", "used_otherwise")
+
 STATEMENTS = (
     "ALTER TABLE requests ADD COLUMN begun REAL NOT NULL DEFAULT 0",
     f"""
@@ -123,16 +146,7 @@ STATEMENTS = (
     ) WITHOUT ROWID
     """,
     *map(_fill, Scope),
-    f"CREATE TRIGGER request_used AFTER INSERT ON requests BEGIN {_add('new')} END",
-    f"CREATE TRIGGER request_not_used AFTER DELETE ON requests BEGIN {_take('old')} END",
-    f"""
-    CREATE TRIGGER request_used_more AFTER UPDATE ON requests WHEN old.model = new.model
-    BEGIN {_add("new", but="old")} END
-    """,
-    f"""
-    CREATE TRIGGER request_used_otherwise AFTER UPDATE ON requests WHEN old.model != new.model
-    BEGIN {_take("old")} {_add("new")} END
-    """,
+    *_list_triggers(CONDITIONS),
     """
     CREATE TABLE raises (
         id INTEGER PRIMARY KEY,
@@ -147,3 +161,6 @@ STATEMENTS = (
     "CREATE INDEX raises_of ON raises(scope, name)",
 )
 """Bring a ledger without budgets up to date."""
+
+HERE_ALONE = (*(f"DROP TRIGGER request_{name}" for name in TRIGGERS), *_list_triggers(HERE))
+"""Once entries may be of other machines, only those of this one are in the sums of a session."""

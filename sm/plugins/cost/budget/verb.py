@@ -46,11 +46,13 @@ def _read_rows(ctx: click.Context) -> list[Row]:
     from sm.plugins.cost.budget.report import list_rows, list_set
     from sm.plugins.cost.entering import open_current
     from sm.plugins.cost.settings import find_ledger
+    from sm.plugins.cost.verb import hear_elsewhere
 
     machine, config = load_machine(ctx), load_any_config(ctx)
     limits = list(list_set(config, machine.root))
     if not limits:
         return []
+    hear_elsewhere()
     with open_current(find_ledger(machine.settings), warn) as ledger:
         return list_rows(limits, machine.root, ledger)
 
@@ -99,6 +101,7 @@ def lower(ctx: click.Context, words: tuple[str, ...], which: str) -> None:
 
 def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -> None:
     from sm.plugins.cost.budget import meant, raises
+    from sm.plugins.cost.verb import hear_elsewhere
     from sm.sessions.caller import identify
 
     machine = load_machine(ctx)
@@ -107,3 +110,4 @@ def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -
     limit = meant.find_limit(ctx, target, which)
     amount = sign * raises.read_amount(text, limit.amount.unit)
     say(raises.change(machine, limit, amount, by))
+    hear_elsewhere(lambda _: None)

@@ -17,6 +17,7 @@ from sm.plugins.forges.rest.issues import Issues
 from sm.plugins.forges.rest.pulls import Pulls
 from sm.plugins.forges.rest.shapes import IssueShape
 from sm.plugins.forges.rest.site import R, Site
+from sm.plugins.forges.rest.state import KeptAccount
 from sm.plugins.forges.web.limits import CORE, find_pause
 
 PROBLEMS = 100
@@ -93,6 +94,15 @@ class RestForge(ABC, Generic[R]):
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
         """Those of `authors` who may push to the repository."""
         return people.find_writers(self.reader, authors)
+
+    def find_account(self) -> str:
+        """The name of the account whose token we have."""
+        fingerprint = self.site.web.token.fingerprint
+        known = self.site.files.read_account()
+        if known is None or known.fingerprint != fingerprint:
+            known = KeptAccount(fingerprint, self.reader.account)
+            self.site.files.keep_account(known)
+        return known.name
 
     def is_pull(self, number: int) -> bool:
         """Whether the number is a pull request and no issue; NotFoundError if it is neither."""

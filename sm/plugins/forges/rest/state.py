@@ -39,6 +39,13 @@ class Known(Struct, frozen=True):
     name: str
 
 
+class KeptAccount(Struct, frozen=True):
+    """Whose token that of this `fingerprint` is."""
+
+    fingerprint: str
+    name: str
+
+
 class StateFiles:
     """The files in a project's private folder; without a folder nothing is kept."""
 
@@ -82,6 +89,16 @@ class StateFiles:
         """What the repository is called now, as far as it is known."""
         found = self.read_known(configured)
         return found.name if found else configured
+
+    def read_account(self) -> KeptAccount | None:
+        """Whose token was used last."""
+        return read_rebuildable(self._files.account, KeptAccount) if self._files else None
+
+    def keep_account(self, account: KeptAccount) -> None:
+        """Keep whose token it is. If that fails, it is asked for again."""
+        if self._files:
+            with contextlib.suppress(SmError):
+                write_json(self._files.account, account)
 
     def read_rules(self) -> KeptRules:
         """The rules of branches as they were last read."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
+from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
 from sm.sessions.project import Project
 
@@ -12,13 +14,16 @@ from sm.sessions.project import Project
 class Facts(Struct, frozen=True, kw_only=True):
     """What it knows: `primary`, the commit of the remote's primary branch, or why it is unreadable.
 
-    `forge` is its kind and place. `troubles` is what keeps its agents from working there,
-    as far as it `is_tried`: of most clients nobody knows how.
+    `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
+    the settings on which a look at it depends. `troubles` is what keeps its agents from working
+    there, as far as it `is_tried`: of most clients nobody knows how.
     """
 
     primary: str = ""
     unreadable: str = ""
     forge: str = ""
+    account: str = ""
+    basis: str = ""
     agent: str = ""
     troubles: tuple[Trouble, ...] = ()
     is_tried: bool = False
@@ -35,6 +40,8 @@ def gather(project: Project) -> Facts:
         primary=primary,
         unreadable=unreadable,
         forge=name_forge(project),
+        account=find_account(project),
+        basis=describe_basis(project.settings),
         agent=project.profile.name,
         troubles=tuple(list_troubles(project)),
         is_tried=project.profile.name in STATUS,
@@ -51,3 +58,11 @@ def name_forge(project: Project) -> str:
     """Return the forge's kind, and where it is."""
     forge = project.settings.forge
     return f"{type(forge).__struct_config__.tag} {forge.place}"
+
+
+def find_account(project: Project) -> str:
+    """Return whose token the forge is asked with; '' for a forge without accounts, or none now."""
+    try:
+        return project.forge.find_account() if isinstance(project.forge, Accounted) else ""
+    except SmError:
+        return ""

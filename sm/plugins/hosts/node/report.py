@@ -6,23 +6,30 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import DecodeError, Struct, json, to_builtins
+from msgspec import DecodeError, Struct, json, structs, to_builtins
 
 from sm.base.errors import UsageError
+from sm.channels import people
+from sm.context import rotation_files
 from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.begin import find_attempt, has_begun
+from sm.sessions import pause, registry
 from sm.sessions.project import Project
+from sm.views.board import read_inside
 from sm.views.project import read_overview
+from sm.views.session import StatusRow
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
     """How sessions stand. `now` is the node's clock, in seconds since 1970.
 
+    `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
     else was asked for is unknown here. `short` is what keeps anything more from being begun.
     """
 
     now: float
+    said_at: float = 0.0
     rows: dict[str, dict[str, Any]] = {}
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
@@ -39,9 +46,9 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
     here = {name for name, attempt in wanted if find_attempt(project.root, name) == attempt}
     overview = read_overview(project, now, with_kept=False) if here else None
     rows = overview.sessions if overview else ()
-    return NodeReport(
+    found = NodeReport(
         now=now,
-        rows={row.session: to_builtins(row) for row in rows if row.session in here},
+        rows={row.session: _describe(project, row) for row in rows if row.session in here},
         ended=tuple(
             name
             for name, attempt in wanted
@@ -49,6 +56,25 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
         ),
         short=tuple(one.shortly for one in list_shortages(project)),
     )
+    return structs.replace(found, said_at=time.time())
+
+
+def _describe(project: Project, row: StatusRow) -> dict[str, Any]:
+    """The row with what is only here: the other machine shows it as if it were its own."""
+    directory = project.root.session(row.session)
+    inside = structs.replace(
+        read_inside(directory),
+        paused=pause.find(project.root, project.name, row.session) is not None,
+        documents=rotation_files.read_last_document(directory) is not None,
+        told=bool(row.need) and _tells(project, row),
+    )
+    found: dict[str, Any] = to_builtins(structs.replace(row, inside=inside))
+    return found
+
+
+def _tells(project: Project, row: StatusRow) -> bool:
+    session = registry.find(project.root, row.session)
+    return bool(row.need and session and people.reaches(session, row.need.kind))
 
 
 def read_asked(text: str) -> list[Asked]:

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from sm.base.errors import SmError
+from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
 
 STDIN, STDOUT, STDERR = range(3)
-AT_ONCE = 8
-"""Commands that run side by side; what else is asked for waits."""
+AT_ONCE = 9
+"""Commands that run side by side; what else is asked for waits. One of them may hear wishes."""
 CHUNK = 1 << 16
 DRAIN_S = 0.5
 """How long the outputs of a command are read that has ended, while something has them open."""
@@ -37,6 +38,7 @@ FAILED, OVERDUE = 1, 124
 PRELOADED = (
     "sm.cli.send",
     "sm.messages.send",
+    "sm.plugins.hosts.node.adopt",
     "sm.plugins.hosts.node.begin",
     "sm.plugins.hosts.node.keep",
     "sm.plugins.hosts.node.report",
@@ -48,6 +50,8 @@ Run = Callable[[list[str]], int]
 """Runs a command line of `sm`, and returns its exit code."""
 FindFolder = Callable[[str], str]
 """Says where the clone of a project is; '' for none."""
+OpenEar = Callable[[], Ear | None]
+"""Opens what hears wishes for a newer look at the forge, for as long as the channel is open."""
 
 
 class Call:
@@ -109,9 +113,12 @@ class Call:
 class Server:
     """Answers one channel."""
 
-    def __init__(self, run: Run, find_folder: FindFolder, version: str) -> None:
+    def __init__(
+        self, run: Run, find_folder: FindFolder, version: str, open_ear: OpenEar = lambda: None
+    ) -> None:
         """Read requests from stdin, and write answers to what is stdout now, and nothing else."""
         self.run, self.find_folder, self.version = run, find_folder, version
+        self.ear = open_ear()
         self.answers = os.dup(STDOUT)
         os.dup2(STDERR, STDOUT)
         self.ended = hear_of_children()
@@ -133,11 +140,19 @@ class Server:
         try:
             while self.is_open or self.calls:
                 self._await()
+                if not self.is_open:
+                    self._stop_listening()
                 self._answer_ended()
                 while self.is_open and self.waiting and len(self.calls) < AT_ONCE:
                     self._begin(self.waiting.pop(0))
         finally:
+            self._stop_listening()
             self._stop_hearing()
+
+    def _stop_listening(self) -> None:
+        """Have the command that hears wishes end: nobody can be told of them any more."""
+        if self.ear:
+            self.ear.close()
 
     def _stop_hearing(self) -> None:
         """Undo `hear_of_children`: the number of its pipe may be that of another file later."""
@@ -172,6 +187,7 @@ class Server:
         """
         if all(loaded.stamp(file) == stamp for file, stamp in self.stamps.items()):
             return False
+        self._stop_listening()
         if not (self.calls or self.waiting or self.half):
             signal.set_wakeup_fd(-1)
             os.dup2(self.answers, STDOUT)

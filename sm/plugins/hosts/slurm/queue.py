@@ -53,14 +53,21 @@ def list_options(settings: Slurm, placement: Placement, name: str) -> list[str]:
     job. No two of a name run at once.
     """
     options = [f"--job-name={name}", "--dependency=singleton", "--no-requeue", "--export=NIL"]
-    options += ["--nodes=1", "--ntasks=1", f"--cpus-per-task={settings.cpus}"]
-    options += ["--chdir=/", "--output=/dev/null", f"--comment={write_note(placement.attempt)}"]
-    told = {"partition": settings.partition, "account": settings.account, "qos": settings.qos}
-    told |= {"mem": settings.memory, "licenses": ",".join(settings.licenses)}
-    options += [f"--{key}={value}" for key, value in told.items() if value]
+    options += ["--output=/dev/null", f"--comment={write_note(placement.attempt)}"]
+    if settings.licenses:
+        options += [f"--licenses={','.join(settings.licenses)}"]
     if settings.time_limit_s:
         options += [f"--time={max(1, round(settings.time_limit_s / 60))}"]
         options += [f"--signal={SIGNAL}@{max(1, round(settings.notice_s))}"]
+    return [*options, *list_wanted(settings)]
+
+
+def list_wanted(settings: Slurm) -> list[str]:
+    """Return the options of sbatch, and of srun, for a node as sessions need it."""
+    options = ["--nodes=1", "--ntasks=1", f"--cpus-per-task={settings.cpus}", "--chdir=/"]
+    told = {"partition": settings.partition, "account": settings.account, "qos": settings.qos}
+    told |= {"mem": settings.memory}
+    options += [f"--{key}={value}" for key, value in told.items() if value]
     return [*options, *settings.options]
 
 
@@ -93,7 +100,7 @@ def submit(options: list[str], script: str) -> str:
         SmError: it refuses such a job.
 
     """
-    said = _call("sbatch", "--parsable", *options, stdin=script, within_s=SUBMIT_S)
+    said = call("sbatch", "--parsable", *options, stdin=script, within_s=SUBMIT_S)
     number = said.stdout.strip().partition(";")[0]
     if not number.isdecimal():
         raise SmError(f"sbatch said no number of a job: '{one_line(said.stdout, 100)}'")
@@ -107,7 +114,7 @@ def list_jobs() -> list[Job]:
         QueueError: Slurm does not answer.
 
     """
-    said = _call(
+    said = call(
         "squeue",
         "--noheader",
         "--states=all",
@@ -125,18 +132,46 @@ def cancel(job: str, name: str) -> None:
         QueueError: Slurm does not answer.
 
     """
-    _call("scancel", "--quiet", f"--name={name}", job, within_s=ASK_S)
+    call("scancel", "--quiet", f"--name={name}", job, within_s=ASK_S)
 
 
 AWAY = (
-    *("unable to contact slurm", "temporarily unable", "connection refused", "timed out"),
-    *("zero bytes were transmitted", "communication connection failure"),
+    "unable to contact slurm controller",
+    "communication connection failure",
+    "socket timed out",
+    "connection timed out",
+    "zero bytes were transmitted",
+    "backup controller in standby mode",
+    "munge encode failed",
 )
-FULL = ("job violates accounting/qos policy", "too many jobs", "submit limit", "maxjobcount")
-"""What the commands of 22.05 say if the controller does not answer, or takes no more now."""
+"""What the commands say while the controller, or munge beside them, does not answer.
+
+src/common/slurm_errno.c of 22.05.8, lines 72, 100 to 106, 172, 504 and 506; "connection timed out"
+is of 26.05. src/plugins/auth/munge/auth_munge.c, line 228.
+"""
+FULL = (
+    "job violates accounting/qos policy",
+    "slurm temporarily unable to accept job",
+    "resource temporarily unavailable",
+    "unable to create job record, try again",
+    "required partition not available",
+)
+"""What sbatch says if no more jobs are taken now; all else is refused for good.
+
+The first is a limit of an account or a QOS (slurm_errno.c, line 229). With MaxJobCount jobs the
+controller says EAGAIN (src/slurmctld/job_mgr.c, line 5376), and sbatch tries again by itself, for
+longer than we wait (src/sbatch/sbatch.c, line 298). slurm_errno.c has the others.
+"""
 
 
-def _call(*argv: str, stdin: str = "", within_s: float) -> Result:
+def call(*argv: str, stdin: str = "", within_s: float = ASK_S) -> Result:
+    """Call a command of Slurm.
+
+    Raises:
+        QueueError: Slurm does not answer.
+        SmError: there is no such command, or Slurm refuses it.
+
+    """
     try:
         return run(*argv, stdin=stdin.encode(), timeout_s=within_s)
     except MissingProgramError as error:

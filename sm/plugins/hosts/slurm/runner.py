@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from sm.issues import placements as records
+from sm.issues.bringing import MakeShare
 from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts.slurm import looking, queue, reports, standing, step
+from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Said
 from sm.plugins.hosts.slurm.script import write_job
@@ -28,8 +29,9 @@ class SlurmRunner:
     """A `Runner` of `sm.issues.runners`."""
 
     def __init__(self) -> None:
-        """Slurm has not been asked in vain yet."""
+        """Slurm has not been asked yet."""
         self._in_vain: tuple[float, QueueError] | None = None
+        self._running: list[Placement] = []
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
         """Return the queue for each job that there may be more.
@@ -92,10 +94,14 @@ class SlurmRunner:
             before = records.read_seen(project.root.project(project.name))
             return {one.session: _be_silent(one, before, error.message) for one in placements}
         found = {one.session: _judge(project, jobs, one) for one in placements}
-        running = [one for one in placements if _runs(found[one.session])]
-        hand_on(project, running, self)
-        looking.start(project, running, wait_s=0.0)
+        self._running = [one for one in placements if _runs(found[one.session])]
+        hand_on(project, self._running, self)
+        looking.start(project, self._running, wait_s=0.0)
         return found
+
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Have jobs that run brought what was seen of the forge."""
+        bringing.bring(project, [one for one in placements if one in self._running], make)
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""

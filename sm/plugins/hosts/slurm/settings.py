@@ -17,7 +17,11 @@ NODE = "%N"
 """Stands for the name of the node in a path, as in sbatch(1), "filename pattern"."""
 
 
-class Slurm(Section, frozen=True, rename={"time_limit_s": "time_limit", "notice_s": "notice"}):
+KEEP_S = 7 * 24 * 3600.0
+NAMES = {"time_limit_s": "time_limit", "notice_s": "notice", "keep_s": "keep"}
+
+
+class Slurm(Section, frozen=True, rename=NAMES):
     """A cluster with Slurm, on whose nodes sessions run; each of them is a job."""
 
     sessions: Annotated[
@@ -56,6 +60,13 @@ class Slurm(Section, frozen=True, rename={"time_limit_s": "time_limit", "notice_
     state: Annotated[
         Place, Meta(description="folder on a disk of each node, for the state of its sessions")
     ] = "/tmp"  # noqa: S108 (each session has a guarded folder of its own in it)
+    keep_s: Annotated[
+        Seconds,
+        Meta(
+            description="so long that folder stays once its session has ended; the next job on the "
+            "node removes it"
+        ),
+    ] = Seconds(KEEP_S)
     prepare: Annotated[
         str,
         Meta(description="shell lines that run first on the node, such as 'module load git'"),

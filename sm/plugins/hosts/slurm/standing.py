@@ -9,11 +9,14 @@ from sm.plugins.hosts.slurm.queue import Job
 
 WAITS = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
 WAITS |= {"RESV_DEL_HOLD", "REQUEUE_FED"}
-RUNS = frozenset({"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"})
+RUNS = frozenset({"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING", "EXPEDITING"})
 STANDS = frozenset({"SUSPENDED", "STOPPED"})
 OVER = "COMPLETED"
 FAILED = "FAILED"
-"""squeue(1), "JOB STATE CODES"."""
+"""squeue(1), "JOB STATE CODES"; all are in job_state_string of src/common/slurm_protocol_defs.c.
+
+That has EXPEDITING since 25.11. Why a job waits is told as Slurm says it: job_reason_string there.
+"""
 NO_REASON = "None"
 FORGOTTEN = "Slurm does not know its job any more"
 
@@ -37,6 +40,8 @@ def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
     if job is None:
         return Seen(Standing.LOST, placement.host, known_at, FORGOTTEN)
     where = job.node or placement.host
+    if job.state in WAITS and job.words:  # its session has ended, and said so
+        return Seen(Standing.LOST, where, known_at, f"Slurm has put its job back: {job.words}")
     if job.state in WAITS:
         reason = "" if job.reason == NO_REASON else job.reason
         return Seen(Standing.WAITING, where, known_at, reason)

@@ -10,6 +10,7 @@ from sm.base.errors import SmError
 from sm.plugins.hosts.node import job
 from sm.plugins.hosts.node.job import Order
 from sm.plugins.hosts.slurm.queue import write_note
+from sm.plugins.hosts.slurm.tidying import clear_old
 from sm.sessions.project import Project
 
 TELL_S = 10.0
@@ -17,10 +18,11 @@ JOB, RESTARTS = "SLURM_JOB_ID", "SLURM_RESTART_COUNT"
 """sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; the second is there once a job was begun again."""
 
 
-def run_job(project: Project, order: Order) -> str:
+def run_job(project: Project, order: Order, keep_s: float) -> str:
     """Run the session to its end; return what became of it, which the job's comment has then, too.
 
-    A job that Slurm has begun again begins nothing: what it ran before may run on somewhere.
+    A job that Slurm has begun again begins nothing: what it ran before may run on somewhere. What
+    earlier sessions have left on this node goes after `keep_s`.
 
     Raises:
         SmError: the session could not begin.
@@ -30,6 +32,7 @@ def run_job(project: Project, order: Order) -> str:
         said = "begun again by Slurm: the next attempt is another job"
         _tell(order, said)
         return said
+    clear_old(project, keep_s)
     with job.listening() as told:
         try:
             said = job.run(project, order, told)

@@ -90,6 +90,7 @@ class Channel:
         self.number = 0
         self.heard_at = time.monotonic()
         self.why = ""
+        self.is_asked_for_wishes = False
         self.on_heard: Callable[[], None] = lambda: None
 
     async def ask(self, request: Request) -> Answer:
@@ -220,6 +221,7 @@ class Link:
             why = f"it has not answered within {request.within_s:g} s"
             self._tell(why)
             return Reply(problem=why, sent=True)
+        self._hear_wishes(channel)
         return Reply(answer=answer, sent=True, hello=channel.hello)
 
     async def _find_channel(self, host: SshHost) -> Channel:
@@ -254,6 +256,18 @@ class Link:
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
             return self.channel
+
+    def _hear_wishes(self, channel: Channel) -> None:
+        """Have the node say what it wishes for, from its first answer on."""
+        if channel.is_asked_for_wishes:
+            return
+        channel.is_asked_for_wishes = True
+        from sm.plugins.hosts.ssh.bringing import hear_wishes
+
+        root, name = self.folder.root, self.folder.path.name
+        task = asyncio.create_task(hear_wishes(channel, root, name))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     async def _begin_anew(self, host: SshHost) -> None:
         """Forget how the host was reached: the configuration says another thing now."""

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
 
-from sm.base.errors import SmError, TemporaryError
+from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
+from sm.issues.bringing import MakeShare
 from sm.issues.placements import list_placements
 from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts import looking, standing, wire
+from sm.plugins.hosts import looking, standing
 from sm.plugins.hosts.looking import Kept
-from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import Hosts
-from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.ssh import bringing, command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
+from sm.plugins.hosts.ssh.reporting import ask_report, explain
 from sm.sessions.project import Project
 
 RUNNER_NAME = "ssh"
@@ -40,7 +40,6 @@ AGAIN_S = 5.0
 again."""
 RETURN_S = 20.0
 """A host without sessions that did not answer is asked again after so long whether it is back."""
-TEMPORARY = TemporaryError.exit_code
 
 
 class SshRunner:
@@ -68,7 +67,7 @@ class SshRunner:
         argv = ("host", "begin", *words, "--claim", placement.claim)
         answer = ask(node, argv, project=project.name, within_s=BEGIN_S)
         if answer.code:
-            raise _explain(node, answer)
+            raise explain(node, answer)
         handle = one_line(answer.stdout.strip(), 100)
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
@@ -139,6 +138,10 @@ class SshRunner:
         node = find_node(project.config, placement.host)
         ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
 
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Bring each node what was seen of the forge, all at once."""
+        bringing.bring_all(list_nodes(project.config), project, placements, make)
+
     def _look(
         self,
         project: Project,
@@ -192,29 +195,6 @@ class SshRunner:
         return node, there, kept, ""
 
 
-def ask_report(
-    node: Node, project: Project, placements: Sequence[Placement], within_s: float
-) -> NodeReport:
-    """Return what the node says of these sessions.
-
-    Raises:
-        SmError: it does not answer, or has no such project.
-
-    """
-    asked = json.dumps([[one.session, one.attempt] for one in placements])
-    answer = ask(
-        node,
-        ("host", "report", project.name),
-        stdin=asked,
-        project=project.name,
-        within_s=within_s,
-        patience_s=within_s,
-    )
-    if answer.code:
-        raise _explain(node, answer)
-    return wire.decode(answer.stdout.encode(), NodeReport)
-
-
 def _count_used(project: Project) -> dict[str, int]:
     """How many sessions each host has of ours, whatever project they are of."""
     used: dict[str, int] = {}
@@ -237,14 +217,6 @@ def _takes_more(node: Node, project: Project) -> bool:
         return False
     kept = looking.read_report(node.folder, project.name)
     return kept is None or not kept.report.short
-
-
-def _explain(node: Node, answer: wire.Answer) -> SmError:
-    """What the node's `sm` has said went wrong there."""
-    lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
-    said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
-    kind = TemporaryError if answer.code == TEMPORARY else SmError
-    return kind(f"host '{node.name}': {said}")
 
 
 RUNNER = SshRunner()

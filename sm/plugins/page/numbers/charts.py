@@ -28,6 +28,7 @@ class Unit(StrEnum):
     TOKENS = "tokens"
     HOURS = "hours"
     MINUTES = "minutes"
+    SECONDS = "seconds"
     PIECES = "pieces"
 
 
@@ -36,9 +37,10 @@ SHOW: dict[Unit, Callable[[float], str]] = {
     Unit.TOKENS: lambda number: shorten_count(round(number)),
     Unit.HOURS: lambda hours: f"{hours:.1f} h",
     Unit.MINUTES: lambda minutes: f"{minutes:.1f} min",
+    Unit.SECONDS: lambda seconds: f"{seconds:.1f} s",
     Unit.PIECES: lambda number: f"{number:,.0f}",
 }
-SCALES = {Unit.HOURS: 3600.0, Unit.MINUTES: 60.0}
+SCALES = {Unit.HOURS: 3600.0, Unit.MINUTES: 60.0, Unit.SECONDS: 1.0}
 """Seconds in one."""
 
 
@@ -212,9 +214,9 @@ def _show_tokens(one: Sum) -> str:
 
 
 def _choose_unit(days: Iterable[DayNumbers]) -> Unit:
-    """Hours, or minutes if no day has an hour: its marks would all be 0.0 h."""
+    """The largest that a day has one of: in a larger one all marks would be 0.0."""
     longest = max((getattr(day, field) for day in days for field in TIMES.values()), default=0.0)
-    return Unit.HOURS if longest >= SCALES[Unit.HOURS] else Unit.MINUTES
+    return next((unit for unit, lasts_s in SCALES.items() if longest >= lasts_s), Unit.SECONDS)
 
 
 def _draw_days(

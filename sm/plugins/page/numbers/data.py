@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.plugins.cost.display import list_notes
-from sm.plugins.cost.report import parse_since, read_known
+from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, Sum
 from sm.plugins.cost.sums import add_up as add_up_costs
@@ -97,6 +97,7 @@ class NumbersDesk:
         except SmError as error:
             costs, spent = {by: [] for by in GROUPS}, []
             notes.append(f"What it cost cannot be read: {error.message}")
+        notes += list_unheard(self._looks.machine.root)
         found = self._reader.read({*configured, *spent})
         names = {*configured, *spent, *(one.project for one in found)} - {""}
         wanted = [one for one in found if choice.project in ("", one.project)]

@@ -81,9 +81,10 @@ def test_a_ledger_without_budgets_is_brought_up_to_date(
         patch.setattr(database, "MIGRATIONS", database.MIGRATIONS[:at])
         patch.setattr(database, "VERSION", at)
         with open_database(path) as connection, transaction(connection):
+            columns = len(connection.execute("PRAGMA table_info(requests)").fetchall())
+            marks = ", ".join("?" * columns)
             for row in rows:
-                marks = ", ".join("?" * (len(row) - 1))
-                connection.execute(f"INSERT INTO requests VALUES ({marks})", row[:-1])
+                connection.execute(f"INSERT INTO requests VALUES ({marks})", row[:columns])
     with open_ledger(path) as ledger:
         found = sorted(ledger.connection.execute("SELECT * FROM used").fetchall())
         check(ledger.connection)

@@ -162,6 +162,7 @@ def test_the_page_goes_on_when_the_server_is_started_anew(site: Site, tmp_path: 
 def test_a_phone_shows_all_of_it(site: Site, path: str) -> None:
     site.log_in()
     page = site.open(path)
+    assert page.get_by_text("Mend it 3").locator("visible=true").count() == 1
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     narrow = page.locator("button:visible").evaluate_all(

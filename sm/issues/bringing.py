@@ -1,0 +1,75 @@
+"""Brings what a tick has seen of the forge to nodes, so that one look does for all.
+
+A runner that can do so is a `Bearer`; of another one each node looks at the forge by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from typing import Protocol, runtime_checkable
+
+from sm.adapters.forge.protocol import Accounted
+from sm.base.errors import SmError
+from sm.issues.look import brought
+from sm.issues.look.brought import Share
+from sm.issues.look.polled import read_polled
+from sm.issues.look.seen import Snapshot
+from sm.issues.runners import Placement, Runner
+from sm.sessions.project import Project
+
+OFTEN_S = 120.0
+"""Where ticks are rarer, nodes do not wait for the next one: it would delay what they wait for."""
+MARGIN_S = 15.0
+"""So much later than expected a tick may come."""
+WAIT_S = 10.0
+"""So long a node waits for a look that it has wished for: a tick begins within a second."""
+
+MakeShare = Callable[[Collection[int]], Share]
+"""Returns what concerns these issues."""
+
+
+@runtime_checkable
+class Bearer(Protocol):
+    """A runner that brings looks to its nodes."""
+
+    def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
+        """Bring each node what concerns its sessions, and no other; one that is silent gets none.
+
+        A node that cannot use it looks by itself, so that is no error.
+        """
+
+
+def bring(
+    project: Project,
+    seen: Snapshot,
+    runner: Runner,
+    placements: Sequence[Placement],
+    *,
+    hears_wishes: bool,
+) -> Iterator[str]:
+    """Bring what was seen to these sessions; yield what was in the way."""
+    forge = project.forge
+    if not isinstance(runner, Bearer) or not isinstance(forge, Accounted):
+        return
+    find_account = cache(forge.find_account)
+    lasts_s = find_lasting_s(project)
+    wait_s = WAIT_S if hears_wishes else 0.0
+
+    def make(issues: Collection[int]) -> Share:
+        return brought.narrow(
+            project.settings, seen, issues, account=find_account(), lasts_s=lasts_s, wait_s=wait_s
+        )
+
+    try:
+        runner.bring(project, placements, make)
+    except SmError as error:
+        yield f"nodes look at the forge by themselves: {error.message}"
+
+
+def find_lasting_s(project: Project) -> float:
+    """Return how long a node may do with what this tick brings: two more have come by then."""
+    settings = project.settings
+    last = read_polled(project.directory)
+    gap_s = max(settings.poll_interval_s, last.usual_gap_s if last else 0.0)
+    return 2 * gap_s + MARGIN_S if gap_s <= OFTEN_S else settings.ci.poll_s

@@ -1,0 +1,187 @@
+"""A part of another installation's look at the forge, which it has brought to this one.
+
+Whoever places sessions here looks at the forge for all of its hosts, and brings each what concerns
+the sessions there: nobody else's issues, no text, nothing of its token. A look of our own goes on
+from our own last one, never from this.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from sm.adapters.forge.protocol import Accounted
+from sm.base.errors import UsageError
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
+from sm.issues.look.seen import Snapshot
+from sm.sessions.fence import name_claim
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store.damage import read_rebuildable
+from sm.store.files import CLOCK_SLACK_S, SNAPSHOT_LIMIT, backdate, write_json
+from sm.store.paths import ProjectDir
+
+LONGEST_S, LONGEST_WAIT_S = 600.0, 20.0
+"""What of a promise is believed: sessions go on by themselves when nothing comes."""
+
+Lines = tuple[str, str]
+"""A branch, and the base into which it is to be merged."""
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """What travels: the part of a look that concerns some issues.
+
+    `taken_at` of `seen` is by the clock of whoever gets it, and no later than the look was.
+    `basis` and `account` say for whom it is the same as a look of their own. The next one comes
+    within `lasts_s` seconds. Who wishes for a newer one has it within `wait_s`; 0: nobody hears.
+    """
+
+    seen: Snapshot
+    covers: dict[int, Lines]
+    basis: str
+    account: str
+    lasts_s: float
+    wait_s: float = 0.0
+
+
+class Brought(Struct, frozen=True, kw_only=True):
+    """A share as it is kept: it came at `came_at`, and does until `until` (seconds since 1970)."""
+
+    share: Share
+    came_at: float
+    until: float
+
+    @property
+    def seen(self) -> Snapshot:
+        """What it shows."""
+        return self.share.seen
+
+    def lasts(self, now: float) -> bool:
+        """Whether the next one is still to be expected; a clock that was set back ends that."""
+        return self.came_at <= now + CLOCK_SLACK_S and now < self.until
+
+    def answers(self, newer_than: float, session: IssueSession | None) -> bool:
+        """Whether it was taken after that moment, and is about the session, if one is named."""
+        return self.seen.taken_at >= newer_than + CLOCK_SLACK_S and (
+            session is None or self.is_about(session)
+        )
+
+    def is_about(self, session: IssueSession) -> bool:
+        """Whether it shows the issue and the branches of the session."""
+        record = session.record
+        return self.share.covers.get(record.issue) == (record.branch, record.base)
+
+
+# Who brings it
+
+
+def narrow(
+    project: ProjectSettings,
+    seen: Snapshot,
+    issues: Collection[int],
+    *,
+    account: str,
+    lasts_s: float,
+    wait_s: float,
+) -> Share:
+    """Return the part of a look that concerns these issues, by our own clock."""
+    covers = {number: (project.branch(number), project.primary_branch) for number in issues}
+    lines = {line for pair in covers.values() for line in pair}
+    refs = {f"refs/heads/{line}" for line in lines} | {name_claim(number) for number in covers}
+    part = Snapshot(
+        taken_at=seen.taken_at,
+        issues=tuple(one for one in seen.issues if one.number in covers),
+        pulls=tuple(one for one in seen.pulls if one.branch in lines),
+        refs={ref: commit for ref, commit in seen.refs.items() if ref in refs},
+        writers=seen.writers,
+    )
+    return Share(
+        seen=part,
+        covers=covers,
+        basis=describe_basis(project),
+        account=account,
+        lasts_s=lasts_s,
+        wait_s=wait_s,
+    )
+
+
+def describe_basis(project: ProjectSettings) -> str:
+    """Return a word for what a look depends on, beside the account that looks."""
+    forge = project.forge
+    has_ci = isinstance(forge, RemoteSettings) and forge.has_ci
+    basis = (
+        *(type(forge).__name__, forge.place, has_ci, project.labels),
+        *(project.branch_prefix, project.primary_branch),
+    )
+    return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]
+
+
+# Who gets it
+
+
+def check(project: Project, share: Share) -> None:
+    """Refuse a share that shows another thing than a look from here would.
+
+    What `sm` has written itself a look tells by the account: another one's questions would be
+    taken for answers of people.
+
+    Raises:
+        UsageError: the project is configured otherwise there, or has the token of another account.
+        TemporaryError: it cannot be found out whose token ours is.
+
+    """
+    name, forge = project.name, project.forge
+    if share.basis != describe_basis(project.settings):
+        raise UsageError(f"'{name}' is configured otherwise here: forge, labels or branches differ")
+    ours = forge.find_account() if isinstance(forge, Accounted) else ""
+    if ours != share.account:
+        raise UsageError(f"'{name}' has another account here: '{ours}', not '{share.account}'")
+
+
+def keep(directory: ProjectDir, share: Share) -> Brought:
+    """Keep what has just come, in the place of what came before."""
+    now = time.time()
+    if share.seen.taken_at > now:  # the clock was set back since it was asked for
+        share = structs.replace(share, seen=structs.replace(share.seen, taken_at=now))
+    share = structs.replace(share, wait_s=min(share.wait_s, LONGEST_WAIT_S))
+    brought = Brought(share=share, came_at=now, until=now + min(share.lasts_s, LONGEST_S))
+    _write(directory, brought)
+    return brought
+
+
+def end(directory: ProjectDir, brought: Brought) -> None:
+    """Expect nothing more after this one, until another one comes."""
+    _write(directory, structs.replace(brought, until=0.0))
+
+
+def _write(directory: ProjectDir, brought: Brought) -> None:
+    mtime_ns = backdate(brought.seen.taken_at)
+    write_json(directory.brought, brought, mtime_ns=mtime_ns, limit=SNAPSHOT_LIMIT)
+
+
+def read(directory: ProjectDir) -> Brought | None:
+    """Return what came last; None if nothing ever did."""
+    return read_rebuildable(directory.brought, Brought, limit=SNAPSHOT_LIMIT)
+
+
+def is_newest(directory: ProjectDir) -> bool:
+    """Whether what came last is newer than our own last look; mostly nothing ever came."""
+    came = _read_time(directory.brought)
+    return came > 0 and came > _read_time(directory.snapshot)
+
+
+def read_written_at(directory: ProjectDir) -> float:
+    """Return when something was written to the forge from here last; 0 for never."""
+    return _read_time(directory.forge_written)
+
+
+def _read_time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

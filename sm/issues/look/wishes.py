@@ -1,0 +1,102 @@
+"""Wishes of a node for a newer look at the forge: whoever placed sessions there takes it.
+
+Whoever hears them has a FIFO of its own in the folder `wishes`, and each wish is a line in it: the
+name of a project. Without a FIFO nobody is asked, and the node looks by itself. The other
+installation notes a wish as the time of a file, at which `dev-poll --loop` ticks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import time
+
+from sm.sessions.project import Project
+from sm.store.files import discard, ensure_private_dir, list_names, write_atomic
+from sm.store.paths import ProjectDir, Root, check_name
+
+READ_LIMIT = 1 << 16
+
+# Who wishes
+
+
+def wish(project: Project) -> bool:
+    """Wish for a newer look; say whether anybody hears it."""
+    folder, line = project.root.wishes, f"{project.name}\n".encode()
+    heard = False
+    for name in list_names(folder):
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fifo = os.open(folder / name, flags)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # whoever made it has died
+                discard(folder / name)
+            continue
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            heard |= os.write(fifo, line) == len(line)
+        os.close(fifo)
+    return heard
+
+
+# Who hears it
+
+
+class Ear:
+    """A FIFO that this process keeps open, so that a wish is heard whenever it comes."""
+
+    def __init__(self, root: Root) -> None:
+        """Make it, under our process's number."""
+        ensure_private_dir(root.private)
+        self.path = ensure_private_dir(root.wishes) / f"{os.getpid()}"
+        discard(self.path)
+        os.mkfifo(self.path, 0o600)
+        self.fifo = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Hear nothing more; who waits at it ends."""
+        if self.fifo >= 0:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            os.close(self.fifo)
+            self.fifo = -1
+
+
+def hear(root: Root, owner: int, within_s: float) -> list[str]:
+    """Wait for wishes in the FIFO of the process `owner`; return the projects, none if none came.
+
+    Raises:
+        OSError: there is no such FIFO.
+
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    fifo = os.open(root.wishes / f"{owner}", flags)
+    try:
+        poll = select.poll()
+        poll.register(fifo, select.POLLIN)
+        poll.poll(within_s * 1000)
+        with contextlib.suppress(BlockingIOError):
+            said = os.read(fifo, READ_LIMIT).decode("ascii", "replace")
+            return list(dict.fromkeys(said.split()))
+        return []
+    finally:
+        os.close(fifo)
+
+
+# Who grants it
+
+
+def note(root: Root, name: str) -> None:
+    """Have the next tick of the project look anew, and come soon."""
+    directory = root.project(check_name(name, "project"))
+    if directory.path.is_dir():
+        write_atomic(directory.look_wanted, "")
+
+
+def read_wished_at(directory: ProjectDir) -> float:
+    """Return when a newer look was wished for last (seconds since 1970), 0 for never."""
+    try:
+        return min(directory.look_wanted.stat().st_mtime, time.time())
+    except FileNotFoundError:
+        return 0.0

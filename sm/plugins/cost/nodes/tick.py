@@ -1,0 +1,73 @@
+"""Has dev-poll hear from other machines what was used there, and tell them what is left.
+
+Under a budget it goes on until about the next tick, so that sessions elsewhere are held in seconds.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sm.base.clock import Deadline
+from sm.config.schema import Config
+from sm.issues.rules.allowance import Stage
+from sm.issues.ticks import Listener, Tick
+from sm.plugins.cost.nodes import contacts
+from sm.sessions.machine import Machine
+from sm.store.paths import Root
+
+EVERY_S = 4.0
+WATCH_S = 50.0
+"""A listener may take a minute, and the next tick is due by then."""
+
+
+def _wants(tick: Tick) -> bool:
+    root = Machine(tick.config).root
+    return contacts.may_be_any(root, [one.name for one in tick.config.projects])
+
+
+def _hear(root: Root, tick: Tick) -> None:
+    from sm.plugins.cost.nodes.asking import ask_all
+
+    deadline = Deadline(WATCH_S)
+    while True:
+        if ask_all(tick.config, root):
+            follow_up(tick.config, root)
+        if deadline.left_s < EVERY_S or not _tells_limits(tick.config, root):
+            return
+        time.sleep(EVERY_S)
+
+
+def _tells_limits(config: Config, root: Root) -> bool:
+    from sm.plugins.cost.nodes.limiting import list_meant
+
+    issues = contacts.list_issues(config, root).values()
+    return any(list_meant(config, each) for each in issues)
+
+
+def follow_up(config: Config, root: Root) -> None:
+    """Look up prices that a limit needs, and wake the sessions that share one that is used up."""
+    from sm.plugins.cost.budget import lag
+    from sm.plugins.cost.budget.book import Book
+    from sm.plugins.cost.budget.decide import weigh
+    from sm.plugins.cost.budget.judge import measure
+    from sm.plugins.cost.budget.limits import list_shared
+    from sm.plugins.cost.ledger import open_ledger
+    from sm.plugins.cost.prices import price_pending
+    from sm.plugins.cost.settings import find_ledger
+    from sm.plugins.cost.waiting import note_waiting
+    from sm.sessions import registry
+
+    now = time.time()
+    limits = [one for project in config.projects for one in list_shared(config, project, now)]
+    if not limits:
+        note_waiting(root)
+        return
+    with open_ledger(find_ledger(config)) as ledger:
+        price_pending(ledger)
+        measured = list(measure(Book(ledger.connection), limits, lag.count_followed(root)))
+    if any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
+        for name in registry.list_session_names(root):
+            registry.poke(root.session(name))
+
+
+LISTENER = Listener(_hear, _wants)

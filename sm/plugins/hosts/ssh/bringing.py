@@ -1,0 +1,131 @@
+"""Brings nodes what was seen of the forge, and hears what they wish to have seen anew."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import DecodeError, json, structs
+
+from sm.base.errors import SmError
+from sm.issues.bringing import MakeShare
+from sm.issues.look import wishes
+from sm.issues.placements import list_placements
+from sm.issues.runners import Placement
+from sm.plugins.hosts import looking
+from sm.plugins.hosts.folder import HostFolder
+from sm.plugins.hosts.node.adopt import HEAR_S
+from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.plugins.hosts.ssh.reporting import ask_report
+from sm.plugins.hosts.wire import INPUT_LIMIT, Request
+from sm.sessions.project import Project
+from sm.store.files import read_json, write_json
+from sm.store.paths import Root
+
+if TYPE_CHECKING:
+    from sm.plugins.hosts.ssh.link import Channel
+
+BRING_S = 10.0
+"""What it may take; a node that is slower looks by itself."""
+YOUNG_S = 15.0
+"""The clock of a node is known from what it has said in the same tick."""
+EARLIER = 30
+"""Issues of earlier sessions there: a node that knows them settled removes what is left of them."""
+MARGIN_S = 5.0
+APART_S = 1.0
+"""Wishes that come within it are one; a node cannot have the forge looked at more often."""
+
+# To the node
+
+
+def bring_all(
+    nodes: Sequence[Node], project: Project, placements: Sequence[Placement], make: MakeShare
+) -> None:
+    """Bring each node what concerns its sessions, all at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    by_host: dict[str, list[Placement]] = {}
+    for one in placements:
+        by_host.setdefault(one.host, []).append(one)
+    meant = [node for node in nodes if node.name in by_host]
+    if meant:
+        with ThreadPoolExecutor(len(meant)) as pool:
+            for node in meant:
+                pool.submit(bring, node, project, by_host[node.name], make)
+
+
+def bring(node: Node, project: Project, there: Sequence[Placement], make: MakeShare) -> None:
+    """Bring the node what concerns its sessions, if it answers and understands that.
+
+    What it was told before it knows, or it looks by itself: so whatever fails here is no error.
+    """
+    with contextlib.suppress(SmError):
+        ahead_s = _find_ahead_s(node, project)
+        if ahead_s is None:
+            return
+        ours = [one.issue for one in there]
+        text = _write(make, [*ours, *_remember(node.folder, project.name, ours)], ahead_s)
+        if len(text) > INPUT_LIMIT:
+            text = _write(make, ours, ahead_s)
+        words = ("host", "adopt", project.name)
+        ask(node, words, stdin=text, project=project.name, within_s=BRING_S, patience_s=BRING_S)
+
+
+def _find_ahead_s(node: Node, project: Project) -> float | None:
+    """Return how far the node's clock is ahead of ours, at the least; None for an older `sm`.
+
+    What it has said it has said before it came here.
+    """
+    kept = looking.read_report(node.folder, project.name)
+    if kept and 0 <= time.time() - kept.at < YOUNG_S:
+        report, at = kept.report, kept.at
+    else:
+        report, at = ask_report(node, project, (), BRING_S), time.time()
+    return report.said_at - at if report.said_at else None
+
+
+def _write(make: MakeShare, issues: Sequence[int], ahead_s: float) -> str:
+    share = make(issues)
+    seen = structs.replace(share.seen, taken_at=share.seen.taken_at + ahead_s)
+    return json.encode(structs.replace(share, seen=seen)).decode()
+
+
+def _remember(folder: HostFolder, project: str, ours: Sequence[int]) -> list[int]:
+    """Return the issues of earlier sessions there, the last ones; keep ours for later."""
+    known: list[int] = []
+    with contextlib.suppress(SmError):
+        known = read_json(folder.placed(project), list[int]) or []
+    earlier = [number for number in known if number not in ours][-EARLIER:]
+    if known != (now := [*earlier, *sorted(ours)]):
+        with contextlib.suppress(SmError):
+            write_json(folder.placed(project), now)
+    return earlier
+
+
+# From the node
+
+
+async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
+    """Note what the node wishes for, as long as the channel is open; an older `sm` knows none."""
+    request = Request(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
+    while True:
+        try:
+            answer = await channel.ask(request)
+        except SmError:
+            return
+        if answer.code:
+            return
+        await asyncio.to_thread(_note, root, host, answer.stdout)
+        await asyncio.sleep(APART_S if answer.stdout.strip() != "[]" else 0.0)
+
+
+def _note(root: Root, host: str, text: str) -> None:
+    """Note the wishes of a host for projects of which it has sessions."""
+    with contextlib.suppress(SmError, DecodeError):
+        for name in json.decode(text, type=list[str]):
+            placed = list_placements(root.project(name)) if name else []
+            if any(one.host == host for one in placed):
+                wishes.note(root, name)

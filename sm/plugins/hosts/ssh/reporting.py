@@ -1,0 +1,47 @@
+"""Asks a node how its sessions stand, and explains what went wrong there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sm.base.errors import SmError, TemporaryError
+from sm.base.text import one_line
+from sm.issues.runners import Placement
+from sm.plugins.hosts import wire
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.ssh.asking import Node, ask
+from sm.sessions.project import Project
+
+TEMPORARY = TemporaryError.exit_code
+
+
+def ask_report(
+    node: Node, project: Project, placements: Sequence[Placement], within_s: float
+) -> NodeReport:
+    """Return what the node says of these sessions.
+
+    Raises:
+        SmError: it does not answer, or has no such project.
+
+    """
+    asked = json.dumps([[one.session, one.attempt] for one in placements])
+    answer = ask(
+        node,
+        ("host", "report", project.name),
+        stdin=asked,
+        project=project.name,
+        within_s=within_s,
+        patience_s=within_s,
+    )
+    if answer.code:
+        raise explain(node, answer)
+    return wire.decode(answer.stdout.encode(), NodeReport)
+
+
+def explain(node: Node, answer: wire.Answer) -> SmError:
+    """What the node's `sm` has said went wrong there."""
+    lines = [one_line(line).removeprefix("sm: ") for line in answer.stderr.splitlines()]
+    said = next(filter(None, reversed(lines)), f"it ended with {answer.code}")
+    kind = TemporaryError if answer.code == TEMPORARY else SmError
+    return kind(f"host '{node.name}': {said}")

@@ -1,0 +1,50 @@
+"""The tokens that count now: those in the files as these are, not as they were at the start.
+
+A line that is removed lets nobody in any more, from the next request on. A file that is gone, or
+cannot be used, has no token until it is right again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from sm.base.errors import UsageError
+from sm.base.output import warn
+from sm.plugins.http.listening import read_readers, read_secret
+from sm.plugins.http.rights import Tokens
+from sm.store.files import Stamp, find_stamp
+
+T = TypeVar("T")
+
+
+class TokenFiles:
+    """The files of `--token-file` and `--read-token-file`, if there are any."""
+
+    def __init__(self, token: str, file: Path | None, readers_file: Path | None) -> None:
+        """Nothing was read yet; `token` is the one that acts if there is no file for it."""
+        self._token, self._file, self._readers_file = token, file, readers_file
+        self._tokens, self._stamps = Tokens(), list[Stamp]()
+
+    def read(self) -> Tokens:
+        """The tokens as the files have them; they are read again only when one has changed."""
+        files = (one for one in (self._file, self._readers_file) if one)
+        if (stamps := [find_stamp(one) for one in files]) != self._stamps or not stamps:
+            self._stamps = stamps
+            self._tokens = self._read()
+        return self._tokens
+
+    def _read(self) -> Tokens:
+        try:
+            token = read_secret(self._file) if self._file else self._token
+        except UsageError as error:
+            token = _tell(error, "")
+        try:
+            return Tokens(token, read_readers(self._readers_file, token))
+        except UsageError as error:
+            return Tokens(token, _tell(error, ()))
+
+
+def _tell(error: UsageError, nothing: T) -> T:
+    warn(f"{error.message}; until then no token in it lets anybody in")
+    return nothing

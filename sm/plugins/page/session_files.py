@@ -1,0 +1,97 @@
+"""Sees which sessions have changed without an event, by the files that hooks and others write."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sm.plugins.page.written import Written
+from sm.store.paths import Root, SessionDir
+
+Stamps = dict[str, tuple[int, ...]]
+
+LOOK_S = 3.0
+"""Between two looks at the files of all sessions, unless these are many."""
+LOOKS_PART = 1000
+"""The looks take at most one in so many parts of a processor."""
+STILL_S = 15.0
+"""Between two looks while the kernel says that nothing is written."""
+
+_ANY = SessionDir(Path())
+FOLDERS = tuple(map(str, (_ANY.path, _ANY.queue / "new", _ANY.queue / "done")))
+WATCHED = (*FOLDERS, *map(str, (_ANY.state, _ANY.usage)))
+"""What changes in a session's directory without an event: most of it is renamed into a folder."""
+
+
+class SessionFiles:
+    """The files of all sessions. They are looked at only if something was written there."""
+
+    def __init__(self, root: Root) -> None:
+        """Nothing was looked at yet."""
+        self._root = root
+        self._stamps: Stamps = {}
+        self._next = self._latest = 0.0
+        self._is_complete = True
+
+    def __enter__(self) -> Self:
+        self._written = Written()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
+        self._written.close()
+
+    def is_due(self) -> bool:
+        """Whether to look at them now. Once it has said so, they have to be looked at."""
+        now = time.monotonic()
+        return now >= self._next and (now >= self._latest or self._written.take())
+
+    def look(self) -> set[str]:
+        """Look at them. Returns the sessions that are not as they were at the last look."""
+        begun = time.thread_time()
+        before, self._stamps = self._stamps, stamp_files(self._root)
+        touched = find_touched(before, self._stamps)
+        is_told = self._watch(touched)
+        rest_s = max(LOOK_S, (time.thread_time() - begun) * LOOKS_PART)
+        self._next = time.monotonic() + rest_s
+        # What a new session has written before it was watched is seen by one look more.
+        may_rest = is_told and not touched
+        self._latest = self._next + (max(0.0, STILL_S - rest_s) if may_rest else 0.0)
+        return touched
+
+    def _watch(self, names: set[str]) -> bool:
+        """Watch the folders of these sessions, too. Returns whether the kernel tells of all."""
+        for name in names:
+            for folder in FOLDERS:
+                path = f"{self._root.sessions}/{name}/{folder}"
+                if not self._written.add(path) and os.path.exists(path):  # noqa: PTH110
+                    self._is_complete = False  # the user watches as many as are allowed
+        return self._written.add(str(self._root.sessions)) and self._is_complete
+
+
+def stamp_files(root: Root) -> Stamps:
+    """When the files of each session that change without an event were written last."""
+    folder = str(root.sessions)
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - looked at all the time, so without a Path
+    except OSError:
+        return {}
+    return {name: tuple(_stamp(f"{folder}/{name}/{file}") for file in WATCHED) for name in names}
+
+
+def _stamp(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - as above
+    except OSError:
+        return 0
+
+
+def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
+    """The sessions that are not as they were."""
+    names = before.keys() | after.keys()
+    return {name for name in names if before.get(name) != after.get(name)}

@@ -1,0 +1,45 @@
+"""Tells whether something was written in a folder, without a look at its files (inotify(7)).
+
+Python has no inotify of its own. What is called here, and the numbers, are those of
+<sys/inotify.h>.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+
+IN_MODIFY, IN_ATTRIB, IN_MOVED_FROM, IN_MOVED_TO = 0x2, 0x4, 0x40, 0x80
+IN_CREATE, IN_DELETE = 0x100, 0x200
+READ = 64 * 1024
+
+
+class Written:
+    """Some folders. What is below a folder in them does not count."""
+
+    def __init__(self) -> None:
+        """There are none yet."""
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        """It can be read when something was written. Negative: the user has too many of them."""
+
+    def add(self, folder: str) -> bool:
+        """Add a folder; once more does no harm. Returns whether the kernel tells of it."""
+        events = IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
+        added: int = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), events)
+        return added >= 0
+
+    def take(self) -> bool:
+        """Whether anything was written since the last call."""
+        if self.fd < 0:
+            return False
+        with contextlib.suppress(BlockingIOError):
+            return bool(os.read(self.fd, READ))  # which files does not matter
+        return False
+
+    def close(self) -> None:
+        """Watch none any more."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1

@@ -1,0 +1,59 @@
+"""What a session elsewhere shows of itself: its screen, messages and story, by its node's `sm`.
+
+What a node says is foreign: it is read by its shape, and whoever shows it clears it as any text.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from sm.base.errors import SmError
+from sm.issues import reaching
+from sm.issues.reaching import Elsewhere
+from sm.issues.runners import load_runner
+from sm.messages.send import QueuedMessage
+from sm.views.steering import explain
+from sm.views.trace import Story
+
+PATIENCE_S = 5.0
+"""So long a node is waited for by somebody who only looks."""
+
+T = TypeVar("T")
+
+
+def read_screen(there: Elsewhere, count: int) -> str:
+    """Return the last lines of its screen; without a screen, those of its log.
+
+    Raises:
+        SmError: the node does not answer, or refuses it. So do the others.
+
+    """
+    return _ask(there, "tail", "--lines", str(count)).rstrip("\n")
+
+
+def read_messages(there: Elsewhere) -> list[QueuedMessage]:
+    """Return its messages, as `sm queue` has them."""
+    return _decode(there, _ask(there, "queue", "--json"), list[QueuedMessage])
+
+
+def read_story(there: Elsewhere) -> Story:
+    """Return its story, as `sm trace` tells it."""
+    return _decode(there, _ask(there, "trace", "--json"), Story)
+
+
+def _ask(there: Elsewhere, verb: str, *options: str) -> str:
+    runner, argv = load_runner(there.placement.runner), (verb, there.placement.session, *options)
+    answer = reaching.call(there, runner, argv, patience_s=PATIENCE_S)
+    if answer.code:
+        raise explain(answer)
+    return answer.stdout
+
+
+def _decode(there: Elsewhere, said: str, shape: type[T]) -> T:
+    try:
+        return msgspec.json.decode(said, type=shape)
+    except (msgspec.DecodeError, RecursionError) as error:
+        host = there.placement.host
+        raise SmError(f"what '{host}' says is not understood: is it the same version?") from error

@@ -1,0 +1,167 @@
+"""What a node is told of limits, and what that leaves to its sessions."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.issues import placements
+from sm.issues.rules.allowance import Stage
+from sm.issues.runners import Placement
+from sm.plugins.cost.amount import Unit
+from sm.plugins.cost.budget.decide import Limit, Row, add_up, merge, weigh
+from sm.plugins.cost.budget.meter import METER
+from sm.plugins.cost.budget.report import list_set
+from sm.plugins.cost.budget.tables import Scope
+from sm.plugins.cost.examine import check_ledger
+from sm.plugins.cost.nodes import contacts, limiting, told_limits
+from sm.plugins.cost.nodes.contacts import Contact
+from sm.plugins.cost.nodes.told_limits import make_limit
+from sm.plugins.cost.nodes.wire import Span, ToldLimit
+from sm.store.paths import Root
+from tests.plugins.cost.budget.shop import begin, open_project
+
+MODEL = "claude-opus-4-5"
+SPAN = Span(Scope.PROJECT, "shop", "shop")
+PLACEMENT = Placement("shop", 7, "dev-shop-7", "ssh", "box", 1, "c", "dev-shop-7", 1.0)
+
+
+def told(used: int, heard: int, height: int = 100, **more: object) -> ToldLimit:
+    return structs.replace(
+        ToldLimit(SPAN, "shop", 0, Unit.TOKENS, height, "for shop", "sm budget raise shop"),
+        rows=(Row(MODEL, 1, tokens=used),),
+        heard=(Row(MODEL, 1, tokens=heard),),
+        **more,
+    )
+
+
+def use(limit: Limit, own: int) -> Stage:
+    """How far it is used up, with so much in the node's own ledger."""
+    rows = [Row(MODEL, 1, tokens=own), *limit.elsewhere]
+    return weigh(limit, add_up(rows, limit)).stage
+
+
+def test_what_was_heard_of_a_node_counts_once_there() -> None:
+    limit = make_limit(told(used=70, heard=40), time.time())
+    assert use(limit, own=40) is Stage.FREE, "70 in all, 40 of it here"
+    assert use(limit, own=55) is Stage.NEAR
+    assert use(limit, own=70) is Stage.OVER
+
+
+def test_what_was_used_before_midnight_is_void_after_it() -> None:
+    over = told(used=99, heard=40, ends_at=1000.0)
+    assert use(make_limit(over, 999.0), own=42) is Stage.OVER
+    assert use(make_limit(over, 1000.0), own=42) is Stage.FREE
+
+
+def test_rows_are_put_together_by_model() -> None:
+    rows = [Row("a", 1, 10, largest_tokens=10), Row("a", 2, 30, largest_tokens=20), Row("b", 1, 5)]
+    assert merge(rows, [Row("a", 1, 10)]) == [
+        Row("a", 2, 30, largest_tokens=20),
+        Row("b", 1, 5),
+    ]
+
+
+def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> None:
+    budget = "{issue: $1, day: $2, project: $3}"
+    project = open_project(tmp_path, budget, "{day: $9}", root=root.path)
+    meant = limiting.list_meant(project.config, {("shop", 7), ("shop", 8), ("other", 1)})
+    assert [(one.project, one.issue) for one in meant if one.issue] == [("shop", 7), ("shop", 8)]
+    assert {(str(one.limit.scope), one.project) for one in meant} == {
+        ("issue", "shop"),
+        ("project-day", "shop"),
+        ("project", "shop"),
+        ("day", ""),
+    }
+    assert limiting.list_meant(project.config, ()) == []
+
+
+def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
+    (tmp_path / "l").mkdir(mode=0o700)
+    session = begin(project, 7)
+    spent = told(used=200, heard=0, allows_unknown=True)
+    assert told_limits.keep(project.config, "home", (spent,))
+    assert not told_limits.keep(project.config, "home", (spent,)), "nothing is new"
+    assert METER.read(session) is None
+    placed = type(session)(structs.replace(session.record, attempt=1, claim="c"))
+    allowance = METER.read(placed.provide(project=project))
+    assert allowance
+    assert allowance.stage is Stage.SPENT
+    assert allowance.command == "sm budget raise shop"
+    (shown,) = list_set(project.config, root)
+    assert shown.called == "shop, set elsewhere"
+    told_limits.keep(project.config, "home", ())
+    assert METER.read(placed.provide(project=project)) is None
+
+
+def test_nothing_begins_while_a_machine_with_sessions_is_silent(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{day: $5}", root=root.path)
+    directory = project.directory
+    placements.keep(directory, PLACEMENT)
+    assert METER.admit(project) is None, "it was not asked yet"
+    contact = Contact(PLACEMENT, time.time(), heard_at=time.time() - 200)
+    contacts.note_silent(root, "box", contact, "no route")
+    assert METER.admit(project) is None, "it may come back at once"
+    silent = structs.replace(contact, silent_since=time.time() - 100)
+    contacts.note_silent(root, "box", silent, "no route")
+    with pytest.raises(Exception, match=r"what agents on 'box' use was not heard for .*: no route"):
+        METER.admit(project)
+    (note,) = contacts.list_unheard(root)
+    assert note.startswith("without what agents on 'box' have used in the last 3m")
+    allowing = open_project(tmp_path, "{day: $5, unknown: allow}", root=root.path)
+    assert METER.admit(allowing) is None
+    contacts.note_heard(root, "box", contact)
+    assert METER.admit(project) is None
+
+
+def test_an_issue_elsewhere_has_its_limit_shown(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{issue: $5}", root=root.path)
+    placements.keep(project.directory, PLACEMENT)
+    (found,) = list_set(project.config, root)
+    assert (found.called, found.issue, found.limit.scope) == ("shop#7", 7, Scope.ISSUE)
+
+
+def test_an_issue_elsewhere_is_expected_to_use_more(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{day: $5, estimate: $3}", root=root.path)
+    assert METER.admit(project) is None
+    placements.keep(project.directory, PLACEMENT)
+    found = METER.admit(project)
+    assert found
+    assert "$3.00 for open issues" in found.shown
+
+
+def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{}", root=root.path)
+    names = ["shop", "other"]
+    assert not contacts.may_be_any(root, names)
+    placements.keep(project.directory, PLACEMENT)
+    assert contacts.may_be_any(root, names)
+    (contact,) = contacts.list_contacts(project.config, root).values()
+    contacts.note_heard(root, "box", contact)
+    placements.forget(project.directory, 7)
+    assert contacts.may_be_any(root, names)
+    contacts.note_heard(root, "box", contact)
+    assert contacts.may_be_any(root, names), "lines are written late"
+    late = structs.replace(contact, seen_at=contact.seen_at - 2 * contacts.AT_LEAST_S)
+    contacts.note_heard(root, "box", late)
+    assert not contacts.may_be_any(root, names)
+
+
+def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:
+    contacts.note_too_old(root, "box", Contact(PLACEMENT, time.time()))
+    (note,) = contacts.list_unheard(root)
+    assert "too old to tell" in note
+    project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
+    assert note in [one.what for one in check_ledger(project.config)]
+
+
+def test_a_machine_that_is_no_host_any_more_is_forgotten(root: Root) -> None:
+    lately = Contact(PLACEMENT, time.time())
+    contacts.note_gone(root, "box", lately, "no host 'box'")
+    assert list(contacts.list_unheard(root))
+    contacts.note_gone(root, "box", structs.replace(lately, seen_at=1.0), "no host 'box'")
+    assert not list(contacts.list_unheard(root))

@@ -1,0 +1,125 @@
+"""A need of a session elsewhere reaches a person here once, unless its machine tells it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs, to_builtins
+
+from sm.base import plugin
+from sm.base.need import NeedKind
+from sm.base.plugin import Registry
+from sm.config.load import load
+from sm.issues import placements
+from sm.issues.look.polled import Clock, Polled
+from sm.issues.runners import Placement, Shown, Standing
+from sm.issues.ticks import Tick
+from sm.plugins import find_plugins
+from sm.plugins.notify import starting
+from sm.plugins.notify.listener import hear_there, is_wanted_there
+from sm.plugins.notify.model import Held
+from sm.plugins.notify.outbox import Post
+from sm.sessions.activity import Evidence, Proof
+from sm.sessions.project import Project
+from sm.store.paths import Root
+from sm.views.open_need import OpenNeed
+from sm.views.session import Inside, StatusRow
+from sm.views.states import ShownState
+from tests.helpers import make_repository, sm_yaml
+from tests.issues import farm as farms
+
+PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
+NEED = OpenNeed(
+    key="dev-harb-7:question:1",
+    kind=NeedKind.QUESTION,
+    text="Asks: which colour?",
+    command="sm reply harb 7 TEXT",
+)
+SERVICES = """\
+notify:
+  page: https://sm.example.com
+  channels:
+    phone: {url: "json://127.0.0.1:9"}
+    desk: {url: "json://127.0.0.1:9", needs: [review]}
+"""
+
+
+@pytest.fixture
+def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
+    assert root.path
+    (tmp_path / "farm").mkdir()
+    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
+
+    def find() -> list[tuple[str, str]]:
+        return [*find_plugins(), ("farm", f"{farms.__name__}:PLUGIN")]
+
+    monkeypatch.setattr(plugin, "_registry", Registry(find))
+    monkeypatch.setattr(starting, "_start", lambda *_: None)  # nobody sends
+    make_repository(tmp_path)
+    path = sm_yaml(tmp_path)
+    path.write_text(path.read_text() + SERVICES)
+    config = load(path, os.environ, tmp_path)
+    farms.RUNNER.add("one", 2)
+    farms.RUNNER.say(PLACED, Standing.RUNNING)
+    placements.keep(Project(config, config.projects[0]).directory, PLACED)
+    return Tick(config, {"harb": Polled(Clock(1.0))})
+
+
+def show(need: OpenNeed | None, *, told: bool = False) -> None:
+    row = StatusRow(
+        project="harb",
+        issue=7,
+        title="Add a file",
+        session=PLACED.session,
+        phase=ShownState.WORKING,
+        age_s=5.0,
+        worktree="/there",
+        proof=Proof(Evidence.PROCESS, 1.0, "7"),
+        need=need,
+        inside=Inside(told=told),
+    )
+    shown = Shown(to_builtins(row), time.time())
+    farms.RUNNER.shown = {PLACED.session: shown}
+
+
+def list_waiting(root: Root) -> list[Held]:
+    return [word for outbox in Post(root).list_all() for word in outbox.list_waiting()]
+
+
+def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) -> None:
+    assert is_wanted_there(tick)
+    show(NEED)
+    hear_there(root, tick)
+    hear_there(root, tick)
+    (word,) = list_waiting(root)
+    assert word.address == "harb#7"
+    assert word.sentence == NEED.text
+    assert word.command == NEED.command
+    assert word.page == "https://sm.example.com/#need-dev-harb-7"
+    show(structs.replace(NEED, key="dev-harb-7:question:2", text="Asks: and which size?"))
+    hear_there(root, tick)
+    assert [one.sentence for one in list_waiting(root)] == ["Asks: and which size?"], (
+        "the first is over"
+    )
+
+
+def test_what_its_machine_tells_is_not_told_again(root: Root, tick: Tick) -> None:
+    show(NEED, told=True)
+    hear_there(root, tick)
+    assert not list_waiting(root)
+
+
+def test_what_is_settled_before_it_was_sent_is_not_sent(root: Root, tick: Tick) -> None:
+    show(NEED)
+    hear_there(root, tick)
+    show(None)
+    hear_there(root, tick)
+    assert not list_waiting(root)
+
+
+def test_without_a_session_elsewhere_nobody_is_asked(root: Root, tick: Tick) -> None:
+    placements.forget(root.project("harb"), 7)
+    assert not is_wanted_there(tick)
