@@ -98,9 +98,8 @@ def tend(
     """Follow all sessions elsewhere, and do what is due; yield a line for each thing done."""
     if not dry_run:
         yield from _find_unrecorded(scene)
-    yield from _follow(scene)
-    if not dry_run:
         yield from _bring(scene)
+    yield from _follow(scene)
     for placement in list(scene.placed):
         known = scene.standings.get(placement.session)
         deed = judge(_describe(scene, placement, known, is_paused))
@@ -152,8 +151,12 @@ def _follow(scene: Elsewhere) -> Iterator[str]:
 
 
 def _bring(scene: Elsewhere) -> Iterator[str]:
-    """Let those that run know what was seen of the forge."""
-    running = [one for one in scene.placed if _is_running(scene.standings.get(one.session))]
+    """Let those that ran at the last tick know what was seen of the forge.
+
+    It comes first, as somebody may wait for it.
+    """
+    known = placements.read_seen(scene.project.directory) if scene.placed else {}
+    running = [one for one in scene.placed if _is_running(known.get(one.session))]
     for name in dict.fromkeys(one.runner for one in running):
         yield from _bring_by(scene, name, [one for one in running if one.runner == name])
 

@@ -234,6 +234,19 @@ def test_what_a_look_from_here_would_not_show_is_refused(project: Project) -> No
     assert last_snapshot(project.directory) is None
 
 
+def test_who_asks_for_what_others_do_has_all_of_it_looked_at(
+    project: Project, own_looks: list[float]
+) -> None:
+    snapshot.adopt(project, share(project))
+    assert snapshot.last_whole_snapshot(project.directory) is None
+    seen = snapshot.whole_snapshot(project)
+    assert [seen.taken_at] == own_looks
+    assert not seen.is_part
+    snapshot.adopt(project, share(project))
+    snapshot.whole_snapshot(project)
+    assert len(own_looks) == 1, "that was just now"
+
+
 # Wishes
 
 

@@ -29,9 +29,8 @@ class SlurmRunner:
     """A `Runner` of `sm.issues.runners`."""
 
     def __init__(self) -> None:
-        """Slurm has not been asked yet."""
+        """Slurm has not been asked in vain yet."""
         self._in_vain: tuple[float, QueueError] | None = None
-        self._running: list[Placement] = []
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
         """Return the queue for each job that there may be more.
@@ -94,14 +93,16 @@ class SlurmRunner:
             before = records.read_seen(project.root.project(project.name))
             return {one.session: _be_silent(one, before, error.message) for one in placements}
         found = {one.session: _judge(project, jobs, one) for one in placements}
-        self._running = [one for one in placements if _runs(found[one.session])]
-        hand_on(project, self._running, self)
-        looking.start(project, self._running, wait_s=0.0)
+        running = [one for one in placements if _runs(found[one.session])]
+        hand_on(project, running, self)
+        looking.start(project, running, wait_s=0.0)
         return found
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Have jobs that run brought what was seen of the forge."""
-        bringing.bring(project, [one for one in placements if one in self._running], make)
+        seen = records.read_seen(project.root.project(project.name))
+        running = [one for one in placements if _runs(seen.get(one.session))]
+        bringing.bring(project, running, make)
 
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Have the jobs that run asked; what does not answer soon has its last words shown."""

@@ -23,15 +23,15 @@ from sm.plugins.hosts.ssh.reporting import ask_report
 from sm.plugins.hosts.wire import INPUT_LIMIT, Request
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
-from sm.store.paths import Root
+from sm.store.paths import Root, check_name
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.ssh.link import Channel
 
-BRING_S = 10.0
+BRING_S = 5.0
 """What it may take; a node that is slower looks by itself."""
 YOUNG_S = 15.0
-"""The clock of a node is known from what it has said in the same tick."""
+"""So long the clock of a node is known from what it has said last."""
 EARLIER = 30
 """Issues of earlier sessions there: a node that knows them settled removes what is left of them."""
 MARGIN_S = 5.0
@@ -126,6 +126,6 @@ def _note(root: Root, host: str, text: str) -> None:
     """Note the wishes of a host for projects of which it has sessions."""
     with contextlib.suppress(SmError, DecodeError):
         for name in json.decode(text, type=list[str]):
-            placed = list_placements(root.project(name)) if name else []
+            placed = list_placements(root.project(check_name(name, "project")))
             if any(one.host == host for one in placed):
                 wishes.note(root, name)

@@ -1,0 +1,72 @@
+"""What is brought to a node by its clock, and whose wishes are heard."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from sm.issues import placements
+from sm.issues.runners import Placement
+from sm.plugins.hosts import looking
+from sm.plugins.hosts.node.adopt import read_share
+from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.settings import SshHost
+from sm.plugins.hosts.ssh import bringing
+from sm.plugins.hosts.ssh.asking import Node
+from sm.sessions.project import Project
+from sm.store.paths import Root
+from tests.e2e.stage import make_stage
+
+AHEAD_S = 3600.0
+
+
+@pytest.fixture
+def project(tmp_path: Path, root: Root) -> Project:
+    assert root.path
+    return make_stage(tmp_path, auto=False).project
+
+
+@pytest.fixture
+def box(project: Project) -> Node:
+    return Node(project.root, "box", SshHost(address="nobody"))
+
+
+def test_the_clock_of_a_node_is_taken_for_no_further_ahead_than_it_is(
+    project: Project, box: Node
+) -> None:
+    said_at = time.time() + AHEAD_S
+    report = NodeReport(now=said_at - 1, said_at=said_at)
+    looking.keep_report(box.folder, "harb", report)
+    found = bringing._find_ahead_s(box, project)
+    assert found is not None
+    assert AHEAD_S - 1 < found <= AHEAD_S
+
+
+def test_an_older_node_is_brought_nothing(project: Project, box: Node) -> None:
+    looking.keep_report(box.folder, "harb", NodeReport(now=time.time()))
+    assert bringing._find_ahead_s(box, project) is None
+
+
+def test_issues_of_earlier_sessions_are_remembered_the_last_ones(box: Node) -> None:
+    for number in range(40):
+        earlier = bringing._remember(box.folder, "harb", [number])
+    assert earlier == list(range(9, 39))
+
+
+def test_a_node_wishes_only_for_projects_of_which_it_has_sessions(project: Project) -> None:
+    directory = project.directory
+    made = Placement("harb", 7, "dev-harb-7", "ssh", "box", 1, "c" * 40, "dev-harb-7")
+    placements.keep(directory, made)
+    for host, text in (("oak", '["harb"]'), ("box", '["../harb", "", "shop"]'), ("box", "{")):
+        bringing._note(project.root, host, text)
+    assert not directory.look_wanted.exists()
+    bringing._note(project.root, "box", '["harb"]')
+    assert directory.look_wanted.exists()
+
+
+def test_a_look_of_another_clock_counts_as_old_as_it_may_be() -> None:
+    text = '{"seen":{"taken_at":5},"covers":{},"basis":"","account":"","lasts_s":1}'
+    assert read_share(text).seen.taken_at == 5
+    assert abs(read_share(text, 30.0).seen.taken_at - (time.time() - 30)) < 5
