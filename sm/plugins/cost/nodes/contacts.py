@@ -35,7 +35,7 @@ class Contact(Struct, frozen=True):
 
     It was seen to have one at `seen_at`, was heard at `heard_at`, and is asked in vain since
     `silent_since`, for the reason `why`; 0 for never and for not. One that `is_too_old` cannot
-    tell. Times are in seconds since 1970.
+    tell. If it `is_over`, there is no session any more. Times are in seconds since 1970.
     """
 
     placement: Placement
@@ -44,6 +44,7 @@ class Contact(Struct, frozen=True):
     silent_since: float = 0.0
     why: str = ""
     is_too_old: bool = False
+    is_over: bool = False
 
 
 def find_folder_of(root: Root) -> Path:
@@ -60,11 +61,15 @@ def may_be_any(root: Root, projects: Iterable[str]) -> bool:
 
 def list_contacts(config: Config, root: Root) -> dict[str, Contact]:
     """Return the machines that are to be asked, by their names."""
-    found = {host: contact for host in _list_hosts(root) if (contact := read(root, host))}
+    found = {
+        host: structs.replace(contact, is_over=True)
+        for host in _list_hosts(root)
+        if (contact := read(root, host))
+    }
     now = time.time()
     for host, placement in _list_placed(config, root):
         known = found.get(host, Contact(placement, now))
-        found[host] = structs.replace(known, placement=placement, seen_at=now)
+        found[host] = structs.replace(known, placement=placement, seen_at=now, is_over=False)
     return found
 
 
@@ -155,7 +160,7 @@ def list_unheard(root: Root) -> Iterator[str]:
         missing = f"without what agents on '{host}' have used"
         if one and one.is_too_old:
             yield f"{missing}: the sm there is too old to tell, install the same version there"
-        elif one and one.heard_at and one.silent_since > one.seen_at:
+        elif one and one.is_over and one.heard_at and one.silent_since > one.seen_at:
             yield f"perhaps without the last that agents on '{host}' have used: {one.why}"
         elif one and one.silent_since:
             since = f" in the last {_show(now - one.heard_at)}" if one.heard_at else ""

@@ -172,7 +172,8 @@ def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root:
 
 
 def test_a_job_that_has_ended_may_have_used_some_more(root: Root) -> None:
-    contact = Contact(PLACEMENT, time.time() - 20, heard_at=time.time() - 22)
+    now = time.time()
+    contact = Contact(PLACEMENT, now - 20, heard_at=now - 22, is_over=True)
     contacts.note_silent(root, "n1", contact, "job 7 does not answer")
     (note,) = contacts.list_unheard(root)
     assert note.startswith("perhaps without the last that agents on 'n1' have used: job 7")
