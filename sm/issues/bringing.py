@@ -22,8 +22,9 @@ OFTEN_S = 120.0
 """Where ticks are rarer, nodes do not wait for the next one: it would delay what they wait for."""
 MARGIN_S = 15.0
 """So much later than expected a tick may come."""
-WAIT_S = 10.0
-"""So long a node waits for a look that it has wished for: a tick begins within a second."""
+WAIT_S = 20.0
+"""So long a node waits for a look that it has wished for: a tick begins within a second, and takes
+some on a busy machine, or with a slow forge."""
 
 MakeShare = Callable[[Collection[int]], Share]
 """Returns what concerns these issues."""

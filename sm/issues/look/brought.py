@@ -26,7 +26,7 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import CLOCK_SLACK_S, SNAPSHOT_LIMIT, backdate, write_json
 from sm.store.paths import ProjectDir
 
-LONGEST_S, LONGEST_WAIT_S = 600.0, 20.0
+LONGEST_S, LONGEST_WAIT_S = 600.0, 30.0
 """What of a promise is believed: sessions go on by themselves when nothing comes."""
 
 Lines = tuple[str, str]
