@@ -303,7 +303,9 @@ def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: M
         assert RUNNER.list_free(world.project, [placement]) == []
         assert "host 'box' gets nothing new: the disk of" in sm("status").stdout
         assert "1 of 2    0     now    the disk of" in sm("host", "list").stdout
-        assert "make room: du" in sm("host", "check", check=False).stdout
+        checked = sm("host", "check", check=False).stdout
+        assert "make room: du" in checked
+        assert "dev-poll" not in checked + world.box.sm("status").stdout, "none is to run there"
         ballast.unlink()
         wait_for(lambda: sm("send", "harb#1", "go on", check=False).returncode == 0, "room")
         wait_for(lambda: "go on" in "".join(world.stage.told()), "the message")
