@@ -14,7 +14,9 @@ Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 WIDTH, HEIGHT = 940, 700
 HIGHEST = 1200
-"""Pixels; a higher picture is too much for a README."""
+"""Pixels; a higher picture is too much for a README, so it ends behind a session."""
+GAP = 10.0
+"""Pixels below the last one that is to be seen."""
 END_MS = 20_000.0
 
 
@@ -63,15 +65,21 @@ class PagePicture:
     def _look(self) -> None:
         kinds = self._page.locator("#needs .kind").all_inner_texts()
         states = self._page.locator("#rows .state .chip").all_inner_texts()
-        bottom = self._page.locator("footer").bounding_box()
-        if not kinds or bottom is None or bottom["y"] > HIGHEST:
+        ends = self._find_ends()
+        if not kinds or not ends:
             return
-        worth = 10 * len(set(kinds)) + len(set(states)) + 2 * len(states)
+        worth = 10 * len(set(kinds)) + len(set(states[: len(ends)])) + 2 * len(ends)
         if worth < self._best:
             return
-        taken = {scheme: self._take(scheme, bottom["y"]) for scheme in SCHEMES}
-        if self._page.locator("footer").bounding_box() == bottom:  # else it has changed meanwhile
+        taken = {scheme: self._take(scheme, ends[-1] + GAP) for scheme in SCHEMES}
+        if self._find_ends() == ends:  # else it has changed meanwhile
             self._best, self.found = worth, taken
+
+    def _find_ends(self) -> list[float]:
+        """Where each session ends that fits into the picture, from above."""
+        boxes = [one.bounding_box() for one in self._page.locator("#rows > li").all()]
+        ends = (box["y"] + box["height"] for box in boxes if box)
+        return [end for end in ends if end <= HIGHEST]
 
     def _take(self, scheme: Scheme, height: float) -> bytes:
         self._page.emulate_media(color_scheme=scheme, reduced_motion="reduce")

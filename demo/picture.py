@@ -37,7 +37,7 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.D
 )
 
 
-WAIT_S = 8.0
+WAIT_S = 25.0
 """So long what needs a person is to be seen."""
 
 

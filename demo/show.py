@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 from stage import ROOT, Stage
 
-from sm.cli.table import STYLES, explain, make_table
+from sm.cli.table import COLUMNS, STYLES, add_host, explain, make_table
 from sm.cli.times import format_span
 from sm.store import journal
 from sm.store.events import Decided, Event
@@ -27,6 +27,8 @@ from sm.views.event_words import name_event, tell
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
+WIDE = 100
+"""Characters, from which on there is room for the host beside all else; squeue shows it, too."""
 ROOM, ROOM_WITH_JOBS = 8, 6
 """Lines below the table: what needs a person, how it is answered, and what else people do."""
 
@@ -178,7 +180,9 @@ class Board:
         )
         yield Text("")
         following = [(str(number), PARTS[number - 1].title) for number in progress.next]
-        yield make_table(progress.rows, self._console.width, live=True, below=following)
+        rows, width = progress.rows, self._console.width
+        columns = add_host(COLUMNS, rows) if width >= WIDE else COLUMNS
+        yield make_table(rows, width, columns, live=True, below=following)
         yield Text("")
         if initials := explain(progress.rows, self._console.width):
             yield Text(f"tries: {initials}", "dim")

@@ -75,18 +75,14 @@ def sealed_environment(folder: Path) -> dict[str, str]:
     }
 
 
-def seal(patch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
-    """Have that environment and nothing else, until `patch` is undone."""
-    for name in list(os.environ):
-        patch.delenv(name)
-    for name, value in environment.items():
-        patch.setenv(name, value)
-
-
 @pytest.fixture(autouse=True)
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An environment that holds nothing of the person who runs the tests; returns its HOME."""
-    seal(monkeypatch, sealed_environment(tmp_path))
+    environment = sealed_environment(tmp_path)
+    for name in list(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     return tmp_path / "home"
 
 
@@ -183,9 +179,8 @@ class ModulesTogether(LoadScopeScheduling):  # type: ignore[misc]
 
 @functools.cache
 def shares_what_it_makes(module: Path) -> bool:
-    """Whether a module has a fixture that is made once for all of its tests, or its folder has."""
-    places = (module, module.with_name("conftest.py"))
-    return any('scope="module"' in place.read_text("utf-8") for place in places if place.exists())
+    """Whether a module has a fixture that is made once for all of its tests."""
+    return 'scope="module"' in module.read_text("utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)

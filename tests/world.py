@@ -10,7 +10,7 @@ from msgspec import structs
 
 from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
-from sm.issues.act.reactor import FINAL
+from sm.issues.act.pending import FINAL
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING

@@ -59,6 +59,8 @@ def find_replacement(directory: SessionDir) -> Replacement | None:
 
 
 def _step(record: Rotation) -> str:
+    if record.cause is Cause.LEAVE and record.step is Step.CLEAR:
+        return "its work is pushed"
     if record.parked:
         return "waits for the API to answer"
     if record.resting:
@@ -79,4 +81,6 @@ def describe(directory: SessionDir) -> str:
     if found is None:
         return waits.sentence if waits else ""
     way = f"; in the way: {found.obstacle}" if found.obstacle else ""
+    if found.told.startswith(CAUSES[Cause.LEAVE]):
+        return f"{found.told}{way}"
     return f"its context is being replaced: {found.told}{way}"

@@ -53,7 +53,8 @@ class Shown(NamedTuple):
 
     `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
     say more now, '' if it does. `words` are what it waits for, as far as there is no row. `host`
-    is where it is, if that is not where it was placed.
+    is where it is, if that is not where it was placed. `short` is what its machine lacks, which
+    gets nothing new meanwhile.
     """
 
     row: Mapping[str, Any] | None
@@ -61,6 +62,7 @@ class Shown(NamedTuple):
     trouble: str = ""
     words: str = ""
     host: str = ""
+    short: str = ""
 
 
 class Answer(NamedTuple):

@@ -62,7 +62,8 @@ def begin_to_read(project: Project) -> Finish:
 
     def finish(now: float, known: Snapshot, report: Callable[[SmError], None]) -> list[StatusRow]:
         shown = asked.result()
-        for problem in (*unasked, *_list_silent(placements, shown, now)):
+        silent = _list_silent(placements, shown, now)
+        for problem in (*unasked, *silent, *_list_short(placements, shown)):
             report(problem)
         rows = (make_row(one, shown.get(one.session), now) for one in placements)
         return [_add_title(row, known) for row in rows]
@@ -101,6 +102,18 @@ def _list_silent(
     for (trouble, known_at), issues in silent.items():
         heard = f"last heard {_format_age(now - known_at)} ago" if known_at else "never heard"
         yield SmError(f"{one_line(trouble, TEXT_LIMIT)}: {heard}, with {', '.join(issues)}")
+
+
+def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> Iterator[SmError]:
+    """A sentence for each host that lacks something."""
+    lacking = {
+        one.host: seen.short
+        for one in placements
+        if (seen := shown.get(one.session)) and seen.short
+    }
+    for host, short in lacking.items():
+        said = one_line(short, TEXT_LIMIT)
+        yield SmError(f"host '{one_line(host, TEXT_LIMIT)}' gets nothing new: {said}")
 
 
 def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow:

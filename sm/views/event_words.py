@@ -218,6 +218,8 @@ def _asked(event: Rotation) -> str:
 
 
 def _begun(event: Rotation) -> str:
+    if event.cause == LEAVE:
+        return "its machine's time is over soon: a handoff document is asked for"
     at = "" if event.percent is None else f" at {event.percent:.0f}%"
     return f"cycle begins{at} ({event.cause})"
 
@@ -230,6 +232,8 @@ def _finished(event: Rotation) -> str:
 
 
 NO_TASK = "it has not named its task"
+LEAVE = "leave"
+"""Of the causes, that nothing is cleared."""
 
 ROTATION: dict[RotationStep, Callable[[Rotation], str]] = {
     RotationStep.BEGUN: _begun,

@@ -19,10 +19,11 @@ from sm.store import lock
 def is_waited_for(project: Project, sessions: Collection[IssueSession], known: Snapshot) -> bool:
     """Whether a tick would find anything to do: sessions, or issues that can be taken up.
 
-    A person who only uses `sm new` needs none.
+    A person who only uses `sm new` needs none. Nor does a machine on which another installation has
+    placed its sessions: that one asks for the ticks.
     """
     if sessions:
-        return True
+        return any(not one.record.attempt for one in sessions)
     directory = project.root.project(project.name)
     return any(
         not claim.is_held(issue.number, known.refs) and not doubts.find(directory, issue)

@@ -43,5 +43,5 @@ def _take(managed: Managed) -> tuple[float, float]:
     wait_for(receipt.exists, "the receipt", every_s=LOOK_S)
     received = time.monotonic()
     request = asked(managed, text).at_s
-    receipt.unlink()
+    receipt.unlink(missing_ok=True)  # the monitor clears one of no message that it knows
     return (received - started) * 1000, (request - started) * 1000

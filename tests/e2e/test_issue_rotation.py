@@ -12,8 +12,8 @@ import pytest
 
 from sm.base.refusal import Refusal
 from sm.issues.act.effects import make_effect_id
+from sm.issues.act.pending import STUCK_S
 from sm.issues.act.problem import read_problem
-from sm.issues.act.reactor import STUCK_S
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions.history import fold

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sm.issues.act.effects import make_effect_id
-from sm.issues.act.reactor import STUCK_S
+from sm.issues.act.pending import STUCK_S
 from sm.messages import queue
 from sm.sessions.plan import Plan, read_pending
 from sm.store import lock

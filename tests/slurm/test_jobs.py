@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -21,7 +19,7 @@ from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
 from tests.hub import Hub
 from tests.slurm.cluster import MISSING, NODES
-from tests.slurm.world import MakeWorld, World, begun, find_request, poll_until, write_document
+from tests.slurm.world import MakeWorld, World, begun, poll_until
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -66,34 +64,16 @@ def test_a_full_queue_says_what_it_waits_for(world_of: MakeWorld) -> None:
     assert [one.issue for one in world.placed] == [1, waiting[0]], "as many as are wanted"
     states = [line.split()[0] for line in world.cluster.list_jobs()[-2:]]
     assert states == ["RUNNING", "PENDING"]
+    options = [f"--job-name={name_job(world.project.root, world.placed[0].session)}"]
+    options += ["--dependency=singleton", "--output=/dev/null", "--wrap=true"]
+    second = world.cluster.call("sbatch", "--parsable", *options).strip()
+    wait_for(lambda: reason_of(world, second) == "Dependency", "that no two of a name run")
+    world.cluster.call("scancel", second)
     poll_until(world, lambda: "Licenses" in [one.words for one in world.seen], "the reason")
     assert "in the queue (Licenses)" in world.stage.sm("status").stdout
     world.project.forge.issues.close(waiting[0])
     poll_until(world, lambda: waiting[0] not in [one.issue for one in world.placed], "its end")
-    assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "the third has its place"
-
-
-def test_a_job_whose_time_is_short_hands_over_with_a_document(world_of: MakeWorld) -> None:
-    world = world_of(auto=False, time_limit="1h")
-    issue = begun(world)
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
-    # As Slurm does it by itself, but not within half a minute (sbatch(1), --signal).
-    world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
-    asked = wait_for(lambda: find_request(world), "the request")
-    assert asked
-    document = write_document(asked)
-    poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
-    assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
-    assert [one.attempt for one in world.placed] == [2]
-    now = world.session_on(world.find_node(issue), issue)
-    assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n"
-    told = re.search(r"read its handoff document: (\S+)", world.stage.told()[-1])
-    assert told
-    assert Path(told[1]).is_relative_to(now.worktree)
-    assert Path(told[1]).read_text() == document
+    assert world.cluster.list_jobs()[-3].startswith("CANCELLED"), "the third has its place"
 
 
 def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
@@ -134,17 +114,6 @@ def test_a_job_that_is_cancelled_or_put_back_goes_on_in_another(world_of: MakeWo
     now = world.session_on(world.find_node(issue), issue)
     assert now
     assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
-
-
-def test_no_two_jobs_of_a_session_run_at_once(world_of: MakeWorld) -> None:
-    world = world_of(auto=False, licenses=[])
-    begun(world)
-    first = world.placed[0]
-    name = name_job(world.project.root, first.session)
-    options = ["--dependency=singleton", f"--job-name={name}", "--output=/dev/null"]
-    second = world.cluster.call("sbatch", "--parsable", *options, "--wrap=true").strip()
-    wait_for(lambda: reason_of(world, second) == "Dependency", "the reason")
-    world.cluster.call("scancel", second)
 
 
 def reason_of(world: World, job: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,13 +22,20 @@ def test_slurm_gives_the_notice_and_the_session_goes_on_with_its_document(
 ) -> None:
     # Two minutes: it comes when less than 70 and 30 s of them are left (job_mgr.c, line 19071).
     world = world_of(auto=False, time_limit="2m", notice="70s")
-    begun(world)
+    issue = begun(world)
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    (session.worktree / "half.txt").write_text("half\n")
     asked = wait_for(lambda: find_request(world), "Slurm's notice", every_s=0.5)
     assert asked
     document = write_document(asked)
     poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
-    assert "read its handoff document: " in world.stage.told()[-1]
-    place = world.stage.told()[-1].partition("read its handoff document: ")[2].split()[0]
-    assert Path(place).read_text() == document
+    now = world.session_on(world.find_node(issue), issue)
+    assert now
+    assert (now.worktree / "half.txt").read_text() == "half\n"
+    told = re.search(r"read its handoff document: (\S+)", world.stage.told()[-1])
+    assert told
+    assert Path(told[1]).is_relative_to(now.worktree)
+    assert Path(told[1]).read_text() == document

@@ -24,6 +24,7 @@ from sm.store.paths import Root
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import REPOSITORY, git, wait_for
+from tests.plugins.hosts.world import end_listener
 from tests.slurm.cluster import NODES, Cluster
 from tests.teardown import end_sessions
 
@@ -127,6 +128,7 @@ class World:
 
     def end(self) -> None:
         """End what runs for it, whatever Slurm knows of that."""
+        end_listener(self.project.root)
         self.cluster.call("scancel", f"--user={os.geteuid()}")
         with pytest.MonkeyPatch.context() as patch:
             for node in NODES:

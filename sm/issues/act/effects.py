@@ -337,8 +337,20 @@ def _delete_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
             session.project.settings.remote, f"refs/heads/{session.record.branch}", expect=step.text
         )
     except RefMovedError:
-        return KEPT_FOR_OTHERS
+        return "" if _delete_taken_over(session, step.text) else KEPT_FOR_OTHERS
     return ""
+
+
+def _delete_taken_over(session: IssueSession, merged: str) -> bool:
+    """Delete the branch if all that came after the merge is that this attempt took it over."""
+    if session.attempt < 2:
+        return False
+    from sm.issues.work import takeover
+
+    try:
+        return takeover.delete_taken_over(session.project, session.record.branch, merged)
+    except RefMovedError:
+        return False
 
 
 def _delete_empty_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:

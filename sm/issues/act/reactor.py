@@ -21,7 +21,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.channels import people
 from sm.context.monitor import tend_context
-from sm.issues.act import attempts, limiting, retry
+from sm.issues.act import attempts, limiting, paused, pending, retry
 from sm.issues.act.compose import compose, launch_with
 from sm.issues.act.effects import (
     NotNowError,
@@ -29,31 +29,27 @@ from sm.issues.act.effects import (
     PointlessError,
     make_effect_id,
     perform,
-    withdraw,
 )
 from sm.issues.act.forge_answers import answer_requests
 from sm.issues.act.holdups import tell_of_holdups
 from sm.issues.act.problem import Problem, read_problem, write_problem
 from sm.issues.look import discussion, reviews, taken
-from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
-from sm.issues.rules.decide import BY_HAND, Decision, Held, decide
+from sm.issues.rules.decide import Decision, Held, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.limits import WHILE_PAUSED
-from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.outage import OutageError
-from sm.issues.rules.rows import GIVING_WORK
 from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.issues.work import locks, slots
 from sm.messages import alerts
 from sm.messages.follow_up import tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.sessions import agent_process, brake, pause, registry
+from sm.sessions import agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.followers import have_followed
-from sm.sessions.history import KILLED, Receipt, Verb
+from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project
@@ -70,26 +66,13 @@ ROUNDS = 20
 FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
 """After these the forge looks different, so the last observation of it is worth nothing."""
 
-FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
-"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
-
-PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
-"""Of these no person is told: the first ends by itself, of the second a rotation tells."""
-
 BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
 """Of these a person is the cause. The session waits for them, and leaves its slot to others."""
-
-TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
-"""Steps that an agent feels: they wait while its session is paused; those elsewhere are done."""
 
 MESSAGE_RETRY_S = 15.0
 
 REASON_LIMIT = 300
 """Characters of what an agent gives as its reason that the journal has."""
-
-STUCK_S = 600.0
-"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
-so does one whose context is being replaced."""
 
 
 class Moment(Struct, frozen=True):
@@ -203,36 +186,17 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
 
 def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan that is under way, or a new one; None: the session is at rest until it is due."""
-    if not _rests_paused(session):
-        return _find_pending(session) or _decide(session, newer_than, started)
+    if not paused.rests(session):
+        return pending.find(session) or _decide(session, newer_than, started)
     plan = _stop_spending(session)
     if plan is None:
         _rest(session.dir, started, started.at + pause.PASS_S)
     return plan
 
 
-def _rests_paused(session: IssueSession) -> bool:
-    """Whether the session is paused, and nothing is under way that is to be finished."""
-    if not pause.is_paused(session.dir):
-        return False
-    plan = plans.read_pending(session.dir)
-    if plan is None:
-        return not (plans.has_receipt(session.dir, KILLED) or attempts.is_overtaken(session))
-    step = plans.find_next_step(plan, plans.read_receipts(session.dir))
-    return step < len(plan.steps) and _waits_paused(session, plan, step)
-
-
-def _waits_paused(session: IssueSession, plan: Plan, number: int) -> bool:
-    """Whether that step has to wait, as the session is paused; a person's own command does not."""
-    if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
-        return False
-    told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
-    return not (told or attempts.is_overtaken(session))
-
-
 def _stop_spending(session: IssueSession) -> Plan | None:
     """The plan that ends the turn of a paused agent which is over a limit, saved; else None."""
-    if not limiting.stops(session) or _find_pending(session):
+    if not limiting.stops(session) or pending.find(session):
         return None
     seen = _observe(session, 0.0)
     decision = decide(seen.facts, WHILE_PAUSED)
@@ -244,84 +208,6 @@ def _unlock(session: IssueSession, error: SmError) -> bool:
     if not isinstance(error, GitLockedError):
         return False
     return bool(locks.clear(session.project, session.name))
-
-
-def _find_pending(session: IssueSession) -> Plan | None:
-    """The plan under way, unless it, or trying its next step again, has lost its sense."""
-    plan = plans.read_pending(session.dir)
-    step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
-    if plan is None or step >= len(plan.steps):
-        return plan
-    verb = plan.steps[step].verb
-    if verb in GIVING_WORK and not plan.key.startswith(BY_HAND) and brake.is_set(session.dir):
-        return _take_back(session, plan, step, "it may spend nothing now")
-    # What was decided before a pause may have lost its sense since.
-    waited = plan.created_at < pause.read_resumed_at(session.dir)
-    put_off = waited or session.dir.problem.exists()
-    waits = put_off and verb is Verb.INJECT
-    # A merge that was killed may be done: only one that was put off is looked at anew.
-    merges = put_off and verb is Verb.MERGE
-    # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
-    ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
-    stops = put_off and verb is Verb.INTERRUPT
-    passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
-    if not (passing or waits or stops or verb in FINAL):
-        return plan
-    facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
-    if verb in FINAL and facts.merged:
-        return plan  # the next try finds that, and puts it on record
-    if passing and (not _holds(plan, facts) or _reminds_under_hands(session, plan, facts)):
-        return _take_back(session, plan, step, "it is over")
-    if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
-        withdraw(session, plan, step)
-        _drop(session, plan, "waited in vain to be delivered")
-        return None
-    if (stops or verb in FINAL) and decide(facts, OVERTAKING).acts:
-        _drop(session, plan, "something else is due first")
-        return None
-    if waits and decide(facts, INTERRUPTING).acts:
-        return _take_back(session, plan, step, "has to wait")
-    row = BY_NAME.get(plan.row)
-    if waits and row and needs_slot(row, facts) and not slots.take(session):
-        return _take_back(session, plan, step, "has to wait for a slot")
-    return plan
-
-
-def _holds(plan: Plan, facts: Facts) -> bool:
-    """Whether what the plan reacts to is still so."""
-    row = BY_NAME[plan.row]
-    return row.applies(facts) and row.key(facts) == plan.key
-
-
-def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
-    """Whether the plan is a reminder, and a person has come to the terminal since."""
-    reminds = BY_NAME[plan.row].choose_deed(facts) is Deed.REMIND
-    return reminds and find_obstacle(session, Deed.REMIND) is not None
-
-
-def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
-    """Whether the message has waited for so long that a person has to know; it is noted once."""
-    problem = read_problem(session.dir)
-    if problem is None or problem.refusal in PATIENT:
-        return False
-    stuck = f"{STUCK}{plan.key}"
-    if retry.measure_age(session, plan) <= STUCK_S or stuck in facts.history.troubles:
-        return False
-    plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
-    return True
-
-
-def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
-    """Drop the plan; but one whose message is with the agent already is finished."""
-    if not withdraw(session, plan, step):
-        return plan
-    _drop(session, plan, why)
-    return None
-
-
-def _drop(session: IssueSession, plan: Plan, why: str) -> None:
-    session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
-    plans.drop(session.dir)
 
 
 def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
@@ -447,7 +333,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
     first = plans.find_next_step(plan, plans.read_receipts(directory))
     for number in range(first, len(plan.steps)):
         verb = plan.steps[number].verb
-        if _waits_paused(session, plan, number):
+        if paused.has_to_wait(session, plan, number):
             return True
         crash_point(f"{verb}:before")
         are_told = _tell_of(session, plan, number)
@@ -514,9 +400,7 @@ def _check_hands(session: IssueSession, plan: Plan) -> None:
         NotNowError: somebody is there.
 
     """
-    told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
-    asked_for = told or attempts.is_overtaken(session)
-    refusal = None if asked_for else find_obstacle(session, Deed.END)
+    refusal = None if pending.is_commanded(session, plan) else find_obstacle(session, Deed.END)
     if refusal:
         raise NotNowError(Problem(f"{Deed.END} waits", refusal))
 

@@ -6,7 +6,7 @@ from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.issues.act.effects import EFFECTS, NotNowError
 from sm.issues.act.problem import Problem
 from sm.issues.act.refusals import REFUSALS
-from sm.issues.rules.matrix import CLOSE, FINISH, LET_GO
+from sm.issues.rules.endings import CLOSE, FINISH, LET_GO
 from sm.issues.rules.rows import Step
 from sm.messages.presence import find_obstacle
 from sm.sessions.history import Verb

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
+from sm.issues.rules.endings import ANY, DONE, EMPTY, ENDED, SETTLED, fail_with
 from sm.issues.rules.facts import LONG_PARK_S, REMINDERS
 from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.issues.rules.rows import (
-    PHASES,
     Row,
     Said,
     Stage,
@@ -25,162 +25,13 @@ from sm.sessions.presence_rule import Deed
 
 INJECT, NOTIFY, COMMENT = Verb.INJECT, Verb.NOTIFY, Verb.COMMENT
 
-FINISH = (
-    Step(Verb.KILL),
-    Step(Verb.CLEAN_LABELS),
-    Step(Verb.CLOSE_ISSUE),
-    Step(Verb.REMOVE_WORKTREE),
-    Step(Verb.DELETE_BRANCH),
-    Step(Verb.RELEASE_CLAIM),
-    Step(Verb.FORGET),
-)
-STOP = (
-    Step(Verb.KILL),
-    Step(Verb.CLEAN_LABELS),
-    Step(Verb.REMOVE_WORKTREE),
-    Step(Verb.DELETE_EMPTY_BRANCH),
-    Step(COMMENT, "stopped"),
-    Step(Verb.RELEASE_CLAIM),
-    Step(Verb.FORGET),
-)
-CLOSE = (STOP[0], Step(Verb.CLOSE_PULL), *STOP[1:])
-"""For an unwanted issue. A stopped issue keeps its pull request."""
-LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
-"""A blocked issue is not picked up until a person removes the label."""
-
-
-def _fail(text: str) -> tuple[Step, ...]:
-    return (Step(Verb.LABEL_BLOCKED), Step(COMMENT, text), Step(Verb.KILL), *LET_GO)
-
-
-ANY, ESCALATED = Said(), Said(stage=Stage.ESCALATED)
+ESCALATED = Said(stage=Stage.ESCALATED)
 CI = Said(frozenset({Phase.AWAITING_CI}), Stage.OPEN)
 REVIEW = Said(frozenset({Phase.AWAITING_REVIEW}), Stage.OPEN)
 EITHER = Said(CI.phases | REVIEW.phases, Stage.OPEN)
 MERGING = Said(REVIEW.phases, Stage.ANSWERED)
 QUEUEING = Said(frozenset({Phase.AWAITING_REVIEW, Phase.DONE}), Stage.OPEN)
-DONE = frozenset({Phase.DONE})
-EMPTY = Said(frozenset({Phase.NONE}))
 ITS_TURN = Said(stage=Stage.ANSWERED)
-
-YIELD = (Step(Verb.KILL), Step(Verb.KEEP_WORK), Step(Verb.FORGET))
-"""For a session whose issue others have: it waits for nobody, and tells nobody."""
-
-_SETTLED = (
-    Row(
-        "overtaken",
-        ANY,
-        "another attempt has the issue",
-        YIELD,
-        lambda f: f.overtaken,
-    ),
-    Row(
-        "merged",
-        Said(DONE),
-        "merged on the forge",
-        FINISH,
-        lambda f: f.merged,
-        deed=Deed.END,
-    ),
-    Row(
-        "merged-early",
-        Said(PHASES - DONE),
-        "merged on the forge, and the agent says no more",
-        FINISH,
-        lambda f: f.merged and f.left_alone,
-        deed=Deed.END,
-    ),
-    Row(
-        "issue-closed",
-        ANY,
-        "a person closed the issue",
-        CLOSE,
-        lambda f: not f.issue_open and not f.merged,
-        deed=Deed.END,
-    ),
-    Row(
-        "pull-closed",
-        ANY,
-        "a person closed the pull request unmerged",
-        STOP,
-        lambda f: f.pull is PullState.CLOSED,
-        deed=Deed.END,
-    ),
-    Row(
-        "given-back",
-        ANY,
-        "a person ended all sessions",
-        (Step(Verb.KILL), *LET_GO),
-        lambda f: f.given_back and not f.merged,
-        deed=Deed.END,
-    ),
-    Row(
-        "blocked",
-        ANY,
-        "a person set the blocked label",
-        STOP,
-        lambda f: f.blocked and not f.merged,
-        deed=Deed.END,
-    ),
-)
-"""A person or the forge has settled the issue."""
-
-_ENDED = (
-    Row(
-        "failed",
-        Said(frozenset({Phase.FAILED})),
-        "entered",
-        _fail("failed"),
-        deed=Deed.END,
-    ),
-    Row(
-        "watched",
-        ANY,
-        "idle or no sign of life, and a person is attached",
-        (Step(NOTIFY, "watched"),),
-        lambda f: f.unwatched,
-        lambda f: f.silence,
-        about=lambda f: f.silence,
-        passing=True,
-    ),
-    Row(
-        "idle-prompt",
-        EMPTY,
-        "idle marker on 3 polls running",
-        (Step(Verb.KILL), *_fail("idle")),
-        lambda f: f.idle,
-        deed=Deed.JUDGE,
-    ),
-    Row(
-        "recover",
-        ANY,
-        "session gone or no sign of life; restarts left, pause over",
-        (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
-        lambda f: f.recoverable and f.now >= f.pause_until,
-        lambda f: str(f.history.recoveries_ever),
-        # An agent that only gives no sign may be waiting for a person.
-        deed=Deed.JUDGE,
-        to_gone=Deed.RESTART,
-    ),
-    Row(
-        "recovery-pause",
-        ANY,
-        "session gone or no sign of life; restarts left, pause not over",
-        (),
-        lambda f: f.recoverable,
-    ),
-    Row(
-        "recovery-exhausted",
-        ANY,
-        "session gone or no sign of life; no restart left",
-        _fail("crashed"),
-        lambda f: f.crashed,
-        limit="restarts: {max_recoveries}",
-        deed=Deed.JUDGE,
-        to_gone=Deed.END,
-    ),
-)
-"""No agent is working: it gave up, never wrote a phase, or died."""
 
 _ESCALATED = (
     Row(
@@ -211,7 +62,7 @@ _ESCALATED = (
         "escalation-over",
         ESCALATED,
         "no answer in time",
-        _fail("unanswered"),
+        fail_with("unanswered"),
         lambda f: f.now >= f.answer_due_at,
         limit="{escalation_timeout_s}",
         deed=Deed.JUDGE,
@@ -596,8 +447,8 @@ _SILENT = (
 """It is the agent's turn, and it does nothing."""
 
 ROWS = (
-    *_SETTLED,
-    *_ENDED,
+    *SETTLED,
+    *ENDED,
     *AT_LIMIT,
     NEAR_LIMIT,
     *_ESCALATED,
@@ -611,7 +462,7 @@ ROWS = (
 """The matrix, in the order of the tries."""
 
 
-OVERTAKING = (*_SETTLED, *_ENDED)
+OVERTAKING = (*SETTLED, *ENDED)
 """Rows that make a message pointless which is not typed yet, and a merge that is tried again."""
 
 INTERRUPTING = (_DIALOG, *AT_LIMIT)

@@ -193,6 +193,20 @@ def _push(
     crash_point("takeover:after-push")
 
 
+def delete_taken_over(project: Project, branch: str, merged: str) -> bool:
+    """Delete a branch that was merged at that commit and taken over after that; say if it is gone.
+
+    It is kept if somebody has pushed work to it: then its files are others.
+    """
+    git, remote = project.git, project.settings.remote
+    head = git.fetch_branch(remote, branch)
+    adds_nothing = find_tree(git, head) == find_tree(git, merged)
+    if not (adds_nothing and git.is_ancestor(merged, head)):
+        return False
+    git.delete_ref(remote, f"refs/heads/{branch}", expect=head)
+    return True
+
+
 def let_go(project: Project, placement: Placement) -> bool:
     """Give up the claim of an issue that is over, with what was kept of its attempts.
 

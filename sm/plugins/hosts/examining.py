@@ -24,7 +24,7 @@ PROGRAMS = {
 SKEW_S = 5.0
 """A clock that is so far off makes ages wrong that people read."""
 
-NOT_THERE = "dev-poll has "
+NOT_THERE = ("dev-poll has ", "no dev-poll has ")
 """How its doctor begins to tell that no dev-poll runs: on a node, none is to."""
 
 

@@ -24,8 +24,8 @@ class HostRow(Struct, frozen=True, kw_only=True):
 
     `room` is how many sessions it may have, `sessions` how many it has of ours.
     `known_at` is when it has said something last of them (seconds since 1970), 0 for never, and
-    `age_s` how long that is ago. `trouble` is why it does not answer now, '' if it does; `sm` its
-    version.
+    `age_s` how long that is ago. `trouble` is why it does not answer now, '' if it does. `short`
+    is what it lacked then, so that it gets nothing new; `sm` its version.
     """
 
     name: str
@@ -36,6 +36,7 @@ class HostRow(Struct, frozen=True, kw_only=True):
     known_at: float = 0.0
     age_s: float = 0.0
     trouble: str = ""
+    short: str = ""
     sm: str = ""
 
 
@@ -120,5 +121,6 @@ def _make_row(
         known_at=known_at,
         age_s=max(0.0, time.time() - known_at) if known_at else 0.0,
         trouble=trouble,
+        short=", ".join(dict.fromkeys(what for one in kept if one for what in one.report.short)),
         sm=version,
     )

@@ -195,9 +195,9 @@ def _format_row(row: HostRow) -> tuple[str, ...]:
     heard = (
         "now" if not row.trouble else format_age(row.age_s) + " ago" if row.known_at else "never"
     )
-    free = "" if row.trouble else str(max(0, row.room - row.sessions))
+    free = "" if row.trouble else "0" if row.short else str(max(0, row.room - row.sessions))
     counted = f"{row.sessions} of {row.room}"
-    return row.name, row.address, counted, free, heard, row.trouble
+    return row.name, row.address, counted, free, heard, row.trouble or one_line(row.short)
 
 
 @command.command("remove")

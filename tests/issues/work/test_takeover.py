@@ -12,7 +12,14 @@ from sm.adapters.forge.errors import MergeRefusedError
 from sm.adapters.forge.model import ReviewState
 from sm.issues.runners import Placement
 from sm.issues.work import claim, wip
-from sm.issues.work.takeover import LostClaimError, claim_for, let_go, recall, take_over
+from sm.issues.work.takeover import (
+    LostClaimError,
+    claim_for,
+    delete_taken_over,
+    let_go,
+    recall,
+    take_over,
+)
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
@@ -180,3 +187,21 @@ def test_letting_go_leaves_nothing_of_the_attempts(stage: Stage, node: Node) -> 
     assert not let_go(stage.project, placement)  # the claim is the second attempt's
     assert let_go(stage.project, second)
     assert not [ref for ref in list_refs(stage) if ref.startswith("refs/sm/")]
+
+
+def test_a_branch_that_was_taken_over_after_its_merge_goes_unless_work_was_pushed_to_it(
+    stage: Stage, node: Node
+) -> None:
+    _, placement = file_and_claim(stage)
+    session = node.put_on_record(placement)
+    merged = commit(session.worktree, "work.txt")
+    assert push(session.worktree).returncode == 0
+    moved = take_over(stage.project, placement, "two")
+    branch = session.record.branch
+    assert delete_taken_over(stage.project, branch, merged)
+    assert f"refs/heads/{branch}" not in list_refs(stage)
+    commit(session.worktree, "more.txt")
+    assert push(session.worktree).returncode == 0
+    take_over(stage.project, moved, "one")
+    assert not delete_taken_over(stage.project, branch, merged)
+    assert f"refs/heads/{branch}" in list_refs(stage)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
@@ -45,6 +47,12 @@ def ask(world: World, what: str) -> None:
     world.box.write_phase(1, f"PHASE:escalate\nReason: {what}")
 
 
+def tells_itself(world: World) -> bool:
+    """Whether the node says that a person hears of it there."""
+    (row,) = json.loads(world.stage.sm("status", "--json").stdout)[0]["sessions"]
+    return bool(row["inside"]["told"])
+
+
 def told(world: World, text: str) -> None:
     wait_for(lambda: text in "".join(world.stage.told()), f"'{text}'")
 
@@ -55,6 +63,10 @@ def test_the_page_answers_and_steers_a_session_on_a_node(world: World) -> None:
     ask(world, "which colour?")
     wait_for(lambda: "which colour?" in browser.get("/").text, "the question")
     assert "<dt>Runs on</dt><dd>box</dd>" in browser.get(PATH).text
+    assert not tells_itself(world)
+    said = yaml.safe_load(world.box.config.read_text())
+    world.box.config.write_text(yaml.safe_dump(said | {"notify_command": "true"}))
+    wait_for(lambda: tells_itself(world), "a machine that tells its needs itself")
     assert "answered #1" in browser.act(act="reply", text="blue\n--no option", **about).text
     told(world, "--no option")
     assert "Message to harb#1 " in browser.act(act="send", text="only the cart", **about).text

@@ -15,7 +15,7 @@ from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.cost.budget.shop import OUTPUT_OF_A_DOLLAR
 from tests.plugins.cost.lines import add_lines, enter, write_answer
-from tests.plugins.hosts.world import Machine, World, living
+from tests.plugins.hosts.world import World, living
 from tests.sshd import MISSING, PROGRAM
 
 pytestmark = [
@@ -34,11 +34,11 @@ def world(tmp_path: Path, root: Root, tmux_socket: str) -> Iterator[World]:
         yield made
 
 
-def spend(machine: Machine, ident: str, dollars: float = 0.1) -> None:
-    """The agent there writes down a request, which nobody has read yet."""
+def spend(node: Path, ident: str, dollars: float = 0.1) -> None:
+    """The agent on a node, which has that folder, writes down a request that nobody has read."""
     at = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    transcript = machine.place / "s1.jsonl"
-    with open_ledger(machine.place / "home" / ".local" / "share" / "sm" / "ledger.db") as ledger:
+    transcript = node / "s1.jsonl"
+    with open_ledger(node / "home" / ".local" / "share" / "sm" / "ledger.db") as ledger:
         if not transcript.exists():
             transcript.touch()
             began = write_answer("first", at=at)
@@ -48,7 +48,7 @@ def spend(machine: Machine, ident: str, dollars: float = 0.1) -> None:
 
 
 def test_what_a_node_has_used_is_known_here_to_the_token(world: World) -> None:
-    spend(world.box, "r1")
+    spend(world.box.place, "r1")
     here = json.loads(world.stage.sm("cost", "--json").stdout)
     there = json.loads(world.box.sm("cost", "--json").stdout)
     assert here == there
@@ -57,7 +57,7 @@ def test_what_a_node_has_used_is_known_here_to_the_token(world: World) -> None:
     assert "box" in world.stage.sm("cost", "--by", "host").stdout
     assert "$0.1" in world.stage.sm("status").stdout
     world.box.sshd.stop(cut=True)
-    spend(world.box, "r2")
+    spend(world.box.place, "r2")
     silent = world.stage.sm("cost")
     assert "without what agents on 'box' have used in the last " in silent.stderr
     world.box.sshd.start()
@@ -73,7 +73,7 @@ def test_a_budget_of_here_holds_there_and_nothing_more_begins(world: World) -> N
     config = yaml.safe_load(world.stage.config.read_text())
     config["budget"] = {"day": "$1", "unknown": "allow"}
     world.stage.config.write_text(yaml.safe_dump(config))
-    spend(world.box, "r1", 2.0)
+    spend(world.box.place, "r1", 2.0)
     world.stage.poll()
 
     def read_row() -> str:

@@ -25,6 +25,7 @@ from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.ssh.runner import RETURN_S, RUNNER
 from sm.sessions import agent, monitors
 from sm.store.paths import Root
+from tests.disks import fill, small_disk
 from tests.e2e.test_journeys import BY_SM
 from tests.helpers import git, kill_monitor, wait_for
 from tests.plugins.hosts.world import World, living
@@ -285,6 +286,34 @@ def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
     issue = world.stage.file_issue()
     world.stage.poll()
     assert find(world, issue).handle
+
+
+def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, keep_free={"disk": 1, "memory": 0})
+    sm = world.stage.sm
+    with small_disk(world.box.root.path, "6m"):
+        _, placement = placed(world)
+        RUNNER.follow(world.project, [placement])
+        assert RUNNER.list_free(world.project, [placement]) == ["box"]
+        ballast = fill(world.box.root.path)
+        refused = sm("send", "harb#1", "what nobody takes", check=False)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert "No space left on device" in refused.stderr, "it was not taken, and that is said"
+        RUNNER.follow(world.project, [placement])
+        assert RUNNER.list_free(world.project, [placement]) == []
+        assert "host 'box' gets nothing new: the disk of" in sm("status").stdout
+        assert "1 of 2    0     now    the disk of" in sm("host", "list").stdout
+        checked = sm("host", "check", check=False).stdout
+        assert "make room: du" in checked
+        assert "dev-poll" not in checked + world.box.sm("status").stdout, "none is to run there"
+        ballast.unlink()
+        wait_for(lambda: sm("send", "harb#1", "go on", check=False).returncode == 0, "room")
+        wait_for(lambda: "go on" in "".join(world.stage.told()), "the message")
+        RUNNER.follow(world.project, [placement])
+        assert RUNNER.list_free(world.project, [placement]) == ["box"]
+        assert "nothing new" not in sm("status").stdout
+        assert "what nobody takes" not in "".join(world.stage.told())
+        world.box.end_sessions()
 
 
 def test_sm_that_has_gone_from_a_node_is_told_as_that(world_of: MakeWorld) -> None:

@@ -99,6 +99,11 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     assert word.sentence == NEED.text
     assert word.command == NEED.command
     assert word.page == "https://sm.example.com/#need-dev-harb-7"
+    for outbox in Post(root).list_all():
+        for one in outbox.list_waiting():
+            outbox.move(one, outbox.new, outbox.told)
+    hear_there(root, tick)
+    assert not list_waiting(root), "it was sent"
     show(structs.replace(NEED, key="dev-harb-7:question:2", text="Asks: and which size?"))
     hear_there(root, tick)
     assert [one.sentence for one in list_waiting(root)] == ["Asks: and which size?"], (

@@ -73,7 +73,7 @@ def test_a_login_that_reads_is_refused_by_whatever_acts(session: Project, by_tok
     assert 'class="offer' not in browser.get("/page/session/dev-harb-3").text
     for way in ACTING:
         assert ask(browser, way, pledge) == 403, way.path
-    assert "this login only reads" in browser.post("/page/act", {"pledge": pledge} | REST).text
+    assert "This login only reads" in browser.post("/page/act", {"pledge": pledge} | REST).text
     assert not pause.read(session.root).pauses
     assert browser.get("/", authorization=f"Bearer {TOKEN}").status_code == 200
     assert browser.post("/page/act", REST, authorization=f"Bearer {TOKEN}").status_code == 200

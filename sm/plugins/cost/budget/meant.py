@@ -10,10 +10,12 @@ from sm.cli.arguments import name_target
 from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
 from sm.cli.options import load_any_config, load_config, load_machine
 from sm.config.shapes import read_section
+from sm.issues.placements import read_placement
 from sm.plugins.cost.budget.limits import (
     find_day_limit,
     find_issue_limit,
     find_machine_limit,
+    find_placed_limit,
     find_project_limit,
     find_session_limit,
     read_own,
@@ -60,6 +62,8 @@ def find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:
         case "project":
             project = _find_project(ctx, words)
             return _check(find_project_limit(project.settings), f"'{project.name}': budget.project")
+        case "session" if words and (limit := _find_placed_limit(ctx, words)):
+            return limit
         case "session":
             return _find_session_limit(_find_session(ctx, words))
     if words and (session := _find_without_issue(ctx, words)):
@@ -94,6 +98,16 @@ def _find_session(ctx: click.Context, words: tuple[str, ...]) -> AnySession:
 def _find_session_limit(session: AnySession) -> Limit:
     limit = find_session_limit(session, read_own(session))
     return _check(limit, f"the session '{session.address}': budget.session")
+
+
+def _find_placed_limit(ctx: click.Context, words: tuple[str, ...]) -> Limit | None:
+    """The limit of the session that they name, if it runs elsewhere and has one."""
+    name, _, number = name_target(ctx, words).partition("#")
+    settings = load_any_config(ctx).project(name)
+    if settings is None or not ISSUE.fullmatch(number):
+        return None
+    placement = read_placement(load_machine(ctx).root.project(name), int(number))
+    return find_placed_limit(read_section(settings, Budget), placement) if placement else None
 
 
 def _find_without_issue(ctx: click.Context, words: tuple[str, ...]) -> AnySession | None:

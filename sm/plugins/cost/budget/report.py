@@ -105,10 +105,16 @@ def list_set(config: Config, root: Root) -> Iterator[Found]:
         if limit := find_session_limit(session, own):
             yield Found(limit, f"session {session.address}", *named)
     yield from _list_elsewhere(config, root)
+    yield from _list_told(config, now)
+
+
+def _list_told(config: Config, now: float) -> Iterator[Found]:
+    """Those that other installations have set for sessions here, but for each session's own."""
     for told in told_limits.list_all(config):
-        name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
-        limit = told_limits.make_limit(told, now)
-        yield Found(limit, f"{name}, set elsewhere", told.project, told.issue)
+        if told.span.scope is not Scope.SESSION:
+            name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
+            limit = told_limits.make_limit(told, now)
+            yield Found(limit, f"{name}, set elsewhere", told.project, told.issue)
 
 
 def _list_elsewhere(config: Config, root: Root) -> Iterator[Found]:

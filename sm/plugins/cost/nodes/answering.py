@@ -55,9 +55,9 @@ def _take_limits(
 
 
 def _weigh(machine: Machine, book: Book, told: Iterable[ToldLimit]) -> dict[str, Stage]:
-    """How far each limit is used up, by its key, as far as that is to be acted upon."""
+    """How far each limit is used up, by its key, in which its height is."""
     now = time.time()
     limits = [told_limits.make_limit(one, now) for one in told]
     measured = measure(book, limits, lag.count_followed(machine.root))
     weighed = [weigh(limit, used) for limit, used in measured]
-    return {one.matter: one.stage for one in weighed if one.stage is not Stage.FREE}
+    return {one.matter: one.stage for one in weighed}

@@ -16,12 +16,13 @@ from sm.base.clock import Deadline
 from sm.base.errors import SmError, UsageError
 from sm.config.schema import Config
 from sm.issues import runners
+from sm.issues.runners import Placement
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.ledger import Ledger, open_ledger
 from sm.plugins.cost.nodes import contacts, limiting
 from sm.plugins.cost.nodes.contacts import Contact
 from sm.plugins.cost.nodes.hearing import hear, read_known
-from sm.plugins.cost.nodes.limiting import Issue, Meant
+from sm.plugins.cost.nodes.limiting import Meant
 from sm.plugins.cost.nodes.telling import read_identity
 from sm.plugins.cost.nodes.wire import Account, Inquiry
 from sm.plugins.cost.settings import find_ledger
@@ -52,10 +53,10 @@ def ask_all(config: Config, root: Root, patience_s: float = PATIENCE_S) -> int:
     """
     if not contacts.may_be_any(root, [one.name for one in config.projects]):
         return 0
-    known, issues = contacts.list_contacts(config, root), contacts.list_issues(config, root)
+    placed = contacts.list_sessions(config, root)
     asked = [
-        Asked(config, root, host, one, issues.get(host, ()), patience_s)
-        for host, one in known.items()
+        Asked(config, root, host, one, placed.get(host, ()), patience_s)
+        for host, one in contacts.list_contacts(config, root).items()
     ]
     for one in asked:
         one.start()
@@ -86,17 +87,17 @@ class Asked(threading.Thread):
         root: Root,
         host: str,
         contact: Contact,
-        issues: Collection[Issue],
+        placed: Collection[Placement],
         patience_s: float,
     ) -> None:
         """Nothing was heard yet. It ends with us, wherever it is: what is entered is whole."""
         super().__init__(daemon=True)
         self.config, self.root, self.host = config, root, host
         self.contact, self.heard, self.patience_s = contact, 0, patience_s
-        self.meant = limiting.list_meant(config, issues)
-        placed = {project for project, _ in issues} | {contact.placement.project}
+        self.meant = limiting.list_meant(config, placed)
+        known = {one.project for one in (*placed, contact.placement)}
         meant = {one.name for one in config.projects if runners.list_runners(one)}
-        self.projects = ("", *sorted(placed | meant))  # '': what agents begin is of no project
+        self.projects = ("", *sorted(known | meant))  # '': what agents begin is of no project
 
     def run(self) -> None:
         """Ask it, and note how that went."""

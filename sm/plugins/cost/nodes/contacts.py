@@ -24,8 +24,8 @@ from sm.store.paths import Root, check_name
 SUFFIX = ".json"
 AT_LEAST_S = 10.0
 """So long after its last session a machine is asked at least: lines are written late."""
-GIVEN_UP_S = 7 * 86400.0
-"""So long one is asked in vain that has no session any more."""
+GIVEN_UP_S = 86400.0
+"""So long one is asked in vain that has no session any more, such as a job that has ended."""
 SILENT_S = 60.0
 """Nothing begins under a shared budget once a machine with sessions was asked in vain so long."""
 
@@ -35,7 +35,7 @@ class Contact(Struct, frozen=True):
 
     It was seen to have one at `seen_at`, was heard at `heard_at`, and is asked in vain since
     `silent_since`, for the reason `why`; 0 for never and for not. One that `is_too_old` cannot
-    tell. Times are in seconds since 1970.
+    tell. If it `is_over`, there is no session any more. Times are in seconds since 1970.
     """
 
     placement: Placement
@@ -44,6 +44,7 @@ class Contact(Struct, frozen=True):
     silent_since: float = 0.0
     why: str = ""
     is_too_old: bool = False
+    is_over: bool = False
 
 
 def find_folder_of(root: Root) -> Path:
@@ -60,24 +61,31 @@ def may_be_any(root: Root, projects: Iterable[str]) -> bool:
 
 def list_contacts(config: Config, root: Root) -> dict[str, Contact]:
     """Return the machines that are to be asked, by their names."""
-    found = {host: contact for host in _list_hosts(root) if (contact := read(root, host))}
+    found = {
+        host: structs.replace(contact, is_over=True)
+        for host in _list_hosts(root)
+        if (contact := read(root, host))
+    }
     now = time.time()
     for host, placement in _list_placed(config, root):
         known = found.get(host, Contact(placement, now))
-        found[host] = structs.replace(known, placement=placement, seen_at=now)
+        found[host] = structs.replace(known, placement=placement, seen_at=now, is_over=False)
     return found
 
 
-def list_issues(config: Config, root: Root) -> dict[str, set[tuple[str, int]]]:
-    """Return the issues that each machine has, with their projects."""
-    found: dict[str, set[tuple[str, int]]] = {}
+def list_sessions(config: Config, root: Root) -> dict[str, list[Placement]]:
+    """Return the sessions that each machine has."""
+    found: dict[str, list[Placement]] = {}
     for host, one in _list_placed(config, root):
-        found.setdefault(host, set()).add((one.project, one.issue))
+        found.setdefault(host, []).append(one)
     return found
 
 
 def _list_placed(config: Config, root: Root) -> Iterator[tuple[str, Placement]]:
-    """Each session that runs elsewhere, with the machine on which it does; of a queue none yet."""
+    """Each session that runs elsewhere, with the machine on which it does.
+
+    One that waits in a queue has none; the queue is called as its runner.
+    """
     for project in config.projects:
         directory = root.project(project.name)
         if not list_names(directory.placements):
@@ -85,8 +93,10 @@ def _list_placed(config: Config, root: Root) -> Iterator[tuple[str, Placement]]:
         seen = read_seen(directory)
         for one in list_placements(directory):
             known = seen.get(one.session)
-            if one.handle and not (known and known.standing is Standing.WAITING):
-                yield (known.host if known and known.host else one.host), one
+            host = known.host if known and known.host else one.host
+            waits = known is not None and known.standing is Standing.WAITING
+            if one.handle and host != one.runner and not waits:
+                yield host, one
 
 
 def _list_hosts(root: Root) -> list[str]:
@@ -150,6 +160,8 @@ def list_unheard(root: Root) -> Iterator[str]:
         missing = f"without what agents on '{host}' have used"
         if one and one.is_too_old:
             yield f"{missing}: the sm there is too old to tell, install the same version there"
+        elif one and one.is_over and one.heard_at and one.silent_since > one.seen_at:
+            yield f"perhaps without the last that agents on '{host}' have used: {one.why}"
         elif one and one.silent_since:
             since = f" in the last {_show(now - one.heard_at)}" if one.heard_at else ""
             yield f"{missing}{since}: {one.why}"
@@ -157,7 +169,7 @@ def list_unheard(root: Root) -> Iterator[str]:
 
 def find_silent(config: Config, root: Root) -> str:
     """Why nobody knows what sessions on some machine use just now; '' if that is known."""
-    now, placed = time.time(), list_issues(config, root)
+    now, placed = time.time(), list_sessions(config, root)
     for host in placed:
         one = read(root, host)
         if one and one.silent_since and now - one.silent_since >= SILENT_S:

@@ -7,19 +7,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sm.config.schema import Config
 from sm.config.shapes import read_section
+from sm.issues.runners import Placement
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.decide import Limit, Row, merge
-from sm.plugins.cost.budget.limits import DAY, DAY_S, find_issue_limit, list_shared
+from sm.plugins.cost.budget.limits import (
+    DAY,
+    DAY_S,
+    find_issue_limit,
+    find_placed_limit,
+    list_shared,
+)
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope
-from sm.plugins.cost.nodes.wire import Span, ToldLimit
+from sm.plugins.cost.nodes.wire import OF_SESSION, Span, ToldLimit
 
 DAYS_BACK = 2
 """A node may be in another time zone, and enter requests of yesterday today."""
 AFTER_ALL = "9999"
 """Is behind the name of any day."""
-
-Issue = tuple[str, int]
 
 
 class Meant:
@@ -30,13 +35,13 @@ class Meant:
         self.limit, self.span, self.project, self.issue = limit, span, project, issue
 
 
-def list_meant(config: Config, issues: Collection[Issue]) -> list[Meant]:
-    """Return the limits that sessions of these issues are under."""
-    return list(_find_meant(config, issues, time.time()))
+def list_meant(config: Config, placed: Collection[Placement]) -> list[Meant]:
+    """Return the limits that these sessions are under."""
+    return list(_find_meant(config, placed, time.time()))
 
 
-def _find_meant(config: Config, issues: Collection[Issue], now: float) -> Iterator[Meant]:
-    names = {project for project, _ in issues}
+def _find_meant(config: Config, placed: Collection[Placement], now: float) -> Iterator[Meant]:
+    names = {one.project for one in placed}
     is_told = set[Scope]()
     for project in config.projects:
         if project.name not in names:
@@ -49,10 +54,18 @@ def _find_meant(config: Config, issues: Collection[Issue], now: float) -> Iterat
             else:
                 yield Meant(limit, Span(Scope.PROJECT, project.name, project.name), project.name)
         own = read_section(project, Budget)
-        for name, issue in sorted(issues):
-            if name == project.name and (own_limit := find_issue_limit(own, name, issue)):
-                span = Span(own_limit.scope, own_limit.name, own_limit.name)
-                yield Meant(own_limit, span, name, issue)
+        for one in placed:
+            if one.project == project.name:
+                yield from _list_own(own, one)
+
+
+def _list_own(own: Budget, placement: Placement) -> Iterator[Meant]:
+    """Those of its issue, and of its session."""
+    named = placement.project, placement.issue
+    if limit := find_issue_limit(own, *named):
+        yield Meant(limit, Span(limit.scope, limit.name, limit.name), *named)
+    if limit := find_placed_limit(own, placement):
+        yield Meant(limit, OF_SESSION, *named)
 
 
 def _span_days(now: float) -> Span:

@@ -40,8 +40,8 @@ def _hear(root: Root, tick: Tick) -> None:
 def _tells_limits(config: Config, root: Root) -> bool:
     from sm.plugins.cost.nodes.limiting import list_meant
 
-    issues = contacts.list_issues(config, root).values()
-    return any(list_meant(config, each) for each in issues)
+    sessions = contacts.list_sessions(config, root).values()
+    return any(list_meant(config, each) for each in sessions)
 
 
 def follow_up(config: Config, root: Root) -> None:

@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from sm.config.schema import MachineSettings
+from sm.plugins.cost.growth import find_beginning
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.session import IssueSession, Session
 from sm.store import lock
@@ -42,11 +45,20 @@ def list_told(session: Session, now: float) -> list[Limit]:
     if not may_be_under(session):
         return []
     return [
-        make_limit(one, now)
-        for limits in read(session.machine.settings).values()
-        for one in limits
+        _name_own(make_limit(one, now), session)
+        for one in list_all(session.machine.settings)
         if one.project in ("", session.project_name) and one.issue in (0, session.issue)
     ]
+
+
+def _name_own(limit: Limit, session: Session) -> Limit:
+    """Return it with the name that the session's own sums have here, if it is about those."""
+    from sm.plugins.cost.budget.tables import Scope, name_session
+
+    if limit.scope is not Scope.SESSION:
+        return limit
+    name = name_session(session.name, find_beginning(session))
+    return structs.replace(limit, name=name, last_name=name)
 
 
 def read(settings: MachineSettings) -> ByHome:

@@ -69,6 +69,10 @@ class Span(Struct, frozen=True, array_like=True):
     last: Name
 
 
+OF_SESSION = Span(Scope.SESSION, "", "")
+"""The sums of whichever session it is about; only its node knows their name."""
+
+
 class Totals(Struct, frozen=True):
     """What a node's ledger has in a span, by model."""
 

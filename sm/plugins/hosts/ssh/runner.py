@@ -93,7 +93,8 @@ class SshRunner:
         for _, there, kept, why in self._look(project, placements, SHOW_S):
             for one in there:
                 row = kept.report.rows.get(one.session) if kept else None
-                found[one.session] = Shown(row, kept.at if kept else 0.0, why)
+                short = ", ".join(kept.report.short) if kept else ""
+                found[one.session] = Shown(row, kept.at if kept else 0.0, why, short=short)
         return found
 
     def call(

@@ -14,10 +14,17 @@ from sm.__main__ import run
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.generic import GENERIC
 from sm.adapters.agent.profile import Profile
+from sm.issues import placements
 from sm.issues.rules.allowance import Stage
+from sm.issues.runners import Placement
 from sm.plugins.cost.budget import examine, lag
+from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.examine import check_budget
 from sm.plugins.cost.budget.meter import METER
+from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.nodes import limiting
+from sm.plugins.cost.nodes.wire import OF_SESSION
+from sm.plugins.cost.settings import find_ledger
 from sm.sessions import caller
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
@@ -66,6 +73,19 @@ def test_each_limit_with_what_is_used_and_left(project: Project, capsys: Out) ->
         "session shop#7  1.0M tokens  320.0k tokens  680.0k tokens",
         "session ann           $3.00          $0.00          $3.00",
     ]
+
+
+def test_the_limit_of_a_session_elsewhere_is_raised_here(project: Project, capsys: Out) -> None:
+    placed = Placement("shop", 8, "dev-shop-8", "ssh", "box", 2, "c", "h", 1.0)
+    placements.keep(project.directory, placed)
+    assert run(["budget", "raise", "shop", "8", "1M", "--session"]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith(": 0 tokens of 2.0M tokens for this session\n")
+    with open_ledger(find_ledger(project.config)) as ledger:
+        meant = limiting.list_meant(project.config, [placed])
+        told = limiting.tell(Book(ledger.connection), meant, {one.span: () for one in meant})
+    assert told
+    assert [one.height for one in told if one.span == OF_SESSION] == [2_000_000]
 
 
 def test_the_same_for_programs(project: Project, capsys: Out) -> None:

@@ -107,13 +107,13 @@ def test_one_that_does_not_answer_keeps_no_other_waiting(
     transcript = make_node(away, tmp_path, "box")
     spend(away, "box", transcript, 1.0)
     began = time.monotonic()
-    assert ask_all(project.config, root, 2.0) == 1
-    assert time.monotonic() - began < 20.0
+    assert ask_all(project.config, root, 5.0) == 1
+    assert time.monotonic() - began < 30.0
     with open_ledger(tmp_path / "home" / "l.db") as ledger:
         assert [(one.name, one.requests) for one in read_sums(ledger, By.HOST)] == [("box", 1)]
     assert [note.partition(": ")[2] for note in contacts.list_unheard(root)] == [
         "host 'cut' does not answer: no route",
-        "no answer within 2 s",
+        "no answer within 5 s",
         "what it tells is no account of costs: Expected `str`, got `int` - at `$.ledger`",
         "the sm there is too old to tell, install the same version there",
     ]
@@ -126,9 +126,9 @@ def test_a_limit_that_many_share_is_told_to_each(away: Away, tmp_path: Path, roo
     for number, host in enumerate(("box", "oak"), 1):
         place(project, number, host)
         spend(away, host, make_node(away, tmp_path, host), number)
-    ask_all(project.config, root)
+    ask_all(project.config, root, 60.0)
     follow_up(project.config, root)
-    ask_all(project.config, root)
+    ask_all(project.config, root, 60.0)
     told = {
         host: {
             str(one.span.scope): sum(

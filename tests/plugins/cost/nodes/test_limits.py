@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.adapters.agent.claude import CLAUDE
 from sm.issues import placements
 from sm.issues.rules.allowance import Stage
 from sm.issues.runners import Placement
@@ -15,14 +16,15 @@ from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.decide import Limit, Row, add_up, merge, weigh
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.budget.report import list_set
-from sm.plugins.cost.budget.tables import Scope
+from sm.plugins.cost.budget.tables import Scope, name_session
 from sm.plugins.cost.examine import check_ledger
+from sm.plugins.cost.growth import find_beginning
 from sm.plugins.cost.nodes import contacts, limiting, told_limits
 from sm.plugins.cost.nodes.contacts import Contact
 from sm.plugins.cost.nodes.told_limits import make_limit
-from sm.plugins.cost.nodes.wire import Span, ToldLimit
+from sm.plugins.cost.nodes.wire import OF_SESSION, Span, ToldLimit
 from sm.store.paths import Root
-from tests.plugins.cost.budget.shop import begin, open_project
+from tests.plugins.cost.budget.shop import begin, open_project, write
 
 MODEL = "claude-opus-4-5"
 SPAN = Span(Scope.PROJECT, "shop", "shop")
@@ -66,12 +68,14 @@ def test_rows_are_put_together_by_model() -> None:
 
 
 def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> None:
-    budget = "{issue: $1, day: $2, project: $3}"
+    budget = "{issue: $1, day: $2, project: $3, session: $4}"
     project = open_project(tmp_path, budget, "{day: $9}", root=root.path)
-    meant = limiting.list_meant(project.config, {("shop", 7), ("shop", 8), ("other", 1)})
-    assert [(one.project, one.issue) for one in meant if one.issue] == [("shop", 7), ("shop", 8)]
+    others = [structs.replace(PLACEMENT, issue=8), structs.replace(PLACEMENT, project="other")]
+    meant = limiting.list_meant(project.config, [PLACEMENT, *others])
+    assert [one.issue for one in meant if one.issue] == [7, 7, 8, 8]
     assert {(str(one.limit.scope), one.project) for one in meant} == {
         ("issue", "shop"),
+        ("session", "shop"),
         ("project-day", "shop"),
         ("project", "shop"),
         ("day", ""),
@@ -96,6 +100,22 @@ def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root
     assert shown.called == "shop, set elsewhere"
     told_limits.keep(project.config, "home", ())
     assert METER.read(placed.provide(project=project)) is None
+
+
+def test_a_limit_of_a_session_looks_at_its_own_sums(tmp_path: Path, root: Root) -> None:
+    project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
+    (tmp_path / "l").mkdir(mode=0o700)
+    session = begin(project, 7)
+    placed = type(session)(structs.replace(session.record, attempt=1, claim="c"))
+    session = placed.provide(project=project)
+    one = structs.replace(told(0, 0, height=1000), span=OF_SESSION, issue=7, rows=(), heard=())
+    told_limits.keep(project.config, "home", (one,))
+    (limit,) = told_limits.list_told(session, time.time())
+    assert limit.name == limit.last_name == name_session(session.name, find_beginning(session))
+    write(session.provide(profile=CLAUDE), "r1", dollars=1)
+    allowance = METER.read(session)
+    assert allowance
+    assert allowance.stage is Stage.SPENT
 
 
 def test_nothing_begins_while_a_machine_with_sessions_is_silent(tmp_path: Path, root: Root) -> None:
@@ -149,6 +169,16 @@ def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root:
     late = structs.replace(contact, seen_at=contact.seen_at - 2 * contacts.AT_LEAST_S)
     contacts.note_heard(root, "box", late)
     assert not contacts.may_be_any(root, names)
+
+
+def test_a_job_that_has_ended_may_have_used_some_more(root: Root) -> None:
+    now = time.time()
+    contact = Contact(PLACEMENT, now - 20, heard_at=now - 22, is_over=True)
+    contacts.note_silent(root, "n1", contact, "job 7 does not answer")
+    (note,) = contacts.list_unheard(root)
+    assert note.startswith("perhaps without the last that agents on 'n1' have used: job 7")
+    contacts.note_silent(root, "n1", structs.replace(contact, seen_at=1.0), "job 7")
+    assert not list(contacts.list_unheard(root)), "it is given up"
 
 
 def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.conftest import seal, sealed_environment
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage
 from tests.helpers import HANG_S
@@ -25,22 +24,17 @@ WIDTH = 1100
 expect.set_options(timeout=HANG_S * 1000)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def chromium() -> Iterator[Browser]:
-    """A browser for the tests of a module, each of which has windows of its own.
-
-    While its driver runs, no other loop can run in this thread.
-    """
+    """A browser for one test: while its driver runs, no other loop can run in this thread."""
     if not PROGRAM:
         pytest.skip("no chromium: apt-get install chromium")
     # The path of its socket has no room for the folder of a test.
-    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, ExitStack() as open_:
-        with pytest.MonkeyPatch.context() as patch:
-            seal(patch, sealed_environment(Path(folder)))
-            driver = open_.enter_context(sync_playwright())
-            # Root, as in a container, has no sandbox; only pages of our own are opened.
-            flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-            browser = driver.chromium.launch(executable_path=PROGRAM, args=flags)
+    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
+        # Root, as in a container, has no sandbox; only pages of our own are opened.
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        known: dict[str, str | float | bool] = {**os.environ, "TMPDIR": folder}
+        browser = driver.chromium.launch(executable_path=PROGRAM, args=flags, env=known)
         yield browser
         browser.close()
 

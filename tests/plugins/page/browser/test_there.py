@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.plugins.hosts.world import living
+from tests.plugins.page.browser.test_axe import find_faults
 from tests.serving import serving
 from tests.sshd import MISSING, PROGRAM
 
@@ -42,14 +43,14 @@ def test_a_session_on_a_node_is_watched_and_answered(
             )
             page.goto(link)
             page.get_by_role("button", name="Log in").click()
-            need = page.locator("#needs > li")
+            need = page.locator("#need-dev-harb-1")
             expect(need).to_contain_text("which colour?")  # without an event here
             expect(page.locator("#rows")).to_contain_text("box")
             need.locator("textarea").fill("blue")
             need.get_by_role("button", name="Reply").click()
             expect(page.locator("#said")).to_contain_text("answered #1")
             wait_for(lambda: "blue" in "".join(stage.told()), "the answer")
-            expect(page.locator("#needs > li")).to_have_count(0)
+            expect(need).to_have_count(0)
             page.goto(f"{server.url}/page/session/dev-harb-1")
             expect(page.locator("#story")).to_contain_text("took the issue")
             page.locator("#screen > summary").click()
@@ -61,5 +62,6 @@ def test_a_session_on_a_node_is_watched_and_answered(
             page.locator("#letter textarea").fill("only the cart")
             page.locator("#letter").get_by_role("button", name="Send").click()
             expect(page.locator("#messages")).to_contain_text("only the cart")
+            assert not find_faults(page)
             window.close()
             assert not words

@@ -1,0 +1,124 @@
+"""The plan that is under way: whether to go on with it, or to drop it, as it has lost its sense."""
+
+from __future__ import annotations
+
+import time
+
+from sm.base.refusal import Refusal
+from sm.issues.act import attempts, retry
+from sm.issues.act.effects import withdraw
+from sm.issues.act.problem import read_problem
+from sm.issues.look.escalation import STUCK
+from sm.issues.look.observe import observe
+from sm.issues.rules.decide import BY_HAND, decide
+from sm.issues.rules.facts import Facts
+from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
+from sm.issues.rules.rows import GIVING_WORK
+from sm.issues.rules.slots import needs_slot
+from sm.issues.work import slots
+from sm.messages.presence import find_obstacle
+from sm.sessions import brake, pause
+from sm.sessions import plan as plans
+from sm.sessions.history import KILLED, Receipt, Verb
+from sm.sessions.plan import Plan
+from sm.sessions.presence_rule import Deed
+from sm.sessions.session import IssueSession
+from sm.store import events
+
+FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
+"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
+
+PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
+"""Of these no person is told: the first ends by itself, of the second a rotation tells."""
+
+STUCK_S = 600.0
+"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
+so does one whose context is being replaced."""
+
+
+def find(session: IssueSession) -> Plan | None:
+    """The plan under way, unless it, or trying its next step again, has lost its sense."""
+    plan = plans.read_pending(session.dir)
+    step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
+    if plan is None or step >= len(plan.steps):
+        return plan
+    verb = plan.steps[step].verb
+    if verb in GIVING_WORK and not plan.key.startswith(BY_HAND) and brake.is_set(session.dir):
+        return _take_back(session, plan, step, "it may spend nothing now")
+    # What was decided before a pause may have lost its sense since.
+    waited = plan.created_at < pause.read_resumed_at(session.dir)
+    put_off = waited or session.dir.problem.exists()
+    waits = put_off and verb is Verb.INJECT
+    # A merge that was killed may be done: only one that was put off is looked at anew.
+    merges = put_off and verb is Verb.MERGE
+    # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
+    ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
+    stops = put_off and verb is Verb.INTERRUPT
+    passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
+    if not (passing or waits or stops or verb in FINAL):
+        return plan
+    facts = observe(session, newer_than=time.time() if verb in FINAL else 0.0).facts
+    if verb in FINAL and facts.merged:
+        return plan  # the next try finds that, and puts it on record
+    if passing and (not _holds(plan, facts) or _reminds_under_hands(session, plan, facts)):
+        return _take_back(session, plan, step, "it is over")
+    if waits and (_is_stuck(session, plan, facts) or decide(facts, OVERTAKING).acts):
+        withdraw(session, plan, step)
+        drop(session, plan, "waited in vain to be delivered")
+        return None
+    if (stops or verb in FINAL) and decide(facts, OVERTAKING).acts:
+        drop(session, plan, "something else is due first")
+        return None
+    if waits and decide(facts, INTERRUPTING).acts:
+        return _take_back(session, plan, step, "has to wait")
+    row = BY_NAME.get(plan.row)
+    if waits and row and needs_slot(row, facts) and not slots.take(session):
+        return _take_back(session, plan, step, "has to wait for a slot")
+    return plan
+
+
+def _holds(plan: Plan, facts: Facts) -> bool:
+    """Whether what the plan reacts to is still so."""
+    row = BY_NAME[plan.row]
+    return row.applies(facts) and row.key(facts) == plan.key
+
+
+def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the plan is a reminder, and a person has come to the terminal since."""
+    reminds = BY_NAME[plan.row].choose_deed(facts) is Deed.REMIND
+    return reminds and find_obstacle(session, Deed.REMIND) is not None
+
+
+def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether the message has waited for so long that a person has to know; it is noted once."""
+    problem = read_problem(session.dir)
+    if problem is None or problem.refusal in PATIENT:
+        return False
+    stuck = f"{STUCK}{plan.key}"
+    if retry.measure_age(session, plan) <= STUCK_S or stuck in facts.history.troubles:
+        return False
+    plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
+    return True
+
+
+def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
+    """Drop the plan; but one whose message is with the agent already is finished."""
+    if not withdraw(session, plan, step):
+        return plan
+    drop(session, plan, why)
+    return None
+
+
+def drop(session: IssueSession, plan: Plan, why: str) -> None:
+    """Take the plan away, and say why."""
+    session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
+    plans.drop(session.dir)
+
+
+def is_commanded(session: IssueSession, plan: Plan) -> bool:
+    """Whether neither a pause nor a person at the terminal keeps the plan.
+
+    It is a person's own command, or the session is overtaken.
+    """
+    told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
+    return told or attempts.is_overtaken(session)
