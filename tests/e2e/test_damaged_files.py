@@ -70,9 +70,10 @@ def is_a_fifo(path: Path, before: bytes) -> None:
 
 
 def may_not_be_used(path: Path, before: bytes) -> None:
-    if not path.exists():
-        path.write_bytes(before)
-    path.chmod(0o000)
+    if path.exists():
+        path.chmod(0o000)
+    else:
+        path.touch(0o000)  # at once: a file that holds nothing may be cleared
 
 
 IN_A_FILE: list[Damage] = [is_empty, is_half, is_garbage, is_of_another_type]

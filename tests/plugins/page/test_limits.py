@@ -94,8 +94,8 @@ def test_each_limit_of_a_session_can_be_raised_and_lowered_again(
     [
         ("budget-raise", "much", "is no amount"),
         ("budget-raise", "", "is no amount"),
-        ("budget-raise", "2M tokens", "that limit is in USD"),
-        ("budget-lower", "5", "that limit was raised by $0.00"),
+        ("budget-raise", "2M tokens", "That limit is in USD"),
+        ("budget-lower", "5", "That limit was raised by $0.00"),
     ],
 )
 def test_what_is_no_raise_changes_nothing(
