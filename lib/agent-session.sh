@@ -456,19 +456,18 @@ _ensure_fifo() {
 # line only asks whether somebody reads. The request, which a server that was killed may have taken
 # with it, is repeated now and then; it counts once.
 _await_server() {
-  local REPLY='' line='' asked=-5 started='' until=$((SECONDS + _AWAIT_S))
+  local half='' line='' asked=-5 started='' until=$((SECONDS + _AWAIT_S))
   while ((SECONDS < until)); do
     if ((SECONDS - asked >= 5)); then line="${dir##*/} $ident"; else line=; fi
     if printf '%s\n' "$line" >&"$ask"; then
       [[ -z $line ]] || asked=$SECONDS
-      _read_line 1
+      _hear_server 1 && return
     elif [[ -n $started ]]; then
       return 1
     else
       asked=-5
-      if _start_server; then started=yes; else _read_line 0.1; fi
+      if _start_server; then started=yes; else _hear_server 0.1 && return; fi
     fi
-    [[ $REPLY != "$ident" ]] || return 0
     [[ -d $dir ]] || return 1
   done
   return 1
@@ -476,9 +475,17 @@ _await_server() {
 
 _AWAIT_S=60
 
-# A line of the server's, if it comes within $1 seconds: REPLY.
-_read_line() {
-  read -r -t "$1" -u "$answer" || REPLY=
+# Whether the server says within $1 seconds that it has taken the request up. A line that comes just
+# as the time is over is read by halves: read takes some of it and reports a timeout (seen with bash
+# 5.2). The rest comes at the next call: $half is what there is so far. The end of the line may be
+# all that is missing; then it is read as an empty line later.
+_hear_server() {
+  local REPLY='' whole=yes
+  read -r -t "$1" -u "$answer" || whole=
+  half+=$REPLY
+  [[ $half != "$ident" ]] || return 0
+  [[ -z $whole ]] || half=
+  return 1
 }
 
 # The exit code that the server tells: $code. Lines that answer a request of before are none.

@@ -68,9 +68,13 @@ LOCK_CONFIG = re.compile(
 LOCK_RACE = re.compile(r"^error: cannot lock ref '(?P<file>.+)': is at ", re.MULTILINE)
 """Another git of this clone changed the ref just then; a remote's lines begin with `remote:`."""
 
+HALF_MADE = re.compile(r"^fatal: failed to read (?P<folder>.+)/commondir: ", re.MULTILINE)
+"""Another git just makes a worktree: while that file is empty, most commands fail so. Measured with
+git 2.39.5, whose reason is `Success` then."""
+
 
 class GitLockedError(TemporaryError):
-    """Another git holds a lock file, or a killed git has left it behind."""
+    """Another git is at work on what we need, or was killed, and has left a lock behind."""
 
 
 class RemoteUnreachableError(TemporaryError):
@@ -208,7 +212,8 @@ def _git(
 def _classify(error: CommandError, folder: Path, remote: str | None) -> SmError:
     """Return the failure by its name. If the exit code does not tell it, ask git."""
     said = error.result.stderr
-    if known := _find_locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)):
+    known = _find_locked(said, folder, (LOCK_FILE, LOCK_CONFIG, LOCK_RACE)) or _find_half_made(said)
+    if known:
         return known
     check = _git(folder, ("rev-parse", "--git-dir"), None, tuple(ANY_CODE), LOCAL_S)
     if check.code:
@@ -233,6 +238,15 @@ def _find_locked(
     return GitLockedError(
         f"'{found['file']}' is locked by another git, or by one that was killed: dev-poll removes "
         f"a lock that is a minute old and that no git in '{folder}' holds"
+    )
+
+
+def _find_half_made(said: str) -> GitLockedError | None:
+    if not (found := HALF_MADE.search(said)):
+        return None
+    return GitLockedError(
+        f"another git makes the worktree of '{found['folder']}', or was killed as it did: if "
+        "nothing is at work there, remove that folder"
     )
 
 

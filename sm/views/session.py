@@ -200,6 +200,8 @@ def _filled(
     since, proof = _proof(state, facts, known, one)
     found, problem = find_need(session, known), read_problem(session.dir)
     waits_for, why = _waits_for(state, facts, row, known), ""
+    if state is ShownState.STARTING and not facts.history.started_at:
+        waits_for = _of_start(session)
     if found and state is ShownState.ESCALATED:
         _, need = found
         waits_for, why = f"{need.waits_for}: {need.command}", need.why
@@ -301,10 +303,8 @@ def _put_paused(facts: Facts, waits_for: str) -> str:
 def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:
     pull = f"pull request {known.pull.name}" if known.pull else "its pull request"
     match state:
-        case ShownState.STARTING if facts.history.started_at:
-            return f"{DOING['starting']}: if it asks something, sm attach {row.project} {row.issue}"
         case ShownState.STARTING:
-            return "dev-poll to finish its start"
+            return f"{DOING['starting']}: if it asks something, sm attach {row.project} {row.issue}"
         case ShownState.ESCALATED:
             return ANSWERED if facts.reply else "the question to be put to a person"
         case ShownState.PARKED:
@@ -322,6 +322,11 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
             return f"the agent to merge {pull}"
         case _:
             return _of_agent(state, facts)
+
+
+def _of_start(session: IssueSession) -> str:
+    """Who finishes its start: where it was placed by another machine, no dev-poll runs."""
+    return "its machine to finish its start" if session.attempt else "dev-poll to finish its start"
 
 
 def _of_parked(facts: Facts) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -230,6 +231,26 @@ def test_lock_on_the_remote_is_named(repository: Repository, clone: Git) -> None
     (repository.bare / "refs/heads/x.lock").touch()
     with pytest.raises(GitLockedError, match=r"x\.lock'"):
         create_refs(clone, {"refs/heads/x": clone.rev_parse("HEAD") or ""})
+
+
+def test_a_worktree_that_another_git_just_makes_is_waited_for(clone: Git, tmp_path: Path) -> None:
+    git(clone.repo, "branch", "x")
+    clone.add_worktree(tmp_path / "x", "x")
+    begun = clone.repo / ".git/worktrees/x/commondir"
+    whole = begun.read_text()
+    begun.write_text("")
+    later = threading.Timer(0.1, begun.write_text, (whole,))
+    later.start()
+    assert [one.branch for one in clone.worktrees()][1:] == ["x"]
+    later.join()
+
+
+def test_a_worktree_that_was_left_half_made_is_named(clone: Git, tmp_path: Path) -> None:
+    git(clone.repo, "branch", "x")
+    clone.add_worktree(tmp_path / "x", "x")
+    (clone.repo / ".git/worktrees/x/commondir").write_text("")
+    with pytest.raises(GitLockedError, match=r"worktrees/x', or was killed .*: if nothing is at"):
+        clone.worktrees()
 
 
 def test_status_sees_untracked_files_whatever_the_user_has_set(clone: Git) -> None:

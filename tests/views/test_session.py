@@ -37,6 +37,7 @@ from sm.sessions.history import Count, Receipt, Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
+from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
@@ -634,6 +635,15 @@ def test_an_agent_that_is_not_logged_in_wants_its_terminal(claude: Project) -> N
         "needs you harb#1 Mend it: The agent cannot go on "
         "(no access to the API (“Not logged in · Please run /login”)): sm attach harb 1"
     )
+
+
+def test_a_start_is_finished_by_dev_poll_only_at_home(project: Project) -> None:
+    session = put_session(project, 1, receipts=(), alive=False)
+    put_snapshot(project, an_issue(1, "in-progress"))
+    assert only(project).waits_for == "dev-poll to finish its start"
+    placed = structs.replace(session.record, attempt=1, claim="c" * 40)
+    write_json(session.dir.identity, placed)
+    assert only(project).waits_for == "its machine to finish its start"
 
 
 def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:

@@ -21,7 +21,7 @@ from sm.context.leaving import Leaving, keep_document
 from sm.issues.start import SettledError, TakenError, end_attempt
 from sm.issues.work import wip
 from sm.plugins.hosts.node.begin import begin
-from sm.plugins.hosts.node.keep import keep_alive
+from sm.plugins.hosts.node.keep import keeping_alive
 from sm.sessions import fence, monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -84,18 +84,19 @@ def run(project: Project, order: Order, told: Told) -> str:
         SmError: it could not begin.
 
     """
-    try:
-        name = _begin(project, order, told)
-    except (TakenError, SettledError) as error:
-        return error.message
-    if not name:
-        return "ended before it could begin"
-    while session := _find(project, name, order.attempt):
-        if told.to_end:
-            return _hand_over(session, order, told)
-        keep_alive(project)
-        _sleep(lambda: told.to_end, LOOK_S)
-    return OVER
+    with keeping_alive(project) as keep_alive:
+        try:
+            name = _begin(project, order, told)
+        except (TakenError, SettledError) as error:
+            return error.message
+        if not name:
+            return "ended before it could begin"
+        while session := _find(project, name, order.attempt):
+            if told.to_end:
+                return _hand_over(session, order, told)
+            keep_alive()
+            _sleep(lambda: told.to_end, LOOK_S)
+        return OVER
 
 
 def _begin(project: Project, order: Order, told: Told) -> str:
