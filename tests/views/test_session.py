@@ -42,6 +42,7 @@ from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
+from sm.views.trace import read_story
 from tests.helpers import (
     REPOSITORY,
     a_pull,
@@ -693,7 +694,12 @@ def test_the_demos_age_of_a_merged_issue_runs_on(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(REPOSITORY / "demo"))
-    progress = import_module("progress").Progress(SimpleNamespace(project=project))
+    stage = SimpleNamespace(
+        project=project,
+        read_queue=list,
+        read_summary=lambda issue: read_story(project, issue).summary,
+    )
+    progress = import_module("progress").Progress(stage)
     session = put_session(project, 1, age_s=7.5)
     journal.record(project.root.journal, events.Claimed(session=session.name))
     journal.record(project.root.journal, events.StepDone(session=session.name, verb=Verb.FORGET))
