@@ -6,11 +6,11 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tests.gitdaemon import find_port, listens
 from tests.helpers import wait_for
 
 PROGRAM = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -20,10 +20,20 @@ MISSING = "no sshd here"
 class Sshd:
     """A machine to log in to, in a folder; what logs in gets the node's environment."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        """Nothing listens yet. `environment` is what a login there has."""
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        listens_at: str = "127.0.0.1",
+        entry: Sequence[str] = (),
+    ) -> None:
+        """Nothing listens yet. `environment` is what a login there has.
+
+        `entry` begins the command line: it enters the network that has the address.
+        """
         self.folder = folder
         self.environment = dict(environment)
+        self.listens_at, self.entry = listens_at, entry
         self.port = find_port()
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(exist_ok=True)
@@ -31,12 +41,12 @@ class Sshd:
             call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key))
         shutil.copy(folder / "user_key.pub", folder / "authorized_keys")
         public = " ".join((folder / "host_key.pub").read_text().split()[:2])
-        (folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}\n")
+        (folder / "known_hosts").write_text(f"[{listens_at}]:{self.port} {public}\n")
 
     @property
     def address(self) -> str:
         """Who logs in where."""
-        return f"{pwd.getpwuid(os.geteuid()).pw_name}@127.0.0.1"
+        return f"{pwd.getpwuid(os.geteuid()).pw_name}@{self.listens_at}"
 
     @property
     def options(self) -> list[str]:
@@ -56,14 +66,15 @@ class Sshd:
         told = " ".join(f'"{name}={value}"' for name, value in self.environment.items())
         config = self.folder / "sshd_config"
         config.write_text(
-            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder / 'host_key'}\n"
+            f"Port {self.port}\nListenAddress {self.listens_at}\n"
+            f"HostKey {self.folder / 'host_key'}\n"
             f"AuthorizedKeysFile {self.folder / 'authorized_keys'}\nStrictModes no\nUsePAM no\n"
             f"PidFile none\nPermitRootLogin yes\nPasswordAuthentication no\nMaxStartups 100\n"
             f"MaxSessions 100\nPrintMotd no\nPrintLastLog no\nSetEnv {told}\n"
         )
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "-D", "-e", "-f", str(config)],
+                [*self.entry, PROGRAM, "-D", "-e", "-f", str(config)],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -74,9 +85,7 @@ class Sshd:
 
     def listens(self) -> bool:
         """Whether somebody answers at its port."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
-        return False
+        return listens(self.listens_at, self.port)
 
     def stop(self, *, cut: bool = False) -> None:
         """Let nobody in any more; `cut`: end the connections there are, too."""
@@ -103,13 +112,6 @@ def list_children(pid: int) -> list[int]:
                     numbers.add(number)
                     found.append(number)
     return found
-
-
-def find_port() -> int:
-    """Return a port that nobody has now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def call(*argv: str) -> None:

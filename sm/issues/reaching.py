@@ -17,8 +17,8 @@ from msgspec import Struct, structs
 from sm.base.errors import StateError, TemporaryError, UsageError
 from sm.config.schema import Config
 from sm.issues import awaited
-from sm.issues.placements import read_placement
-from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
+from sm.issues.placements import read_placement, read_seen
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Standing
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
@@ -36,6 +36,8 @@ HEARD = "delivered"
 WITH_AGENT = ("accepted", "typed")
 """The statuses of `sm send --json` that say that the agent has it, and how its line begins then."""
 LOCK_S = 30.0
+SILENT_S = 3.0
+"""What a message may take to a host that did not answer at the last tick, before it is kept."""
 
 
 class KeptMessage(Struct, frozen=True, kw_only=True):
@@ -261,13 +263,16 @@ def send(
 ) -> Answer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
 
-    It takes at most three times `patience_s`.
+    It takes at most three times `patience_s`; without one, what dev-poll knows to be silent is not
+    waited for as long as it takes to find that out.
 
     Raises:
         StateError: it can neither be handed on nor kept.
 
     """
     project, placement = there.project, there.placement
+    if patience_s is None and _is_silent(there):
+        patience_s = SILENT_S
     with contextlib.suppress(lock.HeldError):  # then some are kept, so this one is, too
         hand_on(project, [placement], runner, patience_s, confirms=False)
     if list_kept(project.root.project(project.name), message.session):
@@ -281,6 +286,11 @@ def send(
     if answer.code in DELIVERED and not _has_agent(answer):
         _keep_handed(project, message, placement)
     return answer
+
+
+def _is_silent(there: Elsewhere) -> bool:
+    seen = read_seen(there.project.directory).get(there.placement.session)
+    return seen is not None and seen.standing is Standing.SILENT
 
 
 def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> KeptMessage:

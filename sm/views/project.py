@@ -181,7 +181,8 @@ def read_overview(
         unlisted=_list_unlisted(project, at_work, known),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
-        hint=_hint(project, known, silence) or _hint_at_limit(project, len(sessions), waits),
+        hint=_hint(project, sessions, known, silence)
+        or _hint_at_limit(project, len(sessions), waits),
         silent_s=silence.for_s if silence else 0.0,
         objection=_find_objection(project, now),
     )
@@ -255,10 +256,13 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
     return list_blockers(known, found) if found else []
 
 
-def _hint(project: Project, known: Snapshot, silence: Silence | None) -> str:
+def _hint(
+    project: Project, sessions: Collection[IssueSession], known: Snapshot, silence: Silence | None
+) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
-    stopped = find_silence(project, known) if known.taken_at else None
+    # Sessions that another installation has placed here are asked for by that one's ticks.
+    stopped = find_silence(project, known) if known.taken_at and not sessions else None
     if stopped and known.taken_at <= stopped.since + LOOK_S:
         return f"{word_silence(stopped)}, so what was filed since is not known: {START}"
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):

@@ -7,11 +7,7 @@ that is nobody's: what a host that dies was about to push ends with the connecti
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import signal
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,15 +18,13 @@ import yaml
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
 from tests.e2e.stage import Stage
-from tests.helpers import git, wait_for
+from tests.gitdaemon import GitDaemon
+from tests.helpers import git
 from tests.plugins.hosts.world import Machine
 from tests.soak.room import Room
-from tests.sshd import find_port
 
 FORGE_LOCKS = (".lock", ".merging")
 FREEZE_TRIES = 500
-GIT_DAEMON = ("--enable=receive-pack", "--max-connections=0")
-"""git-daemon(1): it takes pushes, from as many at once as come."""
 
 
 class Fleet:
@@ -40,8 +34,7 @@ class Fleet:
         """Nothing of it exists before `build`."""
         self.room = room
         self.machines: dict[str, Machine] = {}
-        self._daemon: subprocess.Popen[bytes] | None = None
-        self._url = ""
+        self._daemon: GitDaemon | None = None
         self._lost = 0
 
     def build(
@@ -50,35 +43,20 @@ class Fleet:
         """Make the controller with these settings, and have the sshd of each host listen."""
         self.room.enter()
         self.room.build(settings)
-        self._serve_git()
+        self._daemon = GitDaemon(self.room.repository.bare, self.room.ledger)
         stage = Stage(self.room.disk, self.room.repository, self.room.config)
-        git(self.room.repository.clone, "remote", "set-url", "origin", self._url)
+        git(self.room.repository.clone, "remote", "set-url", "origin", self._daemon.url)
         known: dict[str, Any] = {}
         for number in range(1, hosts + 1):
             name = f"host{number}"
             machine = self.machines[name] = Machine(stage, name)
-            git(machine.place / "clone", "remote", "set-url", "origin", self._url)
+            git(machine.place / "clone", "remote", "set-url", "origin", self._daemon.url)
             shutil.copy(self.room.home / ".gitconfig", machine.place / "home")
             known[name] = machine.host | {"sessions": sessions}
         said = yaml.safe_load(self.room.config.read_text())
         section = {"ssh": known, "lost_after": lost_after}
         said |= {"hosts": section, "runner": "ssh"}
         self.room.config.write_text(yaml.safe_dump(said))
-
-    def _serve_git(self) -> None:
-        """Offer the remote by a process of its own."""
-        bare, port = self.room.repository.bare, find_port()
-        where = (f"--port={port}", f"--base-path={bare.parent}", "--export-all")
-        self._daemon = subprocess.Popen(
-            ["git", "daemon", "--listen=127.0.0.1", *where, *GIT_DAEMON],
-            env={"PATH": os.environ["PATH"], "HOME": str(self.room.ledger)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        self._url = f"git://127.0.0.1:{port}/{bare.name}"
-        wait_for(lambda: _listens(port), "git's daemon")
 
     def list_placed(self) -> list[Placement]:
         """What is worked on, and where."""
@@ -120,12 +98,4 @@ class Fleet:
             machine.end()
         self.room.kill_all()
         if self._daemon:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._daemon.pid, signal.SIGKILL)
-            self._daemon.wait()
-
-
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
+            self._daemon.end()

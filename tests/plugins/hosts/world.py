@@ -23,8 +23,10 @@ from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
+from tests.cable import FAR, NEAR, Cable
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
+from tests.gitdaemon import GitDaemon
 from tests.helpers import REPOSITORY, git, wait_for
 from tests.plugins.hosts.conftest import end_link, find_holder
 from tests.sshd import Sshd, list_children
@@ -36,8 +38,8 @@ KEPT = ("PATH", "LANG", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM
 class Machine:
     """A node: its own clone, configuration, state, tmux server and sshd."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        """Make it, and have its sshd listen."""
+    def __init__(self, stage: Stage, name: str, cable: Cable | None = None) -> None:
+        """Make it, at the far end of a cable if there is one, and have its sshd listen."""
         self.place = stage.folder / name
         for folder in ("", "home", "state"):
             (self.place / folder).mkdir(mode=0o700)
@@ -54,7 +56,8 @@ class Machine:
             "SM_CONFIG": str(self.config),
             "SM_PYTHON": sys.executable,
         }
-        self.sshd = Sshd(self.place / "sshd", self.environment)
+        where = (FAR, cable.entry) if cable else ()
+        self.sshd = Sshd(self.place / "sshd", self.environment, *where)
         self.sshd.start()
 
     @property
@@ -85,7 +88,7 @@ class Machine:
     def sm(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Call its own `sm`, as somebody who has logged in there."""
         return subprocess.run(
-            [str(REPOSITORY / "bin" / "sm"), *args],
+            [*self.sshd.entry, str(REPOSITORY / "bin" / "sm"), *args],
             env=self.environment,
             cwd=self.place,
             capture_output=True,
@@ -144,14 +147,22 @@ class World:
     """The installation is `stage`; the first of its nodes is `box`."""
 
     def __init__(
-        self, folder: Path, settings: dict[str, object], *, auto: bool, names: tuple[str, ...]
+        self,
+        folder: Path,
+        settings: dict[str, object],
+        *,
+        auto: bool,
+        names: tuple[str, ...],
+        cable: Cable | None,
     ) -> None:
-        """Make all of them."""
+        """Make all of them. With a cable, `box` is at its far end, and git's remote at ours."""
         folder.mkdir(exist_ok=True)
         hosts: dict[str, Any] = {"lost_after": settings.pop("lost_after", "10m")}
         self.stage = make_stage(folder, auto=auto, settings=settings)
-        self.machines = {name: Machine(self.stage, name) for name in names}
+        far = {"box": cable}
+        self.machines = {name: Machine(self.stage, name, far.get(name)) for name in names}
         self.box = self.machines["box"]
+        self._daemon = self._serve_git() if cable else None
         hosts["ssh"] = {name: one.host for name, one in self.machines.items()}
         said = yaml.safe_load(self.stage.config.read_text())
         self.stage.config.write_text(yaml.safe_dump(said | {"hosts": hosts, "runner": "ssh"}))
@@ -160,6 +171,14 @@ class World:
     def project(self) -> Project:
         """The project as the installation has it."""
         return self.stage.project
+
+    def _serve_git(self) -> GitDaemon:
+        """Have git's remote at an address that all machines reach."""
+        daemon = GitDaemon(self.stage.repository.bare, self.stage.folder, NEAR)
+        clones = (one.place / "clone" for one in self.machines.values())
+        for clone in (self.stage.repository.clone, *clones):
+            git(clone, "remote", "set-url", "origin", daemon.url)
+        return daemon
 
     def end(self) -> None:
         """End all that runs for it."""
@@ -170,6 +189,8 @@ class World:
         for machine in self.machines.values():
             machine.end()
         self.stage.end()
+        if self._daemon:
+            self._daemon.end()
 
 
 def end_listener(root: Root) -> None:
@@ -182,10 +203,15 @@ def end_listener(root: Root) -> None:
 
 @contextlib.contextmanager
 def living(
-    folder: Path, *, auto: bool, names: tuple[str, ...] = ("box",), **settings: object
+    folder: Path,
+    *,
+    auto: bool,
+    names: tuple[str, ...] = ("box",),
+    cable: Cable | None = None,
+    **settings: object,
 ) -> Iterator[World]:
     """Yield a world that ends with the block."""
-    world = World(folder, settings, auto=auto, names=names)
+    world = World(folder, settings, auto=auto, names=names, cable=cable)
     try:
         yield world
     finally:

@@ -29,8 +29,11 @@ BEGIN_S = 60.0
 CALL_S = 600.0
 LOOK_S = 10.0
 """What a look at all hosts takes at the most, for a tick."""
+KNOWN_S = 3.0
+"""The same for one whose trouble is on record, so that others need not wait for it each time. Its
+link goes on with opening a channel, and a later tick finds it open."""
 SHOW_S = 0.5
-"""The same, for people."""
+"""What a look takes for people."""
 YOUNG_S = 0.3
 """What was said so lately is not asked again."""
 TROUBLED_S = 0.15
@@ -182,8 +185,8 @@ class SshRunner:
             tried_at, why = self._in_vain.get(node.name, (0.0, ""))
             if tried_at and time.monotonic() < tried_at + AGAIN_S:
                 return node, there, kept, why
-            if read_trouble(folder):
-                within_s = TROUBLED_S
+        if read_trouble(folder):
+            within_s = min(within_s, KNOWN_S if within_s >= LOOK_S else TROUBLED_S)
         try:
             kept = looking.keep_report(
                 folder, project.name, ask_report(node, project, there, within_s)
