@@ -80,7 +80,7 @@ def _read_stdin(words: list[str]) -> str:
 
 
 def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) -> int:
-    from sm.issues import reaching
+    from sm.issues import kept_messages, reaching
     from sm.messages.queue import make_id
 
     ident, said = make_id(), [word for word in words if word != NOTIFY]
@@ -88,17 +88,17 @@ def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) ->
         reaching.await_turn(there, ident, caller)
     sender = ["--from", caller.session.address] if caller.session else []
     argv = ["send", "--id", ident, *sender, *said]
-    message = reaching.make_message(there.placement.session, argv, _read_stdin(said), ident)
-    answer = reaching.send(there, runner, message)
+    message = kept_messages.make_message(there.placement.session, argv, _read_stdin(said), ident)
+    answer = kept_messages.send(there, runner, message)
     if answer is None:
-        name, why = reaching.name_there(there), reaching.explain_waiting(there)
+        name, why = reaching.name_there(there), kept_messages.explain_waiting(there)
         if "--json" in said:
             status = {"id": ident, "session": there.placement.session, "name": name}
             print_json(status | {"status": "waiting", "reason": why})
         else:
             say(f"queued for {name}: {why}, and gets it when it does ({ident})")
         return TIME_UP if any(word.startswith("--wait") for word in said) else 0
-    if answer.code not in reaching.DELIVERED:
+    if answer.code not in kept_messages.DELIVERED:
         reaching.forget_turn(there, ident)
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)

@@ -6,15 +6,18 @@ The node is asked at each look at its sessions, by `sm wait --message` there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
+from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.text import normalise
+from sm.issues.runners import Placement, Runner
 from sm.messages.ids import make_id
 from sm.messages.peer_texts import word_notice, word_turn_end
 from sm.messages.telling import tell
+from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import ProjectDir, Root
@@ -87,3 +90,26 @@ def tell_gone(root: Root, directory: ProjectDir, session: str, name: str) -> Non
     """Tell all who wait for a session that is over."""
     for one in list_all(directory, session):
         settle(root, directory, name, one, -1, "")
+
+
+def ask_all(
+    project: Project,
+    by_session: Mapping[str, Placement],
+    runner: Runner,
+    patience_s: float | None,
+) -> None:
+    """Tell those who wait for the end of a turn of these sessions, if it is over by now."""
+    silent = set[str]()
+    for one in list_all(project.root.project(project.name)):
+        placement = by_session.get(one.session)
+        if placement is None or placement.host in silent:
+            continue
+        try:
+            question = spell_question(one)
+            answer = runner.call(project, placement, question, patience_s=patience_s)
+        except TemporaryError:
+            silent.add(placement.host)
+            continue
+        name = f"{placement.project}#{placement.issue}"
+        directory = project.directory
+        settle(project.root, directory, name, one, answer.code, answer.stdout)

@@ -15,7 +15,7 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import awaited, placements, reaching, runners
+from sm.issues import awaited, kept_messages, placements, runners
 from sm.issues.bringing import bring
 from sm.issues.look import taken
 from sm.issues.look.snapshot import Snapshot
@@ -112,7 +112,7 @@ def tend(
         yield from _attempt(scene, placement, DEEDS[deed])
     if not dry_run:
         _keep_seen(scene)
-        reaching.give_back(scene.project, {one.session for one in scene.placed})
+        kept_messages.give_back(scene.project, {one.session for one in scene.placed})
 
 
 def _attempt(

@@ -1,57 +1,20 @@
-"""Reaches sessions that run elsewhere: which they are, and messages that wait for their host.
-
-A message is kept in the project's directory until the node has taken it, a file each, in order. It
-has its id from the beginning, by which the node takes it once, however often it is handed on. While
-it waits there for its agent, a copy stays: if the node is lost, the next attempt gets it.
-"""
+"""Reaches sessions that run elsewhere: which they are, and commands that their nodes carry out."""
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from sm.base.errors import StateError, TemporaryError, UsageError
+from sm.base.errors import UsageError
 from sm.config.schema import Config
 from sm.issues import awaited
-from sm.issues.placements import read_placement, read_seen
-from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Standing
+from sm.issues.placements import read_placement
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
-from sm.store import events, lock
-from sm.store.damage import read_rebuildable
-from sm.store.files import discard, ensure_private_dir, list_names, write_json
-from sm.store.paths import ProjectDir, name_session
-
-DELIVERED = (0, 124)
-"""Exit codes of `sm send` that say that the message is in the queue there; 124: with `--wait`."""
-
-
-HEARD = "delivered"
-"""Where `sm queue --json` says that a message is that the agent has."""
-WITH_AGENT = ("accepted", "typed")
-"""The statuses of `sm send --json` that say that the agent has it, and how its line begins then."""
-LOCK_S = 30.0
-SILENT_S = 3.0
-"""What a message may take to a host that did not answer at the last tick, before it is kept."""
-
-
-class KeptMessage(Struct, frozen=True, kw_only=True):
-    """A message for a session elsewhere: the arguments of the node's `sm send`, and its stdin.
-
-    `handed_to`: the attempt in whose queue it waits; 0: it waits for its host.
-    """
-
-    id: str
-    session: str
-    argv: tuple[str, ...]
-    stdin: str = ""
-    at: float = 0.0
-    handed_to: int = 0
+from sm.store.paths import name_session
 
 
 class Elsewhere(Struct, frozen=True):
@@ -79,223 +42,6 @@ def find_for(project: Project, issue: int) -> Elsewhere | None:
     """Return the session elsewhere that works on the issue; None if there is none."""
     placement = read_placement(project.root.project(project.name), issue)
     return Elsewhere(project, placement) if placement else None
-
-
-def keep_message(project: Project, message: KeptMessage) -> None:
-    """Keep a message until its host answers.
-
-    Raises:
-        StateError: it cannot be written; then it is not kept.
-
-    """
-    folder = ensure_private_dir(project.directory.kept_messages)
-    path = folder / f"{int(message.at * 1e9):019d}-{message.id}.json"
-    write_json(path, message, durable=True)
-
-
-def list_kept(directory: ProjectDir, session: str = "") -> list[KeptMessage]:
-    """Return the messages that wait for their host, the oldest first; of one session or of all."""
-    found = (one for _, one in _read_kept(directory) if not one.handed_to)
-    return [one for one in found if session in ("", one.session)]
-
-
-def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
-    for name in list_names(directory.kept_messages):
-        if name.endswith(".json") and not name.startswith("."):
-            found = read_rebuildable(directory.kept_messages / name, KeptMessage)
-            if found:
-                yield name, found
-
-
-def hand_on(
-    project: Project,
-    placements: Iterable[Placement],
-    runner: Runner,
-    patience_s: float | None = None,
-    *,
-    confirms: bool = True,
-) -> None:
-    """Hand on what is kept for these sessions, in order; what is refused is told of, and goes.
-
-    For one that does not answer it stays, and no later message overtakes it. Of what waits in a
-    queue there it is asked whether the agent has it by now, unless it `confirms` nothing.
-
-    Raises:
-        HeldError: another process hands on, and is not done within `patience_s`.
-
-    """
-    directory = project.root.project(project.name)
-    by_session = {one.session: one for one in placements}
-    if list_names(directory.awaited_turns):
-        _ask_for_turns(project, by_session, runner, patience_s)
-    if not list_names(directory.kept_messages):
-        return
-    with lock.hold(directory.kept_messages_lock, timeout_s=patience_s or LOCK_S):
-        handing = _Handing(project, runner, patience_s, confirms)
-        for name, message in list(_read_kept(directory)):
-            placement = by_session.get(message.session)
-            if placement and handing.settle(message, placement):
-                discard(directory.kept_messages / name)
-
-
-class _Handing(Struct, frozen=True):
-    """One go at what is kept: which sessions say nothing, and what was asked of their queues."""
-
-    project: Project
-    runner: Runner
-    patience_s: float | None
-    confirms: bool
-    silent: set[str] = msgspec.field(default_factory=set)
-    queues: dict[str, frozenset[str] | None] = msgspec.field(default_factory=dict)
-
-    def settle(self, message: KeptMessage, placement: Placement) -> bool:
-        """Hand a message on, or ask what has become of it; say whether it need not be kept."""
-        if message.session in self.silent:
-            return False
-        if message.handed_to == placement.attempt:
-            return self._has_left_queue(message, placement)
-        answer = self._call(placement, message.argv, message.stdin)
-        if answer is None:
-            self.silent.add(message.session)
-            return False
-        if answer.code not in DELIVERED:
-            _tell_refused(self.project, message, answer)
-            return True
-        if not _has_agent(answer):
-            _keep_handed(self.project, message, placement)
-        return _has_agent(answer)
-
-    def _has_left_queue(self, message: KeptMessage, placement: Placement) -> bool:
-        if self.confirms and message.session not in self.queues:
-            self.queues[message.session] = self._read_queue(placement)
-        queue = self.queues.get(message.session)
-        return queue is not None and message.id not in queue
-
-    def _read_queue(self, placement: Placement) -> frozenset[str] | None:
-        """Return the ids of what the agent does not have yet; None if nobody says so."""
-        answer = self._call(placement, ("queue", "--json", placement.session))
-        if answer is None or answer.code:
-            return None
-        try:
-            found = msgspec.json.decode(answer.stdout.encode(), type=list[_Queued])
-        except msgspec.DecodeError:
-            return None
-        return frozenset(one.id for one in found if one.place != HEARD)
-
-    def _call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer | None:
-        """What the node's own `sm` answers; None if it does not, or not yet."""
-        try:
-            answer = self.runner.call(
-                self.project, placement, argv, stdin, patience_s=self.patience_s
-            )
-        except TemporaryError:
-            return None
-        return None if answer.code == TemporaryError.exit_code else answer
-
-
-def _has_agent(answer: Answer) -> bool:
-    """Whether the answer of `sm send` says that the agent has the message."""
-    said = answer.stdout.strip()
-    with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(said.encode(), type=_Status).status in WITH_AGENT
-    return said.startswith(WITH_AGENT)
-
-
-class _Status(Struct):
-    status: str = ""
-
-
-class _Queued(Struct):
-    id: str
-    place: str
-
-
-def _keep_handed(project: Project, message: KeptMessage, placement: Placement) -> None:
-    """Keep a copy of what waits in the queue there, for a later attempt."""
-    with contextlib.suppress(StateError):  # on a full disk it is there all the same
-        keep_message(project, structs.replace(message, handed_to=placement.attempt))
-
-
-def _ask_for_turns(
-    project: Project,
-    by_session: Mapping[str, Placement],
-    runner: Runner,
-    patience_s: float | None,
-) -> None:
-    """Tell those who wait for the end of a turn of these sessions, if it is over by now."""
-    silent = set[str]()
-    for one in awaited.list_all(project.root.project(project.name)):
-        placement = by_session.get(one.session)
-        if placement is None or placement.host in silent:
-            continue
-        try:
-            question = awaited.spell_question(one)
-            answer = runner.call(project, placement, question, patience_s=patience_s)
-        except TemporaryError:
-            silent.add(placement.host)
-            continue
-        name = f"{placement.project}#{placement.issue}"
-        directory = project.directory
-        awaited.settle(project.root, directory, name, one, answer.code, answer.stdout)
-
-
-def give_back(project: Project, placed: Collection[str]) -> None:
-    """Tell of each message that is kept for a session which is none of `placed` any more."""
-    directory = project.root.project(project.name)
-    if not list_names(directory.kept_messages):
-        return
-    with lock.hold(directory.kept_messages_lock):
-        for name, message in list(_read_kept(directory)):
-            if message.session not in placed:
-                maybe = ", and its agent may not have read it" if message.handed_to else ""
-                _tell_refused(project, message, Answer(1, "", f"its session has ended{maybe}"))
-                discard(directory.kept_messages / name)
-
-
-def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:
-    said = (answer.stderr.strip().splitlines() or [f"exit code {answer.code}"])[-1]
-    text = f"message {message.id} was not taken: {said.removeprefix('sm: ')}"
-    project.record(events.Problem(session=message.session, text=text))
-
-
-def send(
-    there: Elsewhere, runner: Runner, message: KeptMessage, patience_s: float | None = None
-) -> Answer | None:
-    """Hand a message on, after those that wait; None if it waits for the host now.
-
-    It takes at most three times `patience_s`; without one, what dev-poll knows to be silent is not
-    waited for as long as it takes to find that out.
-
-    Raises:
-        StateError: it can neither be handed on nor kept.
-
-    """
-    project, placement = there.project, there.placement
-    if patience_s is None and _is_silent(there):
-        patience_s = SILENT_S
-    with contextlib.suppress(lock.HeldError):  # then some are kept, so this one is, too
-        hand_on(project, [placement], runner, patience_s, confirms=False)
-    if list_kept(project.root.project(project.name), message.session):
-        keep_message(project, message)
-        return None
-    try:
-        answer = runner.call(project, placement, message.argv, message.stdin, patience_s=patience_s)
-    except TemporaryError:
-        keep_message(project, message)
-        return None
-    if answer.code in DELIVERED and not _has_agent(answer):
-        _keep_handed(project, message, placement)
-    return answer
-
-
-def _is_silent(there: Elsewhere) -> bool:
-    seen = read_seen(there.project.directory).get(there.placement.session)
-    return seen is not None and seen.standing is Standing.SILENT
-
-
-def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> KeptMessage:
-    """Return a message of now."""
-    return KeptMessage(id=ident, session=session, argv=tuple(argv), stdin=stdin, at=time.time())
 
 
 def call(
@@ -337,11 +83,6 @@ def await_turn(there: Elsewhere, ident: str, caller: Caller) -> None:
 def forget_turn(there: Elsewhere, ident: str) -> None:
     """The message was refused: nothing comes of it."""
     awaited.remove(there.project.directory, ident)
-
-
-def explain_waiting(there: Elsewhere) -> str:
-    """Say what a message waits for that its host has not taken."""
-    return f"its host '{there.placement.host}' does not answer"
 
 
 def name_there(there: Elsewhere) -> str:

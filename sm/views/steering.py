@@ -13,10 +13,11 @@ from functools import partial
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.refusal import Status
 from sm.base.text import one_line
-from sm.issues import reaching
+from sm.issues import kept_messages, reaching
+from sm.issues.kept_messages import DELIVERED
 from sm.issues.meters import SetLimit
 from sm.issues.placements import list_placements
-from sm.issues.reaching import DELIVERED, Elsewhere
+from sm.issues.reaching import Elsewhere
 from sm.issues.runners import Answer, load_runner
 from sm.messages.queue import make_id
 from sm.messages.send import check_text
@@ -99,10 +100,12 @@ def send(caller: Caller, there: Elsewhere, text: str) -> str:
     ident, name = make_id(), reaching.name_there(there)
     source = ("--from", caller.session.address) if caller.session else ()
     argv = ("send", "--id", ident, *source, "--json", name, STDIN)
-    message = reaching.make_message(there.placement.session, argv, text, ident)
-    answer = reaching.send(there, load_runner(there.placement.runner), message, PATIENCE_S)
+    message = kept_messages.make_message(there.placement.session, argv, text, ident)
+    answer = kept_messages.send(there, load_runner(there.placement.runner), message, PATIENCE_S)
     if answer is None:
-        return f"Message to {name} queued: {reaching.explain_waiting(there)}, and gets it then."
+        return (
+            f"Message to {name} queued: {kept_messages.explain_waiting(there)}, and gets it then."
+        )
     if answer.code not in DELIVERED:
         raise explain(answer)
     return _tell_sent(name, answer)

@@ -6,7 +6,8 @@ import pytest
 
 from sm.base.errors import UsageError
 from sm.issues import awaited, reaching
-from sm.issues.reaching import Elsewhere, hand_on
+from sm.issues.kept_messages import hand_on
+from sm.issues.reaching import Elsewhere
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions.caller import Caller

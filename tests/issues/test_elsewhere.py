@@ -12,7 +12,7 @@ import pytest
 
 from sm.base import plugin
 from sm.base.plugin import Registry
-from sm.issues import placements, poll, reaching
+from sm.issues import kept_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import Placement, Standing
 from sm.issues.work import claim
@@ -277,12 +277,12 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     issue = stage.file_issue()
     tick(stage)
     [placement] = placed(stage)
-    message = reaching.make_message(placement.session, ["send", "hello"], "", "id-of-it")
-    reaching.keep_message(stage.project, message)
+    message = kept_messages.make_message(placement.session, ["send", "hello"], "", "id-of-it")
+    kept_messages.keep_message(stage.project, message)
     stage.project.forge.issues.close(issue)
     farm.say(placement, Standing.OVER)
     tick(stage)
-    assert not reaching.list_kept(stage.project.directory)
+    assert not kept_messages.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
 
@@ -295,18 +295,18 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [placement] = placed(stage)
     queued = ("0 queued for harb#1: it is at work", "accepted by harb#1")
     messages = [
-        reaching.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
+        kept_messages.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
         for name in ("waits", "arrives", "arrived")
     ]
     answer = farm.folder / "one" / "answer"
     there = reaching.Elsewhere(stage.project, placement)
     for message, said in zip(messages, (queued[0], queued[0], f"0 {queued[1]}"), strict=True):
         answer.write_text(said)
-        assert reaching.send(there, farm, message)
-    assert reaching.list_kept(stage.project.directory) == [], "none waits for its host"
+        assert kept_messages.send(there, farm, message)
+    assert kept_messages.list_kept(stage.project.directory) == [], "none waits for its host"
     queue = [{"id": "arrives", "place": "delivered"}, {"id": "waits", "place": "waiting"}]
     answer.write_text(f"0 {json.dumps(queue)}")
-    reaching.hand_on(stage.project, [placement], farm)
+    kept_messages.hand_on(stage.project, [placement], farm)
     farm.lose("one")
     farm.add("two", 1)
     tick(stage)
@@ -314,5 +314,5 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [moved] = placed(stage)
     (farm.folder / "two" / "answer").write_text('0 {"id": "waits", "status": "typed"}')
     for _ in range(2):
-        reaching.hand_on(stage.project, [moved], farm)
+        kept_messages.hand_on(stage.project, [moved], farm)
     assert farm.list_calls()[before:] == ["call send --id waits hello < "]

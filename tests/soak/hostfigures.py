@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sm.issues.reaching import list_kept
+from sm.issues.kept_messages import list_kept
 from sm.issues.work.kept_worktrees import list_all
 from tests.helpers import git
 from tests.plugins.hosts.world import Machine

@@ -14,7 +14,8 @@ from sm.base.need import NeedKind
 from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.issues import placements
-from sm.issues.reaching import Elsewhere, hand_on, list_kept
+from sm.issues.kept_messages import hand_on, list_kept
+from sm.issues.reaching import Elsewhere
 from sm.issues.runners import Placement, Standing
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.project import Project

@@ -14,7 +14,8 @@ from sm.base.errors import SmError
 from sm.base.foreign import NUMBER_LIMIT
 from sm.base.redact import redact
 from sm.base.text import printable
-from sm.issues.reaching import Elsewhere, list_kept
+from sm.issues.kept_messages import list_kept
+from sm.issues.reaching import Elsewhere
 from sm.issues.work import wip
 from sm.messages.display import summarise
 from sm.messages.queue import Place

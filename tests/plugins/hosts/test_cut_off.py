@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sm.issues import placements
-from sm.issues.reaching import list_kept
+from sm.issues.kept_messages import list_kept
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.plugins.hosts.ssh.asking import ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from sm.issues import placements
+from sm.issues.kept_messages import list_kept
 from sm.issues.placements import list_placements
-from sm.issues.reaching import list_kept
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import open_folder

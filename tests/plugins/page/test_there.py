@@ -14,7 +14,7 @@ from sm.base import plugin
 from sm.base.need import NeedKind
 from sm.base.plugin import Registry
 from sm.issues import placements
-from sm.issues.reaching import list_kept
+from sm.issues.kept_messages import list_kept
 from sm.issues.runners import Placement, Shown, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from sm.issues import placements as records
 from sm.issues.bringing import MakeShare
-from sm.issues.reaching import hand_on
+from sm.issues.kept_messages import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job

@@ -12,8 +12,8 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
 from sm.issues.bringing import MakeShare
+from sm.issues.kept_messages import hand_on
 from sm.issues.placements import list_placements
-from sm.issues.reaching import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.plugins.hosts import looking, standing
 from sm.plugins.hosts.looking import Kept
