@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from sm.messages import queue
+from sm.store import lock
 from sm.store.files import write_atomic
 from tests.bench.client import LOOK_S, asked, real_agents, wait_ready
 from tests.bench.measure import Bench, Figure
@@ -38,10 +39,12 @@ def _take(managed: Managed) -> tuple[float, float]:
     write_atomic(directory.expect, f"{ident} exact\n{text}\n\n")
     managed.paste(text)
     managed.wait_screen(lambda screen: screen.draft == text, "the text in the composer")
-    receipt, started = directory.accepted / ident, time.monotonic()
-    managed.keys("Enter")
-    wait_for(receipt.exists, "the receipt", every_s=LOOK_S)
-    received = time.monotonic()
+    receipt = directory.accepted / ident
+    with lock.hold(directory.delivery_lock):  # or one of no message that is known is cleared
+        started = time.monotonic()
+        managed.keys("Enter")
+        wait_for(receipt.exists, "the receipt", every_s=LOOK_S)
+        received = time.monotonic()
+        receipt.unlink()
     request = asked(managed, text).at_s
-    receipt.unlink(missing_ok=True)  # the monitor clears one of no message that it knows
     return (received - started) * 1000, (request - started) * 1000
