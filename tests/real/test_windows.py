@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
+from sm.base.clock import format_time
 from sm.plugins.windows import figures
 from sm.plugins.windows.holding import judge_session
 from sm.sessions import agent_state, registry, window
@@ -154,7 +155,7 @@ def test_a_hold_waits_for_the_turn_keeps_all_sessions_and_ends_at_the_reset(
     for session in (first, second):
         stage.sm("send", session.address, f"Then do more in {session.issue}.")
     (seen,) = json.loads(stage.sm("status", "--json").stdout)
-    clock = time.strftime("%H:%M", time.localtime(FIVE_RESET + SLACK_S))
+    clock = format_time(FIVE_RESET + SLACK_S, time.time())
     told = f"five hours: 94 % used; goes on at {clock}"
     assert seen["sessions"][1]["waits_for"] == f"held: {told}"
     asked = len(api.main)

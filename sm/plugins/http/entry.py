@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sm.base.errors import UsageError
 from sm.base.output import say
 from sm.plugins.http.options import check_may_serve, ending_quietly, leave, listening_on_port
+from sm.plugins.http.token_files import TokenFiles
 
 if TYPE_CHECKING:
     from sm.plugins.http.guard import Rules
@@ -45,7 +46,6 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
     from sm.plugins.http import listening
     from sm.plugins.http.guard import Rules
     from sm.plugins.http.rights import Trust
-    from sm.plugins.http.token_files import TokenFiles
     from sm.plugins.http.unix_socket import listen_at
 
     check_may_serve(machine)
