@@ -72,6 +72,7 @@ class Stream:
         self._looks, self._root = looks, looks.machine.root
         self._listeners: set[_Listener] = set()
         self._task: asyncio.Task[None] | None = None
+        self._looks_on = asyncio.Event()
 
     @property
     def is_full(self) -> bool:
@@ -85,8 +86,10 @@ class Stream:
         listener = _Listener()
         self._listeners.add(listener)
         if self._task is None or self._task.done():
+            self._looks_on.clear()
             self._task = asyncio.create_task(self._run())
         try:
+            await self._looks_on.wait()  # whatever changes behind the first word is seen
             position = journal.find_size(self._root.journal) if since is None else since
             sessions, end = await asyncio.to_thread(list_changed, self._looks.machine, position)
             yield _word(Changed(end, tuple(sorted(sessions))))
@@ -96,11 +99,18 @@ class Stream:
             self._listeners.discard(listener)
 
     async def _run(self) -> None:
+        try:
+            await self._look_on()
+        finally:
+            self._looks_on.set()
+
+    async def _look_on(self) -> None:
         path = str(self._root.journal)
         with Growth(self._root.private) as growth, SessionFiles(self._root) as files:
             size, position = _measure(path), journal.find_size(self._root.journal)
             await asyncio.to_thread(files.look)
             there = RowsThere(self._looks)
+            self._looks_on.set()
             while self._listeners:
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
