@@ -6,6 +6,7 @@ cannot be used, has no token until it is right again.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,8 @@ from sm.plugins.http.rights import Tokens
 from sm.store.files import Stamp, find_stamp
 
 T = TypeVar("T")
+YOUNG_NS = 1_000_000_000
+"""A file that was written so lately is read each time."""
 
 
 class TokenFiles:
@@ -25,26 +28,33 @@ class TokenFiles:
         """Nothing was read yet; `token` is the one that acts if there is no file for it."""
         self._token, self._file, self._readers_file = token, file, readers_file
         self._tokens, self._stamps = Tokens(), list[Stamp]()
+        self._told, self._said = set[str](), set[str]()
 
     def read(self) -> Tokens:
         """The tokens as the files have them; they are read again only when one has changed."""
         files = (one for one in (self._file, self._readers_file) if one)
         if (stamps := [find_stamp(one) for one in files]) != self._stamps or not stamps:
-            self._stamps = stamps
+            # What is written anew within a tick of the file system's clock has the same time.
+            young = time.time_ns() - YOUNG_NS
+            self._stamps = [] if any(at > young for _, at, _ in stamps) else stamps
+            self._said = set()
             self._tokens = self._read()
+            self._told = self._said
         return self._tokens
 
     def _read(self) -> Tokens:
         try:
             token = read_secret(self._file) if self._file else self._token
         except UsageError as error:
-            token = _tell(error, "")
+            token = self._tell(error, "")
         try:
             return Tokens(token, read_readers(self._readers_file, token))
         except UsageError as error:
-            return Tokens(token, _tell(error, ()))
+            return Tokens(token, self._tell(error, ()))
 
-
-def _tell(error: UsageError, nothing: T) -> T:
-    warn(f"{error.message}; until then no token in it lets anybody in")
-    return nothing
+    def _tell(self, error: UsageError, nothing: T) -> T:
+        """Say what is wrong once, as long as it is so."""
+        if error.message not in self._told:
+            warn(f"{error.message}; until then no token in it lets anybody in")
+        self._said.add(error.message)
+        return nothing
