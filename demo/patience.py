@@ -12,7 +12,7 @@ class Patience:
     """The script waits so many seconds with each need; 0: it answers at once.
 
     While nobody has come (`has_come`), the seconds count from the first need of all. So the demo
-    ends by itself where nobody is.
+    ends by itself if nobody is there.
     """
 
     wait_s: float = 0.0
