@@ -88,7 +88,8 @@ def make_node(away: Away, folder: Path, host: str) -> Path:
 
 def spend(away: Away, host: str, transcript: Path, dollars: float) -> None:
     with open_ledger(find_ledger(away.nodes[host].settings)) as ledger:
-        line = write_answer(f"{host}-{dollars}", round(dollars * OUTPUT_OF_A_DOLLAR))
+        today = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        line = write_answer(f"{host}-{dollars}", round(dollars * OUTPUT_OF_A_DOLLAR), at=today)
         enter(ledger, add_lines(transcript, [line]), OWNER)
 
 
