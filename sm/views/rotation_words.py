@@ -70,7 +70,7 @@ def describe_rotation(event: Rotation) -> str:
 
 
 def tell_rotation(event: Rotation) -> str:
-    """The same as a sentence."""
+    """The event as a sentence."""
     if event.step is RotationStep.ASKED:
         return f"context: {_asked(event)}: {event.text}"
     if event.step is RotationStep.CLEARED:
@@ -80,7 +80,7 @@ def tell_rotation(event: Rotation) -> str:
 
 
 def tell_rotation_shortly(event: Rotation) -> str:
-    """The same for a column of a table."""
+    """The event for a column of a table."""
     if event.step is RotationStep.ASKED:
         return f"context: {_asked(event)}"
     return tell_rotation(event).partition(",")[0]

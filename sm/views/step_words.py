@@ -90,7 +90,7 @@ STEPS_SHORTLY: dict[str, str] = {
 
 
 def tell_step_shortly(event: StepDone) -> str:
-    """The same for a column of a table."""
+    """The step for a column of a table."""
     if event.verb == Verb.RECOVER:
         return "restarted"
     if event.verb == Verb.PARK:
