@@ -88,9 +88,10 @@ def leads_to(url: str, repository: str) -> bool:
 
 def _find_reviewer_problems(forge: RestForge[Reader], project: ProjectSettings) -> Iterator[str]:
     """What keeps a person's reviews from being taken, if they are to be written by sm."""
-    if project.forge.reviewer in (None, project.forge):
+    reviewer = project.forge.reviewer
+    if reviewer is None or reviewer is project.forge:
         return
-    theirs = open_forge(structs.replace(project, forge=project.forge.reviewer))
+    theirs = open_forge(structs.replace(project, forge=reviewer))
     if isinstance(theirs, Accounted) and theirs.find_account() == forge.find_account():
         yield (
             f"both tokens are of '{forge.find_account()}', and the forge takes no verdict from the "
