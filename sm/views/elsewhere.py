@@ -14,8 +14,10 @@ import msgspec
 from msgspec import structs
 
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.config import duration
+from sm.issues.hindrances import list_hindrances
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Shown, load_runner
@@ -189,6 +191,19 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
         command=need.command if is_ours else f"sm attach {name}",
         link=need.link if need.link.startswith(("https://", "http://")) else "",
     )
+
+
+def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
+    """Yield what keeps hosts of the project from having sessions, from files alone."""
+    for one in list_hindrances(project):
+        yield OpenNeed(
+            key=one.key,
+            kind=NeedKind.HOST,
+            project=project.name,
+            since=one.since,
+            text=one_line(one.text, TEXT_LIMIT),
+            command=one.command,
+        )
 
 
 def _format_age(seconds: float) -> str:
