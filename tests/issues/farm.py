@@ -159,5 +159,7 @@ def use_farm(
     monkeypatch.setenv("SM_TEST_FARM", str(place))
     places = ("farm", f"{__name__}:PLUGIN")
     monkeypatch.setattr(plugin, "_registry", Registry(lambda: [*find_others(), places]))
+    for name in ("shown", "hindrances"):  # what a test sets of them ends with it
+        monkeypatch.setattr(RUNNER, name, getattr(Farm, name))
     RUNNER.add("one", 2)
     return RUNNER

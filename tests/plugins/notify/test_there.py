@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,12 +61,6 @@ def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
     farms.RUNNER.say(PLACED, Standing.RUNNING)
     placements.keep(Project(config, config.projects[0]).directory, PLACED)
     return Tick(config, {"harb": Polled(Clock(1.0))})
-
-
-@pytest.fixture(autouse=True)
-def nothing_in_the_way() -> Iterator[None]:
-    yield
-    farms.RUNNER.shown, farms.RUNNER.hindrances = {}, ()
 
 
 def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> None:
