@@ -10,7 +10,7 @@ from tests.helpers import wait_for
 from tests.plugins.page.watcher import Watcher
 from tests.serving import serving
 from tests.slurm.cluster import MISSING
-from tests.slurm.world import MakeWorld, begun
+from tests.slurm.world import MakeWorld, begin
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -22,7 +22,7 @@ def test_it_is_shown_live_and_nothing_is_left_in_the_job(
     world_of: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_of(auto=False)
-    issue = begun(world)
+    issue = begin(world)
     monkeypatch.setenv("TMUX_TMPDIR", str(world.cluster.folder / world.find_node(issue)))
     tmux, name = Tmux(name_job(world.project.root, f"dev-harb-{issue}")), f"dev-harb-{issue}"
 
