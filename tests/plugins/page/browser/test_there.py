@@ -11,7 +11,7 @@ from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.plugins.hosts.world import living
 from tests.plugins.page.browser.test_axe import find_faults
-from tests.serving import serving
+from tests.serving import STARTED, serving
 from tests.sshd import MISSING, PROGRAM
 
 pytestmark = [
@@ -31,7 +31,7 @@ def test_a_session_on_a_node_is_watched_and_answered(
         wait_for(stage.told, "the first prompt")
         world.box.write_phase(1, "PHASE:escalate\nReason: which colour?")
         base = stage.environment
-        with serving(tmp_path, "--open", base=base, clean=False) as server:
+        with serving(tmp_path, "--open", base=base, clean=False, program=STARTED) as server:
             assert server.process.stdout
             link = server.process.stdout.readline().split()[-1]
             window = chromium.new_context(viewport={"width": 1100, "height": 900})
