@@ -14,8 +14,10 @@ import msgspec
 from msgspec import structs
 
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.config import duration
+from sm.issues.hindrances import list_hindrances
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Shown, load_runner
@@ -28,6 +30,8 @@ from sm.views.states import ShownState
 
 COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
 """A command that can be copied into a shell: it can do no more than `sm` does."""
+PAGE = re.compile(r"https?://[A-Za-z0-9./_:~-]{1,300}")
+"""An address that is one word to a shell, too."""
 TEXT_LIMIT = 500
 
 
@@ -174,7 +178,7 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
     if need is None:
         return None
     name = f"{placement.project}#{placement.issue}"
-    is_ours = COMMAND.fullmatch(need.command) is not None
+    is_ours = COMMAND.fullmatch(need.command) or PAGE.fullmatch(need.command)
     return structs.replace(
         need,
         key=f"{placement.host}:{one_line(need.key, TEXT_LIMIT)}",
@@ -187,6 +191,19 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
         command=need.command if is_ours else f"sm attach {name}",
         link=need.link if need.link.startswith(("https://", "http://")) else "",
     )
+
+
+def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
+    """Yield what keeps hosts of the project from having sessions, from files alone."""
+    for one in list_hindrances(project):
+        yield OpenNeed(
+            key=one.key,
+            kind=NeedKind.HOST,
+            project=project.name,
+            since=one.since,
+            text=one_line(one.text, TEXT_LIMIT),
+            command=one.command,
+        )
 
 
 def _format_age(seconds: float) -> str:

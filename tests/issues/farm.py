@@ -12,6 +12,7 @@ from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin
+from sm.issues.hindrances import Hindrance
 from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Seen, Shown, Standing
 from sm.sessions.project import Project
 
@@ -21,6 +22,8 @@ class Farm:
 
     shown: Mapping[str, Shown] = MappingProxyType({})
     """What a test has it show."""
+    hindrances: Sequence[Hindrance] = ()
+    """What a test has be in the way of its hosts."""
 
     @property
     def folder(self) -> Path:
@@ -67,6 +70,10 @@ class Farm:
         """Nothing is shown of a file, unless a test says what."""
         return self.shown
 
+    def list_hindrances(self, project: Project) -> Sequence[Hindrance]:
+        """Say what the test has said."""
+        return self.hindrances
+
     def call(
         self,
         project: Project,
@@ -75,6 +82,7 @@ class Farm:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Say what was asked, or what the host's file `answer` says: an exit code, and a text."""
         self._note(f"call {' '.join(argv)} < {stdin}")

@@ -11,7 +11,15 @@ import pytest
 from tests.helpers import git, wait_for
 from tests.plugins.hosts.test_journey import has_file
 from tests.slurm.cluster import MISSING, NODES, signal_within
-from tests.slurm.world import MakeWorld, begun, find_request, poll_until, write_document
+from tests.slurm.world import (
+    MakeWorld,
+    begin,
+    begin_half,
+    find_request,
+    has_half,
+    poll_until,
+    write_document,
+)
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -24,19 +32,16 @@ def test_slurm_gives_the_notice_and_the_session_goes_on_with_its_document(
 ) -> None:
     # Two minutes: it comes when less than 70 and 30 s of them are left (job_mgr.c, line 19071).
     world = world_of(auto=False, time_limit="2m", notice="70s")
-    issue = begun(world)
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
+    issue = begin_half(world)
     asked = wait_for(lambda: find_request(world), "Slurm's notice", every_s=0.5)
     assert asked
     document = write_document(asked)
     poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert world.cluster.list_jobs()[-2].startswith("COMPLETED"), "it was not killed"
     assert [one.attempt for one in world.placed] == [2]
+    assert has_half(world, issue)
     now = world.session_on(world.find_node(issue), issue)
     assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n"
     told = re.search(r"read its handoff document: (\S+)", world.stage.told()[-1])
     assert told
     assert Path(told[1]).is_relative_to(now.worktree)
@@ -47,7 +52,7 @@ def test_a_job_that_is_killed_at_its_time_limit_goes_on_from_the_last_turn(
     world_of: MakeWorld,
 ) -> None:
     world = world_of(auto=False, time_limit="1h", notice="1s")
-    issue = begun(world)
+    issue = begin(world)
     node, job = world.find_node(issue), world.placed[0].handle
     session = world.session_on(node, issue)
     assert session

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from sm.base.need import NeedKind
 from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.issues import placements
+from sm.issues.hindrances import Hindrance
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.runners import Placement, Shown, Standing
 from sm.issues.ticks import Tick
@@ -28,6 +30,7 @@ from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from sm.views.session import Inside, StatusRow
 from sm.views.states import ShownState
+from tests.channels.commands import await_commands
 from tests.helpers import make_repository, sm_yaml
 from tests.issues import farm as farms
 
@@ -39,6 +42,7 @@ NEED = OpenNeed(
     command="sm reply harb 7 TEXT",
 )
 SERVICES = """\
+runner: farm
 notify:
   page: https://sm.example.com
   channels:
@@ -68,7 +72,13 @@ def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
     return Tick(config, {"harb": Polled(Clock(1.0))})
 
 
-def show(need: OpenNeed | None, *, told: bool = False) -> None:
+@pytest.fixture(autouse=True)
+def nothing_in_the_way() -> Iterator[None]:
+    yield
+    farms.RUNNER.shown, farms.RUNNER.hindrances = {}, ()
+
+
+def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> None:
     row = StatusRow(
         project="harb",
         issue=7,
@@ -79,7 +89,7 @@ def show(need: OpenNeed | None, *, told: bool = False) -> None:
         worktree="/there",
         proof=Proof(Evidence.PROCESS, 1.0, "7"),
         need=need,
-        inside=Inside(told=told),
+        inside=Inside(told=told, reminders=reminders),
     )
     shown = Shown(to_builtins(row), time.time())
     farms.RUNNER.shown = {PLACED.session: shown}
@@ -96,7 +106,7 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     hear_there(root, tick)
     (word,) = list_waiting(root)
     assert word.address == "harb#7"
-    assert word.sentence == NEED.text
+    assert word.sentence == f"needs a person: {NEED.text}"
     assert word.command == NEED.command
     assert word.page == "https://sm.example.com/#need-dev-harb-7"
     for outbox in Post(root).list_all():
@@ -106,9 +116,8 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     assert not list_waiting(root), "it was sent"
     show(structs.replace(NEED, key="dev-harb-7:question:2", text="Asks: and which size?"))
     hear_there(root, tick)
-    assert [one.sentence for one in list_waiting(root)] == ["Asks: and which size?"], (
-        "the first is over"
-    )
+    (word,) = list_waiting(root)  # the first is over
+    assert word.sentence == "needs a person: Asks: and which size?"
 
 
 def test_what_its_machine_tells_is_not_told_again(root: Root, tick: Tick) -> None:
@@ -125,6 +134,72 @@ def test_what_is_settled_before_it_was_sent_is_not_sent(root: Root, tick: Tick) 
     assert not list_waiting(root)
 
 
+def test_people_are_reminded_as_often_as_its_machine_reminds(root: Root, tick: Tick) -> None:
+    show(NEED)
+    hear_there(root, tick)
+    show(NEED, reminders=1)
+    hear_there(root, tick)
+    hear_there(root, tick)
+    (word,) = list_waiting(root)  # what was not sent yet is said by it
+    assert word.sentence == f"still needs a person: {NEED.text}"
+    show(NEED, reminders=2)
+    hear_there(root, tick)
+    assert [one.id for one in list_waiting(root)] == [f"there:one:{NEED.key}:again:2"]
+
+
+LOST = Hindrance("host:one:silent:5", "Host 'one' does not answer", "sm host check one", 5.0)
+
+
+def test_a_host_that_needs_a_person_is_told_once_until_it_is_over(root: Root, tick: Tick) -> None:
+    placements.forget(root.project("harb"), 7)
+    farms.RUNNER.hindrances = [LOST]
+    hear_there(root, tick)
+    hear_there(root, tick)
+    (word,) = list_waiting(root)
+    assert (word.need, word.sentence, word.command) == (NeedKind.HOST, LOST.text, LOST.command)
+    assert word.page == "https://sm.example.com"
+    assert not word.session
+    farms.RUNNER.hindrances = ()
+    hear_there(root, tick)
+    assert not list_waiting(root), "it is back before anybody was told"
+
+
+def test_what_one_project_knows_of_a_host_is_not_dropped_by_another(root: Root, tick: Tick) -> None:
+    (harb,) = tick.config.projects
+    others = structs.replace(harb, name="shop", runner="local")
+    notify: object = harb.notify  # type: ignore[attr-defined]
+    config = structs.replace(tick.config, projects=(harb, others), notify=notify)
+    farms.RUNNER.hindrances = [LOST]
+    for _ in range(2):
+        hear_there(root, structs.replace(tick, config=config))
+    assert [one.sentence for one in list_waiting(root)] == [LOST.text]
+
+
+def test_a_command_is_told_of_each_thing_once(root: Root, tick: Tick, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    config = structs.replace(tick.config, notify_command=f"cat >> {told}")
+    tick = structs.replace(tick, config=config)
+    farms.RUNNER.hindrances = [LOST]
+    show(NEED)
+    for _ in range(3):
+        hear_there(root, tick)
+    await_commands()
+    assert sorted(told.read_text().splitlines()) == [
+        "Host 'one' does not answer. sm host check one",
+        "harb#7 needs a person: Asks: which colour? sm reply harb 7 TEXT",
+    ]
+    show(None)
+    hear_there(root, tick)
+    show(NEED, reminders=1)
+    hear_there(root, tick)
+    await_commands()
+    last = told.read_text().splitlines()[-1]
+    assert last == "harb#7 still needs a person: Asks: which colour? sm reply harb 7 TEXT"
+
+
 def test_without_a_session_elsewhere_nobody_is_asked(root: Root, tick: Tick) -> None:
     placements.forget(root.project("harb"), 7)
-    assert not is_wanted_there(tick)
+    assert is_wanted_there(tick), "its host may need a person"
+    here = [structs.replace(one, runner="local") for one in tick.config.projects]
+    config = structs.replace(tick.config, projects=tuple(here))
+    assert not is_wanted_there(structs.replace(tick, config=config))

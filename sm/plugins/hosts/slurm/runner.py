@@ -9,8 +9,10 @@ from msgspec import structs
 
 from sm.issues import placements as records
 from sm.issues.bringing import MakeShare
+from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.plugins.hosts import hindering
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Said
@@ -21,6 +23,8 @@ HOST = "slurm"
 """Where a session is before Slurm has chosen a node."""
 CALL_S = 600.0
 SHOW_S = 0.5
+PATIENCE_S = 600.0
+"""So long Slurm may be away until people are told: its controller may be started anew."""
 AGAIN_S = 5.0
 """So long nobody waits for Slurm again after it did not answer, as within one tick of dev-poll."""
 
@@ -115,6 +119,13 @@ class SlurmRunner:
             for one in placements
         }
 
+    def list_hindrances(self, project: Project) -> list[Hindrance]:
+        """Return which jobs cannot begin, and whether Slurm has been away for long."""
+        directory = project.root.project(project.name)
+        placed = [one for one in records.list_placements(directory) if one.runner == HOST]
+        seen = records.read_seen(directory)
+        return list(hindering.list_of_cluster(placed, seen, PATIENCE_S, time.time()))
+
     def call(
         self,
         project: Project,
@@ -123,6 +134,7 @@ class SlurmRunner:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Have the job's own `sm` do it."""
         found = step.call_job(

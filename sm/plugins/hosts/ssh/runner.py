@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -12,13 +12,15 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
 from sm.issues.bringing import MakeShare
+from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import hand_on
 from sm.issues.placements import list_placements
-from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts import looking, standing
+from sm.issues.runners import SILENT_S, Answer, NoAnswerError, Placement, Seen, Shown, Standing
+from sm.plugins.hosts import hindering, looking, standing
 from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
+from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
@@ -36,13 +38,13 @@ SHOW_S = 0.5
 """What a look takes for people."""
 YOUNG_S = 0.3
 """What was said so lately is not asked again."""
-TROUBLED_S = 0.15
-"""A host whose channel did not open the last time is waited for no longer by people."""
+NOTICED = Patience(silent_s=SILENT_S)
+"""For what a later tick does again."""
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
 RETURN_S = 20.0
-"""A host without sessions that did not answer is asked again after so long whether it is back."""
+"""So long a host without sessions is left alone that did not answer, or lacked something."""
 
 
 class SshRunner:
@@ -68,7 +70,11 @@ class SshRunner:
         node = find_node(project.config, placement.host)
         words = (project.name, str(placement.issue), "--attempt", str(placement.attempt))
         argv = ("host", "begin", *words, "--claim", placement.claim)
-        answer = ask(node, argv, project=project.name, within_s=BEGIN_S)
+        try:
+            answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
+        except NoAnswerError as error:
+            looking.note_silence(node.folder, error.message, time.time())
+            raise
         if answer.code:
             raise explain(node, answer)
         handle = one_line(answer.stdout.strip(), 100)
@@ -77,8 +83,9 @@ class SshRunner:
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Ask all hosts at once, each for its sessions, and those that did not answer before."""
         lost_after_s = read_section(project.settings, Hosts).lost_after_s
+        is_due = partial(_is_overdue, project.name)
         found: dict[str, Seen] = {}
-        for node, there, kept, why in self._look(project, placements, LOOK_S, _is_overdue):
+        for node, there, kept, why in self._look(project, placements, LOOK_S, is_due):
             silence = looking.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
                 hand_on(project, there, self)
@@ -108,6 +115,7 @@ class SshRunner:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Have the node's own `sm` do it."""
         node = find_node(project.config, placement.host)
@@ -117,7 +125,7 @@ class SshRunner:
             stdin=stdin,
             project=placement.project,
             within_s=CALL_S,
-            patience_s=patience_s,
+            patience=Patience(patience_s, silent_s, silent_s),
         )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)
@@ -139,11 +147,16 @@ class SshRunner:
     def end(self, project: Project, placement: Placement) -> None:
         """Have the session look whose its issue is; one that was overtaken ends itself."""
         node = find_node(project.config, placement.host)
-        ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
+        argv = ("react", placement.session)
+        ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Bring each node what was seen of the forge, all at once."""
         bringing.bring_all(list_nodes(project.config), project, placements, make)
+
+    def list_hindrances(self, project: Project) -> list[Hindrance]:
+        """Return which hosts are lost, do not let us in, or lack something."""
+        return list(_list_hindrances(project))
 
     def _look(
         self,
@@ -185,17 +198,33 @@ class SshRunner:
             tried_at, why = self._in_vain.get(node.name, (0.0, ""))
             if tried_at and time.monotonic() < tried_at + AGAIN_S:
                 return node, there, kept, why
+        patience = Patience(within_s, SILENT_S)
         if read_trouble(folder):
-            within_s = min(within_s, KNOWN_S if within_s >= LOOK_S else TROUBLED_S)
+            patience = Patience(KNOWN_S, SILENT_S) if within_s >= LOOK_S else NONE
         try:
-            kept = looking.keep_report(
-                folder, project.name, ask_report(node, project, there, within_s)
-            )
+            report = ask_report(node, project, there, within_s, patience)
+            kept = looking.keep_report(folder, project.name, report)
         except SmError as error:
             self._in_vain[node.name] = time.monotonic(), error.message
             return node, there, kept, error.message
         self._in_vain.pop(node.name, None)
         return node, there, kept, ""
+
+
+def _list_hindrances(project: Project) -> Iterator[Hindrance]:
+    lost_after_s = read_section(project.settings, Hosts).lost_after_s
+    nodes, name = list_nodes(project.config), project.name
+    for node in nodes:
+        silence, kept = looking.read_silence(node.folder), looking.read_report(node.folder, name)
+        if silence:
+            found = hindering.explain_silence(node.name, silence, lost_after_s, time.time())
+        else:
+            found = hindering.explain_shortage(node.name, name, kept) if kept else None
+        if found:
+            yield found
+    placed = list_placements(project.root.project(name))
+    of_ours = [one for one in placed if one.runner == RUNNER_NAME]
+    yield from hindering.list_unknown((node.name for node in nodes), of_ours)
 
 
 def _count_used(project: Project) -> dict[str, int]:
@@ -208,10 +237,17 @@ def _count_used(project: Project) -> dict[str, int]:
     return used
 
 
-def _is_overdue(node: Node) -> bool:
-    """Whether it did not answer some time ago; without an answer it would get nothing any more."""
-    silence = looking.read_silence(node.folder)
-    return silence is not None and not 0 <= time.time() - silence.last_at < RETURN_S
+def _is_overdue(project: str, node: Node) -> bool:
+    """Whether it did not answer some time ago, or lacked something.
+
+    Unless it is asked again, it would get nothing any more.
+    """
+    if silence := looking.read_silence(node.folder):
+        return not 0 <= time.time() - silence.last_at < RETURN_S
+    kept = looking.read_report(node.folder, project)
+    if kept is None or not kept.report.short:
+        return False
+    return not 0 <= time.time() - kept.at < RETURN_S
 
 
 def _takes_more(node: Node, project: Project) -> bool:
