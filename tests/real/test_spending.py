@@ -227,8 +227,7 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     assert len(spender.seen) == count, "nothing goes on"
     assert Path(spender.document).read_text() == "So far.\n"
     assert work.state is State.IDLE
-    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
-    assert need["kind"] == "budget"
+    need = work.stage.find_need("budget")
     assert "$10.00 of $10.00" in need["text"]
     assert need["command"] == f"rm {work.board / Stage.OVER}"
     story = work.stage.sm("trace", "1").stdout
@@ -360,8 +359,7 @@ def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
     print(f"{len(spender.beyond)} beyond, the last after {max(spender.beyond, default=0.0):.1f} s")
     print(f"interrupted after {stopped_s:.1f} s; {work.rows()}; {spender.document}")
     assert len(spender.beyond) <= BEYOND
-    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
-    assert need["kind"] == "budget"
+    need = work.stage.find_need("budget")
     assert need["command"].startswith("sm budget raise")
     count = len(api.main)
     work.stage.sm("budget", "raise", "harb", "1", "5M")
