@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -128,6 +129,19 @@ class Stage:
         pull = wait_for(lambda: self.project.forge.pulls.find_newest(branch), "a pull request")
         assert pull is not None
         self.project.forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
+
+    def find_need(self, kind: str) -> dict[str, Any]:
+        """What waits for a person, as soon as there is one of that kind.
+
+        A session may wait for a dev-poll as well: on a slow machine the last one is a minute ago.
+        """
+
+        def look() -> list[dict[str, Any]]:
+            found = json.loads(self.sm("needs", "--json", check=False).stdout)
+            return [one for one in found if one["kind"] == kind]
+
+        [need] = wait_for(look, f"a need of the kind '{kind}'", every_s=0.5)
+        return need
 
     def is_over(self, issue: int) -> bool:
         """Whether the issue is closed and its session gone without a trace."""
