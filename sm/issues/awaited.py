@@ -13,7 +13,7 @@ from msgspec import Struct
 from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.text import normalise
-from sm.issues.runners import Placement, Runner
+from sm.issues.runners import SILENT_S, Placement, Runner
 from sm.messages.ids import make_id
 from sm.messages.peer_texts import word_notice, word_turn_end
 from sm.messages.telling import tell
@@ -106,7 +106,9 @@ def ask_all(
             continue
         try:
             question = spell_question(one)
-            answer = runner.call(project, placement, question, patience_s=patience_s)
+            answer = runner.call(
+                project, placement, question, patience_s=patience_s, silent_s=SILENT_S
+            )
         except TemporaryError:
             silent.add(placement.host)
             continue

@@ -17,7 +17,7 @@ from sm.base.errors import StateError, TemporaryError
 from sm.issues import awaited
 from sm.issues.placements import read_seen
 from sm.issues.reaching import Elsewhere
-from sm.issues.runners import Answer, Placement, Runner, Standing
+from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
 from sm.sessions.project import Project
 from sm.store import events, lock
 from sm.store.damage import read_rebuildable
@@ -31,8 +31,6 @@ HEARD = "delivered"
 WITH_AGENT = ("accepted", "typed")
 """The statuses of `sm send --json` that say that the agent has it, and how its line begins then."""
 LOCK_S = 30.0
-SILENT_S = 3.0
-"""What a message may take to a host that did not answer at the last tick, before it is kept."""
 
 
 class KeptMessage(Struct, frozen=True, kw_only=True):
@@ -154,7 +152,12 @@ class _Handing(Struct, frozen=True):
         """What the node's own `sm` answers; None if it does not, or not yet."""
         try:
             answer = self.runner.call(
-                self.project, placement, argv, stdin, patience_s=self.patience_s
+                self.project,
+                placement,
+                argv,
+                stdin,
+                patience_s=self.patience_s,
+                silent_s=SILENT_S,
             )
         except TemporaryError:
             return None
@@ -208,8 +211,8 @@ def send(
 ) -> Answer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
 
-    It takes at most three times `patience_s`; without one, what dev-poll knows to be silent is not
-    waited for as long as it takes to find that out.
+    It takes at most three times `patience_s`. A host that says nothing is waited for `SILENT_S`,
+    and so is all of one that dev-poll knows to be silent. What it gets all the same, it takes once.
 
     Raises:
         StateError: it can neither be handed on nor kept.
@@ -224,7 +227,14 @@ def send(
         keep_message(project, message)
         return None
     try:
-        answer = runner.call(project, placement, message.argv, message.stdin, patience_s=patience_s)
+        answer = runner.call(
+            project,
+            placement,
+            message.argv,
+            message.stdin,
+            patience_s=patience_s,
+            silent_s=SILENT_S,
+        )
     except TemporaryError:
         keep_message(project, message)
         return None

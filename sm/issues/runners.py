@@ -19,6 +19,10 @@ from sm.config.schema import ProjectSettings
 from sm.issues.rules.placing import Standing as Standing
 from sm.sessions.project import Project
 
+SILENT_S = 3.0
+"""A node that does not even say that it is there is waited for no longer by what can be done later.
+A lost packet is sent again within a second (RFC 6298)."""
+
 
 class Placement(Struct, frozen=True):
     """That an issue is worked on elsewhere.
@@ -127,10 +131,12 @@ class Runner(Protocol):
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Run `sm` with these arguments where the session is, in the project's clone there.
 
-        `patience_s` is how long the caller waits; what has begun there by then goes on.
+        `patience_s` is how long the caller waits, `silent_s` the same for a node that does not even
+        say that it is there, if the runner can tell. What has begun there by then goes on.
 
         Raises:
             NoAnswerError: there is none; it says whether it may be done all the same.

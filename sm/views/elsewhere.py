@@ -30,6 +30,8 @@ from sm.views.states import ShownState
 
 COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
 """A command that can be copied into a shell: it can do no more than `sm` does."""
+PAGE = re.compile(r"https?://[A-Za-z0-9./_:~-]{1,300}")
+"""An address that is one word to a shell, too."""
 TEXT_LIMIT = 500
 
 
@@ -176,7 +178,7 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
     if need is None:
         return None
     name = f"{placement.project}#{placement.issue}"
-    is_ours = COMMAND.fullmatch(need.command) is not None
+    is_ours = COMMAND.fullmatch(need.command) or PAGE.fullmatch(need.command)
     return structs.replace(
         need,
         key=f"{placement.host}:{one_line(need.key, TEXT_LIMIT)}",

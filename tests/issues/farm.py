@@ -82,6 +82,7 @@ class Farm:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Say what was asked, or what the host's file `answer` says: an exit code, and a text."""
         self._note(f"call {' '.join(argv)} < {stdin}")

@@ -34,6 +34,7 @@ class Looks:
         self._lock = threading.Lock()
         self._watched = WatchedBoard(machine)
         self._last: tuple[float, int, Board] | None = None
+        self._spoilt = 0.0
 
     def list_projects(self) -> list[Project]:
         """Those of the configuration; none without one.
@@ -50,7 +51,8 @@ class Looks:
             position = journal.find_size(self.machine.root.journal)
             if self._last:
                 at, known, board = self._last
-                if known == position and time.monotonic() < at + FRESH_S:
+                is_new = self._spoilt < at and time.monotonic() < at + FRESH_S
+                if known == position and is_new:
                     return board, position
             at = time.monotonic()
             board = self._watched.read(self.list_projects())
@@ -65,8 +67,11 @@ class Looks:
         return {row.id: row for row in self.read()[0].rows if row.host}
 
     def spoil(self) -> None:
-        """Have the next look read all anew: something has changed that no event tells."""
-        self._last = None
+        """Have the next look read all anew: something has changed that no event tells.
+
+        What is being read just now may be from before that.
+        """
+        self._spoilt = time.monotonic()
 
     def find_row(self, ident: str) -> BoardRow:
         """The row of a session.

@@ -13,7 +13,7 @@ from sm.plugins.hosts import looking
 from sm.plugins.hosts.node.adopt import read_share
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh import bringing
+from sm.plugins.hosts.ssh import bringing, hearing
 from sm.plugins.hosts.ssh.asking import Node
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -60,9 +60,9 @@ def test_a_node_wishes_only_for_projects_of_which_it_has_sessions(project: Proje
     made = Placement("harb", 7, "dev-harb-7", "ssh", "box", 1, "c" * 40, "dev-harb-7")
     placements.keep(directory, made)
     for host, text in (("oak", '["harb"]'), ("box", '["../harb", "", "shop"]'), ("box", "{")):
-        bringing._note(project.root, host, text)
+        hearing._note(project.root, host, text)
     assert not directory.look_wanted.exists()
-    bringing._note(project.root, "box", '["harb"]')
+    hearing._note(project.root, "box", '["harb"]')
     assert directory.look_wanted.exists()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from msgspec import structs
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.ssh import link
+from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, greet, read_trouble
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -64,27 +67,68 @@ def test_a_host_that_cannot_be_reached_says_why_and_is_reached_again(
 
 def test_a_cut_network_keeps_nobody_waiting_and_is_over_when_it_is(node: Node, sshd: Sshd) -> None:
     ask(node, ["--version"])
-    assert sshd.process
-    frozen = [*list_children(sshd.process.pid), sshd.process.pid]
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()
-    try:
+    with frozen(sshd):
         with pytest.raises(NoAnswerError) as caught:
-            ask(node, ["--version"], within_s=0.4, patience_s=0.5)
+            ask(node, ["--version"], within_s=0.4, patience=Patience(0.5))
         wait_for(lambda: read_trouble(node.folder), "others to be spared the wait")
-    finally:
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - began < 2.0
     assert caught.value.sent, "it may have arrived all the same"
     wait_for(lambda: answers(node), "the network", 60)
     assert read_trouble(node.folder) is None
 
 
+@contextlib.contextmanager
+def frozen(sshd: Sshd) -> Iterator[None]:
+    """Have nothing come from the node, and its connections stay open."""
+    assert sshd.process
+    stopped = [*list_children(sshd.process.pid), sshd.process.pid]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_silent_node_is_told_from_one_that_takes_long(node: Node, sshd: Sshd) -> None:
+    ask(node, ["--version"])
+    root = Path(sshd.environment["SM_STATE_ROOT"])
+    slow, silence = ("host", "link", str(root), "nobody"), Patience(silent_s=1.5)
+    began = time.monotonic()
+    with contextlib.suppress(NoAnswerError):  # its time is over here as it is there
+        assert ask(node, slow, within_s=3.0, patience=silence).code
+    assert time.monotonic() - began > 2.9
+    wait_for(lambda: answers(node), "the node to be heard")
+    with frozen(sshd):
+        began = time.monotonic()
+        with pytest.raises(NoAnswerError) as caught:
+            ask(node, slow, within_s=30.0, patience=silence)
+        assert "it has said nothing for 2 s" in caught.value.message
+        assert caught.value.sent, "it may arrive all the same"
+        with pytest.raises(NoAnswerError) as caught:
+            ask(node, ["--version"], patience=NONE)
+        assert "it has said nothing for 2 s" in caught.value.message
+        assert time.monotonic() - began < 4.0
+    wait_for(lambda: answers(node), "the network", 60)
+
+
+def test_a_channel_that_does_not_open_is_not_waited_for_by_who_would_rather_not(
+    node: Node, tmp_path: Path
+) -> None:
+    mute = make_script(tmp_path, "sleep 60")
+    slow = structs.replace(node, host=structs.replace(node.host, sm=mute))
+    began = time.monotonic()
+    with pytest.raises(NoAnswerError) as caught:
+        ask(slow, ["--version"], patience=Patience(opening_s=1.2))
+    assert "no connection within 1 s" in caught.value.message
+    assert time.monotonic() - began < 4.0
+
+
 def answers(node: Node, patience_s: float | None = None) -> bool:
     try:
-        return ask(node, ["--version"], patience_s=patience_s).code == 0
+        return ask(node, ["--version"], patience=Patience(patience_s)).code == 0
     except NoAnswerError:
         return False
 
@@ -113,7 +157,7 @@ def test_who_has_no_time_gets_no_answer_soon(node: Node, tmp_path: Path) -> None
     slow = structs.replace(node, host=structs.replace(node.host, sm=silent))
     answers_at_all = time.monotonic()
     with pytest.raises(NoAnswerError):
-        ask(slow, ["--version"], patience_s=0.5)
+        ask(slow, ["--version"], patience=Patience(0.5))
     assert time.monotonic() - answers_at_all < 2.0
     wait_for(lambda: not answers(slow, 0.2) and read_trouble(slow.folder), "others to be spared it")
 

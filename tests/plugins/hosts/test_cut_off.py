@@ -15,6 +15,7 @@ import yaml
 from sm.issues import placements
 from sm.issues.kept_messages import list_kept
 from sm.issues.runners import NoAnswerError, Placement, Standing
+from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node
 from sm.plugins.hosts.ssh.runner import RUNNER
@@ -117,6 +118,41 @@ def test_what_a_node_does_while_it_is_cut_off_is_seen_by_nobody(world: World, ca
     assert stage.told().count("mind the colour") == 1
 
 
+def test_a_cut_is_noticed_within_seconds_and_a_message_comes_once(
+    tmp_path: Path, root: Root, tmux_socket: str, cable: Cable
+) -> None:
+    assert root.path
+    assert tmux_socket
+    how = SETTINGS | {"lost_after": "10m"}
+    with living(tmp_path, auto=False, names=("box",), cable=cable, **how) as world:
+        stage = world.stage
+        issue = stage.file_issue()
+        stage.poll()
+        wait_for(stage.told, "the first prompt")
+        stage.poll()  # from then on it is known to run
+
+        cable.cut()
+        send = partial(stage.sm, "send", f"harb#{issue}", "mind the colour")
+        took_send_s, sent = measure(send), list_kept(world.project.directory)
+        assert [one.argv[-1] for one in sent] == ["mind the colour"]
+        cable.join()
+        wait_for(lambda: "mind the colour" in stage.told(), "the message, without a tick", 60)
+        stage.poll()
+        assert not list_kept(world.project.directory)
+
+        cable.cut()
+        took_tick_s = measure(lambda: stage.poll(check=False))
+        took_next_s = measure(lambda: stage.poll(check=False))
+        cable.join()
+        print(f"send {took_send_s:.1f} s, tick {took_tick_s:.1f} s, next {took_next_s:.1f} s")
+        assert took_send_s < SOON_S
+        assert took_tick_s < SOON_S
+        assert took_next_s < SOON_S
+        wait_for(lambda: "working" in stage.sm("status").stdout, "the host to answer", 60)
+        stage.poll()
+        assert stage.told().count("mind the colour") == 1
+
+
 def find(world: World, issue: int) -> Placement:
     """Where the issue is worked on."""
     found = placements.read_placement(world.project.directory, issue)
@@ -214,7 +250,7 @@ def test_others_do_not_wait_long_for_a_host_that_is_known_to_be_silent(
 
         def is_known() -> bool:
             with pytest.raises(NoAnswerError):
-                ask(node, ["--version"], patience_s=0.2)
+                ask(node, ["--version"], patience=Patience(0.2))
             return read_trouble(node.folder) is not None
 
         wait_for(is_known, "its trouble to be known")

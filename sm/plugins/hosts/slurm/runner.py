@@ -134,6 +134,7 @@ class SlurmRunner:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Have the job's own `sm` do it."""
         found = step.call_job(

@@ -16,7 +16,7 @@ from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, open_folder
 from sm.plugins.hosts.settings import SshHost
-from sm.plugins.hosts.ssh.link import Ask, Reply, Trouble
+from sm.plugins.hosts.ssh.asked import ENDLESS, Ask, Patience, Reply, Trouble
 from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
 from sm.store.files import read_json
 from sm.store.paths import Root
@@ -52,19 +52,16 @@ def ask(
     stdin: str = "",
     project: str = "",
     within_s: float = 60.0,
-    patience_s: float | None = None,
+    patience: Patience = ENDLESS,
 ) -> Answer:
-    """Have the node's `sm` run, and return its answer.
-
-    Once it runs it may take `within_s`. `patience_s` is how long we wait in all, for one who would
-    rather do without an answer.
+    """Have the node's `sm` run, and return its answer. Once it runs it may take `within_s`.
 
     Raises:
         NoAnswerError: there is no answer.
 
     """
     request = Request(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
-    return _ask(node, request, patience_s).answer or Answer(id=0)
+    return _ask(node, Ask(request, node.host, patience)).answer or Answer(id=0)
 
 
 def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
@@ -74,7 +71,8 @@ def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
         NoAnswerError: it says nothing.
 
     """
-    hello = _ask(node, Request(id=0, within_s=patience_s), patience_s).hello
+    request = Request(id=0, within_s=patience_s)
+    hello = _ask(node, Ask(request, node.host, Patience(patience_s))).hello
     assert hello is not None  # there is one with each answer
     return hello
 
@@ -86,14 +84,16 @@ def read_trouble(folder: HostFolder) -> Trouble | None:
     return None
 
 
-def _ask(node: Node, request: Request, patience_s: float | None) -> Reply:
-    wait_s = OPEN_S + request.within_s + MARGIN_S if patience_s is None else patience_s
+def _ask(node: Node, asked: Ask) -> Reply:
+    wait_s = asked.patience.in_all_s
+    if wait_s is None:
+        wait_s = OPEN_S + asked.request.within_s + MARGIN_S
     deadline = Deadline(wait_s)
     sent = False
     try:
         with _connect(node, deadline) as connection:
             connection.settimeout(max(deadline.left_s, LOOK_S))
-            connection.sendall(wire.encode(Ask(request, node.host)))
+            connection.sendall(wire.encode(asked))
             sent = True
             reply = wire.decode(_read_line(connection, deadline), Reply)
     except (OSError, WireError) as error:

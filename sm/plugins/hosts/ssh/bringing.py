@@ -1,44 +1,32 @@
-"""Brings nodes what was seen of the forge, and hears what they wish to have seen anew."""
+"""Brings nodes what was seen of the forge."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from msgspec import DecodeError, json, structs
+from msgspec import json, structs
 
 from sm.base.errors import SmError
 from sm.issues.bringing import MakeShare
-from sm.issues.look import wishes
-from sm.issues.placements import list_placements
-from sm.issues.runners import Placement
+from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.node.adopt import HEAR_S
+from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask
 from sm.plugins.hosts.ssh.reporting import ask_report
-from sm.plugins.hosts.wire import INPUT_LIMIT, Request
+from sm.plugins.hosts.wire import INPUT_LIMIT
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
-from sm.store.paths import Root, check_name
-
-if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.link import Channel
 
 BRING_S = 5.0
 """What it may take; a node that is slower looks by itself."""
+PATIENCE = Patience(in_all_s=BRING_S, silent_s=SILENT_S)
 YOUNG_S = 15.0
 """So long the clock of a node is known from what it has said last."""
 EARLIER = 30
 """Issues of earlier sessions there: a node that knows them settled removes what is left of them."""
-MARGIN_S = 5.0
-APART_S = 1.0
-"""Wishes that come within it are one; a node cannot have the forge looked at more often."""
-
-# To the node
 
 
 def bring_all(
@@ -71,7 +59,7 @@ def bring(node: Node, project: Project, there: Sequence[Placement], make: MakeSh
         if len(text) > INPUT_LIMIT:
             text = _write(make, ours, ahead_s)
         words = ("host", "adopt", project.name)
-        ask(node, words, stdin=text, project=project.name, within_s=BRING_S, patience_s=BRING_S)
+        ask(node, words, stdin=text, project=project.name, within_s=BRING_S, patience=PATIENCE)
 
 
 def _find_ahead_s(node: Node, project: Project) -> float | None:
@@ -83,7 +71,7 @@ def _find_ahead_s(node: Node, project: Project) -> float | None:
     if kept and 0 <= time.time() - kept.at < YOUNG_S:
         report, at = kept.report, kept.at
     else:
-        report, at = ask_report(node, project, (), BRING_S), time.time()
+        report, at = ask_report(node, project, (), BRING_S, PATIENCE), time.time()
     return report.said_at - at if report.said_at else None
 
 
@@ -103,29 +91,3 @@ def _remember(folder: HostFolder, project: str, ours: Sequence[int]) -> list[int
         with contextlib.suppress(SmError):
             write_json(folder.placed(project), now)
     return earlier
-
-
-# From the node
-
-
-async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
-    """Note what the node wishes for, as long as the channel is open; an older `sm` knows none."""
-    request = Request(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
-    while True:
-        try:
-            answer = await channel.ask(request)
-        except SmError:
-            return
-        if answer.code:
-            return
-        await asyncio.to_thread(_note, root, host, answer.stdout)
-        await asyncio.sleep(APART_S if answer.stdout.strip() != "[]" else 0.0)
-
-
-def _note(root: Root, host: str, text: str) -> None:
-    """Note the wishes of a host for projects of which it has sessions."""
-    with contextlib.suppress(SmError, DecodeError):
-        for name in json.decode(text, type=list[str]):
-            placed = list_placements(root.project(check_name(name, "project")))
-            if any(one.host == host for one in placed):
-                wishes.note(root, name)

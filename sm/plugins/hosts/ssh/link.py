@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.base.errors import SmError
 from sm.base.text import one_line
@@ -26,6 +28,7 @@ from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import command, master
+from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
 from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
 from sm.store import lock
 from sm.store.files import discard, read_json, write_json
@@ -45,35 +48,13 @@ NOISE_LIMIT = 64
 AGAIN_S = (0.5, 8.0)
 """After a failure nothing is tried for so long, at first and at most."""
 ERRORS_LIMIT = 4096
+LOOK_S = 0.2
+"""How often it is looked whether the host is silent, while somebody would rather not wait."""
 CLOSE_S = 2.0
 """How long the node's end may take to see that we go."""
 ENDING_LOOKS = 100
 
-
-class Ask(Struct, frozen=True):
-    """What a command has for the node: the request without its number, and how it is reached now.
-
-    Whoever asks has just read the configuration, and the link may be older.
-    """
-
-    request: Request
-    host: SshHost
-
-
-class Reply(Struct, frozen=True):
-    """The node's answer; or why there is none, and whether the node may have got the request."""
-
-    answer: Answer | None = None
-    problem: str = ""
-    sent: bool = False
-    hello: Hello | None = None
-
-
-class Trouble(Struct, frozen=True):
-    """Why a host does not answer, and since when (seconds since 1970)."""
-
-    since: float
-    why: str
+T = TypeVar("T")
 
 
 class NodeError(SmError):
@@ -89,6 +70,8 @@ class Channel:
         self.waiting: dict[int, asyncio.Future[Answer]] = {}
         self.number = 0
         self.heard_at = time.monotonic()
+        self.greeted_at: float | None = None
+        self.is_to_greet = asyncio.Event()
         self.why = ""
         self.is_asked_for_wishes = False
         self.on_heard: Callable[[], None] = lambda: None
@@ -113,6 +96,12 @@ class Channel:
             raise NodeError(self.why or f"the channel has ended: {error.strerror}") from error
         finally:
             self.waiting.pop(number, None)
+
+    def find_silence_s(self) -> float:
+        """Return for how long the node owes a word, 0 if it owes none."""
+        if self.greeted_at is None:
+            return 0.0
+        return time.monotonic() - max(self.greeted_at, self.heard_at)
 
     async def listen(self) -> None:
         """Read answers until the channel ends; whoever still waits for one is told why."""
@@ -145,11 +134,18 @@ class Channel:
                 future.set_result(answer)
 
     async def _beat(self) -> None:
-        """Have the node say that it is there; hang up on one that stands still."""
+        """Have the node say that it is there; hang up on one that stands still.
+
+        It says so beside what it is at, however long that takes.
+        """
         while True:
-            await asyncio.sleep(BEAT_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.is_to_greet.wait(), BEAT_S)
+            self.is_to_greet.clear()
+            self.greeted_at = time.monotonic()
             try:
                 await asyncio.wait_for(self.ask(Request(id=0)), DEAD_S)
+                self.greeted_at = None
             except TimeoutError:
                 self.why = f"it has not answered for {DEAD_S:.0f} s"
                 _kill(self.process)
@@ -167,13 +163,15 @@ class Link:
         self.host: SshHost | None = None
         self.channel: Channel | None = None
         self.opening = asyncio.Lock()
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.opening_at: float | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()
         self.failed: NodeError | None = None
         self.again_at = 0.0
         self.pause_s = AGAIN_S[0]
         self.asked_at = time.monotonic()
         self.guests = 0
         self.is_troubled = True  # by what an earlier process has left, perhaps
+        self.trouble = ""
 
     async def serve(self) -> None:
         """Answer commands until there was none for a while."""
@@ -196,7 +194,7 @@ class Link:
         self.asked_at = time.monotonic()
         try:
             line = await reader.readline()
-            reply = await self._answer(wire.decode(line, Ask)) if line else Reply()
+            reply = await self._answer_in_time(wire.decode(line, Ask)) if line else Reply()
             writer.write(wire.encode(reply))
             await writer.drain()
         except (WireError, ValueError, OSError):
@@ -206,12 +204,42 @@ class Link:
             self.asked_at = time.monotonic()
             writer.close()
 
+    async def _answer_in_time(self, asked: Ask) -> Reply:
+        """Answer; or say why not, as soon as the host was silent for longer than is waited for."""
+        answering = self._begin(self._answer(asked))
+        while (left_s := self._find_left_s(asked)) > 0:
+            await asyncio.wait({answering}, timeout=min(left_s, LOOK_S))
+            if answering.done():
+                return answering.result()
+        return Reply(problem=self._tell_silence(), sent=True)
+
+    def _find_left_s(self, asked: Ask) -> float:
+        """Return for how much longer the host may say nothing."""
+        channel = self._find_open()
+        most_s = asked.patience.silent_s if channel else asked.patience.opening_s
+        return math.inf if most_s is None else most_s - self._find_silence_s()
+
+    def _find_silence_s(self) -> float:
+        if channel := self._find_open():
+            return channel.find_silence_s()
+        return 0.0 if self.opening_at is None else time.monotonic() - self.opening_at
+
+    def _tell_silence(self) -> str:
+        """Return why the host is not waited for, and keep it for all who ask."""
+        silence_s = self._find_silence_s()
+        if silence_s >= OPENING_S:
+            what = "it has said nothing for" if self._find_open() else "no connection within"
+            self._tell(f"{what} {silence_s:.0f} s")
+        return self.trouble or "it has not answered yet"
+
     async def _answer(self, asked: Ask) -> Reply:
         request = asked.request
         try:
             channel = await self._find_channel(asked.host)
         except NodeError as error:
             return Reply(problem=error.message)
+        if asked.patience.silent_s is not None:
+            channel.is_to_greet.set()
         try:
             answer = await asyncio.wait_for(channel.ask(request), request.within_s)
         except NodeError as error:
@@ -234,10 +262,11 @@ class Link:
         async with self.opening:
             if host != self.host:
                 await self._begin_anew(host)
-            if self.channel and self.channel.process.returncode is None and not self.channel.why:
-                return self.channel
+            if channel := self._find_open():
+                return channel
             if self.failed and time.monotonic() < self.again_at:
                 raise self.failed
+            self.opening_at = time.monotonic()
             slow = asyncio.get_running_loop().call_later(
                 OPENING_S, self._tell, f"no connection within {OPENING_S:g} s"
             )
@@ -249,25 +278,34 @@ class Link:
                 raise NodeError(said) from error
             finally:
                 slow.cancel()
+                self.opening_at = None
             self.failed, self.pause_s = None, AGAIN_S[0]
             self._tell("")
             self.channel.on_heard = partial(self._tell, "")
-            task = asyncio.create_task(self.channel.listen())
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+            self._begin(self.channel.listen())
             return self.channel
+
+    def _find_open(self) -> Channel | None:
+        """Return the channel, unless there is none, or it has ended."""
+        channel = self.channel
+        is_open = channel and channel.process.returncode is None and not channel.why
+        return channel if is_open else None
+
+    def _begin(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        """Have it done beside all else."""
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
 
     def _hear_wishes(self, channel: Channel) -> None:
         """Have the node say what it wishes for, from its first answer on."""
         if channel.is_asked_for_wishes:
             return
         channel.is_asked_for_wishes = True
-        from sm.plugins.hosts.ssh.bringing import hear_wishes
+        from sm.plugins.hosts.ssh.hearing import hear_wishes
 
-        root, name = self.folder.root, self.folder.path.name
-        task = asyncio.create_task(hear_wishes(channel, root, name))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self._begin(hear_wishes(channel, self.folder.root, self.folder.path.name))
 
     async def _begin_anew(self, host: SshHost) -> None:
         """Forget how the host was reached: the configuration says another thing now."""
@@ -284,6 +322,7 @@ class Link:
 
     def _tell(self, why: str) -> None:
         """Keep why the host does not answer, for all who ask; '': it does."""
+        self.trouble = why
         if not why:
             if self.is_troubled:
                 discard(self.folder.trouble)
@@ -314,9 +353,7 @@ class Link:
         except BaseException:  # one that is cancelled, too, leaves no process behind
             await _end(process)
             raise
-        task = asyncio.create_task(_drain(process))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self._begin(_drain(process))
         return Channel(process, hello)
 
     async def _greet(self, process: Process) -> Hello:

@@ -10,6 +10,7 @@ from sm.base.text import one_line
 from sm.issues.runners import Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask
 from sm.sessions.project import Project
 
@@ -17,7 +18,11 @@ TEMPORARY = TemporaryError.exit_code
 
 
 def ask_report(
-    node: Node, project: Project, placements: Sequence[Placement], within_s: float
+    node: Node,
+    project: Project,
+    placements: Sequence[Placement],
+    within_s: float,
+    patience: Patience,
 ) -> NodeReport:
     """Return what the node says of these sessions.
 
@@ -32,7 +37,7 @@ def ask_report(
         stdin=asked,
         project=project.name,
         within_s=within_s,
-        patience_s=within_s,
+        patience=patience,
     )
     if answer.code:
         raise explain(node, answer)

@@ -15,11 +15,12 @@ from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import hand_on
 from sm.issues.placements import list_placements
-from sm.issues.runners import Answer, NoAnswerError, Placement, Seen, Shown, Standing
+from sm.issues.runners import SILENT_S, Answer, NoAnswerError, Placement, Seen, Shown, Standing
 from sm.plugins.hosts import hindering, looking, standing
 from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
+from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
@@ -37,8 +38,8 @@ SHOW_S = 0.5
 """What a look takes for people."""
 YOUNG_S = 0.3
 """What was said so lately is not asked again."""
-TROUBLED_S = 0.15
-"""A host whose channel did not open the last time is waited for no longer by people."""
+NOTICED = Patience(silent_s=SILENT_S)
+"""For what a later tick does again."""
 AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
@@ -70,7 +71,7 @@ class SshRunner:
         words = (project.name, str(placement.issue), "--attempt", str(placement.attempt))
         argv = ("host", "begin", *words, "--claim", placement.claim)
         try:
-            answer = ask(node, argv, project=project.name, within_s=BEGIN_S)
+            answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
         except NoAnswerError as error:
             looking.note_silence(node.folder, error.message, time.time())
             raise
@@ -114,6 +115,7 @@ class SshRunner:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Have the node's own `sm` do it."""
         node = find_node(project.config, placement.host)
@@ -123,7 +125,7 @@ class SshRunner:
             stdin=stdin,
             project=placement.project,
             within_s=CALL_S,
-            patience_s=patience_s,
+            patience=Patience(patience_s, silent_s, silent_s),
         )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)
@@ -145,7 +147,8 @@ class SshRunner:
     def end(self, project: Project, placement: Placement) -> None:
         """Have the session look whose its issue is; one that was overtaken ends itself."""
         node = find_node(project.config, placement.host)
-        ask(node, ("react", placement.session), project=project.name, within_s=BEGIN_S)
+        argv = ("react", placement.session)
+        ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Bring each node what was seen of the forge, all at once."""
@@ -195,12 +198,12 @@ class SshRunner:
             tried_at, why = self._in_vain.get(node.name, (0.0, ""))
             if tried_at and time.monotonic() < tried_at + AGAIN_S:
                 return node, there, kept, why
+        patience = Patience(within_s, SILENT_S)
         if read_trouble(folder):
-            within_s = min(within_s, KNOWN_S if within_s >= LOOK_S else TROUBLED_S)
+            patience = Patience(KNOWN_S, SILENT_S) if within_s >= LOOK_S else NONE
         try:
-            kept = looking.keep_report(
-                folder, project.name, ask_report(node, project, there, within_s)
-            )
+            report = ask_report(node, project, there, within_s, patience)
+            kept = looking.keep_report(folder, project.name, report)
         except SmError as error:
             self._in_vain[node.name] = time.monotonic(), error.message
             return node, there, kept, error.message

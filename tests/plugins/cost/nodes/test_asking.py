@@ -46,6 +46,7 @@ class Away:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """Do what the node's `sm ledger tell` does."""
         assert argv == ("ledger", "tell")

@@ -46,6 +46,7 @@ class Board:
         stdin: str = "",
         *,
         patience_s: float | None = None,
+        silent_s: float | None = None,
     ) -> Answer:
         """No one answers at a board."""
         raise TemporaryError("a notice does not answer")

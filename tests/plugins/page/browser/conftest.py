@@ -90,7 +90,8 @@ def site_of(
     with ExitStack() as open_:
 
         def make(*, width: int = WIDTH, options: tuple[str, ...] = (), **settings: object) -> Site:
-            stage = stage_of(settings=settings)
+            # No dev-poll runs beside it: with rare ticks none is missed, on however slow a machine.
+            stage = stage_of(settings={"poll_interval": "1h"} | settings)
             server = open_.enter_context(
                 serving(tmp_path, "--open", *options, base=stage.environment, clean=False)
             )

@@ -1,0 +1,46 @@
+"""Hears what a node wishes to have seen anew of the forge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from msgspec import DecodeError, json
+
+from sm.base.errors import SmError
+from sm.issues.look import wishes
+from sm.issues.placements import list_placements
+from sm.plugins.hosts.node.adopt import HEAR_S
+from sm.plugins.hosts.wire import Request
+from sm.store.paths import Root, check_name
+
+if TYPE_CHECKING:
+    from sm.plugins.hosts.ssh.link import Channel
+
+MARGIN_S = 5.0
+APART_S = 1.0
+"""Wishes that come within it are one; a node cannot have the forge looked at more often."""
+
+
+async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
+    """Note what the node wishes for, as long as the channel is open; an older `sm` knows none."""
+    request = Request(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
+    while True:
+        try:
+            answer = await channel.ask(request)
+        except SmError:
+            return
+        if answer.code:
+            return
+        await asyncio.to_thread(_note, root, host, answer.stdout)
+        await asyncio.sleep(APART_S if answer.stdout.strip() != "[]" else 0.0)
+
+
+def _note(root: Root, host: str, text: str) -> None:
+    """Note the wishes of a host for projects of which it has sessions."""
+    with contextlib.suppress(SmError, DecodeError):
+        for name in json.decode(text, type=list[str]):
+            placed = list_placements(root.project(check_name(name, "project")))
+            if any(one.host == host for one in placed):
+                wishes.note(root, name)
