@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
-from sm.base import plugin
 from sm.base.need import NeedKind
-from sm.base.plugin import Registry
 from sm.issues import placements
 from sm.issues.kept_messages import list_kept
 from sm.issues.reaching import Elsewhere
@@ -28,7 +26,7 @@ from sm.views.session import Inside, StatusRow
 from sm.views.states import ShownState
 from sm.views.trace import Story, StoryEvent, Summary
 from tests.issues import farm as farms
-from tests.issues.farm import Farm
+from tests.issues.farm import Farm, use_farm
 from tests.plugins.page.client import Browser
 
 PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
@@ -57,14 +55,7 @@ def make_row(**changed: object) -> StatusRow:
 
 @pytest.fixture
 def farm(tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> Farm:
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-
-    def find() -> list[tuple[str, str]]:
-        return [*find_plugins(), ("farm", f"{farms.__name__}:PLUGIN")]
-
-    monkeypatch.setattr(plugin, "_registry", Registry(find))
-    farms.RUNNER.add("one", 2)
+    use_farm(tmp_path, monkeypatch, find_plugins)
     farms.RUNNER.say(PLACED, Standing.RUNNING)
     placements.keep(project.directory, PLACED)
     show_row(make_row())

@@ -15,7 +15,7 @@ from tests.plugins.hosts.world import Machine, living
 from tests.plugins.page.browser.test_axe import find_faults
 from tests.plugins.page.browser.test_terminal import picture
 from tests.plugins.page.watcher import Watcher
-from tests.serving import serving
+from tests.serving import STARTED, serving
 from tests.sshd import MISSING, PROGRAM
 
 pytestmark = [
@@ -53,7 +53,7 @@ def test_a_session_on_a_node_is_watched_and_answered(
         wait_for(stage.told, "the first prompt")
         world.box.write_phase(1, "PHASE:escalate\nReason: which colour?")
         base = stage.environment
-        with serving(tmp_path, "--open", base=base, clean=False) as server:
+        with serving(tmp_path, "--open", base=base, clean=False, program=STARTED) as server:
             assert server.process.stdout
             link = server.process.stdout.readline().split()[-1]
             window = chromium.new_context(viewport={"width": 1100, "height": 900})
