@@ -803,4 +803,4 @@ class Walk(RuleBasedStateMachine):
 
 @pytest.mark.hypothesis
 def test_the_agent_ends_with_one_prompt_in_a_fresh_context_or_a_person_knows() -> None:
-    walk(Walk, settings=walks(300, steps=25))
+    walk(Walk, settings=walks(150, steps=25))

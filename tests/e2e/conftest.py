@@ -18,10 +18,9 @@ from sm.views.event_words import describe, name_event
 from tests.adapters import memory_forge
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.adapters.memory_forge import SERVERS, MemorySettings, Server
-from tests.e2e.play import Play
+from tests.e2e.play import REMOTE, Play
 from tests.e2e.stage import Stage, make_stage
-from tests.forges.sides import KINDS as REMOTE
-from tests.forges.sides import RemoteSide, remote_side
+from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.hub import Hub
 
 MakeStage = Callable[..., Stage]
@@ -71,7 +70,7 @@ def play(
     with contextlib.ExitStack() as running:
         if request.param == "local":
             side = LocalSide(hub, running)
-        elif request.param in REMOTE:
+        elif request.param in KINDS:
             folder = project.root.project(project.name).path
             folder.parent.parent.mkdir(mode=0o700, exist_ok=True)
             folder.parent.mkdir(mode=0o700, exist_ok=True)

@@ -5,6 +5,7 @@ It holds the monitor's lock. So they meet the forge in memory, too, which no oth
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from contextlib import ExitStack
@@ -23,10 +24,13 @@ from sm.store.events import Event
 from sm.views.event_words import describe, name_event
 from tests.adapters.forge_sides import LocalSide, MemorySide
 from tests.e2e.stage import Stage
-from tests.forges.sides import KINDS as REMOTE
-from tests.forges.sides import PARTS, RemoteSide
+from tests.forges.sides import KINDS, PARTS, RemoteSide
 from tests.helpers import wait_for
 
+REMOTE = tuple(kind for kind in KINDS if kind != "forgejo" or "SM_SOAK_MESSAGES" in os.environ)
+"""Those with an API. What reads and writes a Forgejo is what does that with a Gitea: a journey on
+it shows what tests/adapters/test_forge_contract.py does with both, and is for bin/soak.
+"""
 IN_MEMORY = pytest.mark.parametrize("play", ["memory"], indirect=True)
 ELSEWHERE = pytest.mark.parametrize("play", ["memory", *REMOTE], indirect=True)
 """On the embedded forge everybody may write, and all is read each time."""

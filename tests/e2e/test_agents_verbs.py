@@ -21,7 +21,7 @@ from sm.plugins.forges.web.ledger import read_book
 from sm.sessions import registry
 from sm.store.files import FILE_LIMIT, ensure_private_dir, write_json
 from tests.adapters.forge_sides import LocalSide
-from tests.e2e.play import GITHUB, Play, seen_anew
+from tests.e2e.play import GITHUB, REMOTE, Play, seen_anew
 from tests.forges.server import Fault
 from tests.forges.sides import RemoteSide
 from tests.helpers import wait_for
@@ -42,9 +42,7 @@ def has_run(play: Play, issue: int, command: str) -> str:
     return wait_for(ran, f"'{command}'")[0]
 
 
-OVER_HTTP = pytest.mark.parametrize(
-    "play", ["local", "github", "forgejo", "gitea", "gitlab"], indirect=True
-)
+OVER_HTTP = pytest.mark.parametrize("play", ["local", *REMOTE], indirect=True)
 """The forge in memory is in no other process."""
 
 

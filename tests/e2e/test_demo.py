@@ -34,8 +34,7 @@ def test_all_five_are_merged_and_nothing_is_left() -> None:
     [
         ("sm init", signal.SIGINT, ()),
         ("#2   started the agent", signal.SIGINT, ()),
-        ("kill -9", signal.SIGTERM, ()),
-        ("$ sm review", signal.SIGINT, ("--web", "--wait", "1")),
+        ("$ sm review", signal.SIGTERM, ("--web", "--wait", "1")),
     ],
 )
 def test_an_interrupted_one_leaves_nothing(

@@ -20,6 +20,16 @@ PACKAGES = (f"{CLAUDE_PACKAGE}@{CLAUDE_VERSION}", f"{CODEX_PACKAGE}@{CODEX_VERSI
 KEY = "sk-ant-api03-a-key-of-a-test-that-opens-no-door"
 """No key: the scripted API takes any, and the client wants to have one."""
 
+FRUGAL = {
+    "BUN_JSC_useDFGJIT": "0",  # it lives for seconds: a quarter of its time went into compiling
+    # Nor is it worth the processor to keep its memory small: a fourteenth of what it used.
+    "BUN_JSC_useConcurrentGC": "0",
+    "BUN_JSC_numberOfGCMarkers": "1",
+    "BUN_JSC_minHeapUtilization": "0.1",
+    "BUN_JSC_smallHeapGrowthFactor": "8",
+}
+"""Variables with which Claude Code does the same with less of the processor."""
+
 CLAUDE = Path("node_modules/@anthropic-ai/claude-code-linux-x64/claude")
 CODEX = Path("node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex")
 
@@ -89,12 +99,7 @@ def environment(home: Path, url: str, key: str = KEY, **more: str) -> dict[str, 
         "DISABLE_ERROR_REPORTING": "1",
         "DISABLE_AUTOUPDATER": "1",
         "IS_SANDBOX": "1",
-        "BUN_JSC_useDFGJIT": "0",  # it lives for seconds: a quarter of its time went into compiling
-        # Nor is it worth the processor to keep its memory small: a fourteenth of what it used.
-        "BUN_JSC_useConcurrentGC": "0",
-        "BUN_JSC_numberOfGCMarkers": "1",
-        "BUN_JSC_minHeapUtilization": "0.1",
-        "BUN_JSC_smallHeapGrowthFactor": "8",
+        **FRUGAL,
         **more,
     }
 

@@ -166,3 +166,9 @@ class Managed:
 ACCEPTED = Outcome(Status.ACCEPTED)
 NOTE = re.compile(r"(?:^|context: )\[sm\] The text of message (\w+) was damaged", re.MULTILINE)
 """What an agent is told, in what a hook adds, of a text that did not arrive whole."""
+
+
+def until(path: Path) -> str:
+    """A command that ends once there is such a file; not one process after another until then."""
+    there = "iter(lambda: os.path.exists(sys.argv[1]), True)"
+    return f"python3 -c 'import os, sys, time; [time.sleep(.02) for _ in {there}]' '{path}'"

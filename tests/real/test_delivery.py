@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.helpers import HANG_S, wait_for
 from tests.real.api import Reply, Request, Tool
 from tests.real.client import Clients, hooks
 from tests.real.lasting import begin_anew, lasting_session
-from tests.real.managed import ACCEPTED, Managed
+from tests.real.managed import ACCEPTED, Managed, until
 from tests.viewer import Viewer, attached
 
 ADDED = "UserPromptSubmit hook additional context: "
@@ -109,7 +108,7 @@ def test_a_steer_message_rides_on_the_next_tool_result(managed: Managed) -> None
     managed.api.say(
         Reply(
             "",
-            (Tool.bash(f"until test -e {go}; do python3 -c 'import time;time.sleep(.02)'; done"),),
+            (Tool.bash(until(go)),),
         )
     )
     managed.send("Begin.")
@@ -285,11 +284,6 @@ def in_a_compaction(managed: Managed) -> Callable[[], None]:
     managed.send("Go on.")
     wait_for(lambda: is_compacting(managed.session.dir), "a compaction")
     return (managed.folder / "summed-up").touch
-
-
-def until(path: Path) -> str:
-    """A command that ends once there is such a file."""
-    return f"until test -e '{path}'; do python3 -c 'import time; time.sleep(.02)'; done"
 
 
 @pytest.mark.parametrize("mode", [Mode.SEQUENTIAL, Mode.STEER, Mode.URGENT])

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
 from tests.real import developer
 from tests.real.api import Api, Failure, Request
-from tests.real.client import KEY, Clients
+from tests.real.client import FRUGAL, KEY, Clients
 
 DEMO = Path(__file__).resolve().parents[2] / "bin" / "demo"
 END_S = 240.0
@@ -64,6 +65,16 @@ class Person:
         }
         (self.home / ".claude.json").write_text(json.dumps(known))
         self.settings.write_text(json.dumps({"env": QUIET}))
+        self.client.parent.mkdir()
+        frugal = " ".join(f"{name}={value}" for name, value in FRUGAL.items())
+        client = shlex.quote(str(self.program))
+        self.client.write_text(f'#!/bin/sh\nexec env {frugal} {client} "$@"\n')
+        self.client.chmod(0o755)
+
+    @property
+    def client(self) -> Path:
+        """The client on the PATH."""
+        return self.home / "bin" / "claude"
 
     @property
     def settings(self) -> Path:
@@ -75,7 +86,7 @@ class Person:
         """The environment of the demo."""
         return {
             "HOME": str(self.home),
-            "PATH": f"{self.program.parent}:{os.environ['PATH']}",
+            "PATH": f"{self.client.parent}:{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "TERM": "xterm",
             "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
@@ -297,8 +308,8 @@ def test_a_client_without_a_login_is_told_of_at_once(person: Person) -> None:
     assert "making a small project" not in said
 
 
-def test_a_missing_client_is_named(person: Person, tmp_path: Path) -> None:
-    person.program = tmp_path / "nowhere" / "claude"
+def test_a_missing_client_is_named(person: Person) -> None:
+    person.client.unlink()
     with person.demo("--yes") as demo:
         said = demo.communicate(timeout=HANG_S)[0]
 

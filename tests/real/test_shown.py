@@ -14,7 +14,7 @@ from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
-from tests.real.managed import ACCEPTED, Managed
+from tests.real.managed import ACCEPTED, Managed, until
 from tests.real.responses import exec_command
 
 
@@ -74,8 +74,7 @@ def test_the_task_is_shown_below_the_line_that_stands_for_it(unstarted: Managed)
 
 def test_what_comes_with_a_tools_result_is_shown_below_it(managed: Managed) -> None:
     go = managed.session.record.cwd / "go"
-    wait = f"until test -e {go}; do python3 -c 'import time;time.sleep(.02)'; done"
-    managed.api.say(Reply("", (Tool.bash(wait),)))
+    managed.api.say(Reply("", (Tool.bash(until(go)),)))
     managed.send("Begin.")
     managed.wait_screen(lambda screen: screen.prompt == "busy", "a busy prompt")
     message = Message(

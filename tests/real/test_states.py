@@ -23,7 +23,7 @@ from sm.sessions.agent_state import State
 from sm.shell_root import find_shell_root
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
-from tests.real.managed import ACCEPTED, Managed
+from tests.real.managed import ACCEPTED, Managed, until
 
 GONE = Outcome(Status.REFUSED, Refusal.GONE)
 
@@ -48,8 +48,7 @@ def test_a_turn_is_told_from_its_beginning_to_its_end(managed: Managed, api: Api
 
 def test_a_turn_that_ends_with_background_tasks_is_not_idle(managed: Managed, api: Api) -> None:
     go = managed.session.record.cwd / "go"
-    command = f"until test -e {go}; do python3 -c 'import time; time.sleep(.05)'; done"
-    api.say(Reply("", (Tool.bash(command, run_in_background=True),)), "It runs.", "It is done.")
+    api.say(Reply("", (Tool.bash(until(go), run_in_background=True),)), "It runs.", "It is done.")
     managed.send("Begin.")
     managed.wait_state(State.WAITING)
     assert not marker(managed).exists()

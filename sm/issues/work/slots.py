@@ -8,6 +8,7 @@ too many or too few: the next tick of dev-poll corrects that.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,7 +136,11 @@ def _fill(project: Project, directory: ProjectDir) -> None:
     ensure_private_dir(made)
     for name in _list_at_work(project):
         create_exclusive(made / name)
-    made.rename(directory.slots)
+    try:
+        made.rename(directory.slots)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StateError(f"cannot make '{directory.slots}': {reason}: remove it") from error
 
 
 def _list_at_work(project: Project) -> list[str]:

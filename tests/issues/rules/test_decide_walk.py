@@ -286,4 +286,4 @@ def at_rest(facts: Facts, decision: Decision) -> None:
 
 @pytest.mark.hypothesis
 def test_no_walk_loops_repeats_itself_or_leaves_a_session_waiting_for_ever() -> None:
-    run_state_machine_as_test(Walk, settings=walks(250, steps=30))
+    run_state_machine_as_test(Walk, settings=walks(120, steps=30))

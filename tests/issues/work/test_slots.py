@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.base.errors import StateError
 from sm.issues import poll
 from sm.issues.look.slot import read_slot
 from sm.issues.work import slots
@@ -260,6 +261,15 @@ def test_sessions_of_a_version_without_slots_get_theirs_at_the_first_look(
     assert not project.directory.slots.exists()  # to count changes nothing
     assert not slots.take(third)
     assert holders(project) == [first.name, second.name]
+
+
+def test_what_is_in_the_place_of_the_slots_is_told_and_no_crash(project: Project) -> None:
+    (first,) = waiting(project, 1)
+    project.directory.slots.write_bytes(b"in the way")
+    with pytest.raises(StateError, match="/slots': Not a directory: remove it"):
+        slots.occupy(first)
+    project.directory.slots.unlink()
+    assert slots.take(first)
 
 
 def test_a_name_that_was_put_aside_is_no_slot(project: Project) -> None:
