@@ -19,13 +19,12 @@ from sm.adapters.forge.local import forge
 from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.adapters.forge.model import ReviewState
 from sm.adapters.shell_command import end_leftovers
-from sm.config.load import load
 from sm.sessions import agent, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.forked import run_sm
 from tests.helpers import REPOSITORY as REPOSITORY
-from tests.helpers import Repository, git, make_repository, wait_for
+from tests.helpers import Repository, git, make_repository, open_project, wait_for
 from tests.teardown import end_sessions
 
 Env = dict[str, str]
@@ -44,8 +43,7 @@ class Stage:
     @property
     def project(self) -> Project:
         """The project, freshly loaded."""
-        config = load(self.config, os.environ, self.folder)
-        return Project(config, config.projects[0])
+        return open_project(self.config)
 
     def sm(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sm`, as the person or the monitor would."""
