@@ -64,7 +64,7 @@ def run(
         h11_max_incomplete_event_size=PARSED,
         # It also counts the connection that asks.
         limit_concurrency=CONNECTIONS + 1,
-        ws="websockets-sansio" if sockets else "none",
+        ws=_find_socket_protocol() if sockets else "none",
         ws_max_size=FRAME_LIMIT,
         ws_ping_interval=ALIVE_S,
         ws_ping_timeout=ALIVE_S,
@@ -91,6 +91,13 @@ def run(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def _find_socket_protocol() -> type[asyncio.Protocol]:
+    """What speaks WebSocket: only a server that takes them loads it."""
+    from sm.plugins.http.closing import ClosingWebSocket
+
+    return ClosingWebSocket
 
 
 class _Server(uvicorn.Server):
