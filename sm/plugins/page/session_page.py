@@ -72,14 +72,16 @@ def _show_there(
     page: Page, board: Board, row: BoardRow, visitor: Visitor, position: int
 ) -> Response:
     """The page of a session elsewhere, without what its node is asked for."""
-    limits = {limit.command: limit for limit in list_limits(page.looks, row.id)}
+    limits = list_limits(page.looks, row.id)
+    named = {limit.command: limit for limit in limits}
     letter = offer_message(row.id, row.name)
     return show(
         "session_there.html",
         visitor,
         row=row,
-        needs=[one for one in answer_needs(board, limits) if one.need.session == row.id],
+        needs=[one for one in answer_needs(board, named) if one.need.session == row.id],
         letter=letter,
+        limits=[(limit, list_limit_offers(limit, row.id)) for limit in limits],
         steering=list_steering(row, paused=row.inside is not None and row.inside.paused),
         position=position,
         draw=page.draw,
