@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -83,6 +84,7 @@ def command(
     if loop:
         _tell_loop(f"watch {path}" for path in _signs(projects))
         _tell_loop([f"watch {pause.locate(root)}", f"sessions {root.sessions}"])
+        _tell_loop(f"bell {path}" for path in _hang_bell(root, projects))
     interval_s = min(project.settings.poll_interval_s for project in projects)
     say(f"{interval_s:.3f}".rstrip("0").rstrip("."))  # dev-poll reads no exponent
     click_context.exit(code or (1 if unable and not loop else 0))
@@ -125,6 +127,16 @@ def _signs(projects: Iterable[Project]) -> Iterator[Path]:
             yield from list_signs(project)
         except SmError:
             continue  # its tick has said what is wrong
+
+
+def _hang_bell(root: Root, projects: Iterable[Project]) -> Iterator[Path]:
+    """The FIFO by which the loop is woken, if nodes may wish for something."""
+    from sm.issues.look.wishes import hang_bell
+    from sm.issues.runners import list_runners
+
+    if any(list_runners(project.settings) for project in projects):
+        with contextlib.suppress(SmError, OSError):  # then it looks each second
+            yield hang_bell(root, os.getppid())
 
 
 def _tell_of_news(root: Root, projects: Iterable[Project]) -> None:

@@ -108,7 +108,7 @@ def _tend(
     def begin(due: Sequence[Due]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
-    away = elsewhere.look(project, seen, hears_wishes=loops)
+    away = elsewhere.survey(project, seen, hears_wishes=loops)
     if found := scene.pauses.find(project.name):
         yield found.sentence
         if away:

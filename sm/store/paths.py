@@ -138,6 +138,11 @@ class Root(Struct, frozen=True):
         return self.private / "wishes"
 
     @property
+    def bells(self) -> Path:
+        """A FIFO for each `dev-poll --loop` that can be woken, by its number."""
+        return self.private / "bells"
+
+    @property
     def passes(self) -> Path:
         """FIFO: a line for each pass that a monitor asks the server of passes for."""
         return self.private / "passes"
@@ -406,7 +411,7 @@ PRIVATE: Layout = {
     "passes.json": EntryKind.FILE,
     "passes": EntryKind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
-    "wishes": EntryKind.DIRECTORY,
+    **dict.fromkeys(("wishes", "bells"), EntryKind.DIRECTORY),
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), EntryKind.DIRECTORY),

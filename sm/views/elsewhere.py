@@ -17,6 +17,7 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.config import duration
+from sm.config.forges import ForgeSettings
 from sm.issues.hindrances import list_hindrances
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
@@ -32,6 +33,8 @@ COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
 """A command that can be copied into a shell: it can do no more than `sm` does."""
 PAGE = re.compile(r"https?://[A-Za-z0-9./_:~-]{1,300}")
 """An address that is one word to a shell, too."""
+NUMBER = re.compile(r".*/([0-9]{1,9})")
+"""The address of a pull request, with its number."""
 TEXT_LIMIT = 500
 
 
@@ -70,7 +73,8 @@ def begin_to_read(project: Project) -> Finish:
         for problem in (*unasked, *silent, *_list_short(placements, shown)):
             report(problem)
         rows = (make_row(one, shown.get(one.session), now) for one in placements)
-        return [_add_title(row, known) for row in rows]
+        forge = project.settings.forge
+        return [take_on_review(forge, _add_title(row, known)) for row in rows]
 
     return finish
 
@@ -79,6 +83,16 @@ def _add_title(row: StatusRow, known: Snapshot) -> StatusRow:
     """Give a row the issue's title as the forge has it, if no node has said it yet."""
     issue = None if row.title else known.issue(row.issue)
     return structs.replace(row, title=one_line(issue.title)) if issue else row
+
+
+def take_on_review(forge: ForgeSettings, row: StatusRow) -> StatusRow:
+    """Have a person review by the account that is set here, where the node has none."""
+    need = row.need
+    found = NUMBER.fullmatch(need.command) if need and forge.reviewer else None
+    if need is None or found is None or forge.link_pull(int(found[1])) != need.command:
+        return row
+    command = f"sm review {row.project}#{found[1]} --approve"
+    return structs.replace(row, need=structs.replace(need, command=command))
 
 
 def _ask(

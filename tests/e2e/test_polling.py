@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+from sm.issues.look import wishes
 from sm.sessions import registry
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import REPOSITORY, Stage
@@ -47,6 +51,40 @@ def test_loop_takes_a_new_issue_up_at_once(stage_of: MakeStage) -> None:
         issue = stage.file_issue()
         wait_for(lambda: "pick up #1" in said.read_text(), "the issue to be taken up")
         assert [session.issue for session in stage.sessions()] == [issue]
+
+
+def test_a_loop_with_other_hosts_is_woken_by_a_wish_and_leaves_no_bell(
+    stage_of: MakeStage,
+) -> None:
+    stage = stage_of(settings=RARELY | {"runner": "ssh"})
+    root, taken = stage.project.root, partial(stage.project.directory.snapshot.stat)
+    with looping(stage):
+        wait_for(lambda: list_heard(root.bells), "the loop to hear")
+        before = taken().st_mtime_ns
+        wishes.note(root, "harb")
+        wait_for(lambda: taken().st_mtime_ns > before, "another look")
+        [bell] = list_heard(root.bells)
+        assert not count_waiting(bell), "it was read"
+    assert not list(root.bells.iterdir())
+
+
+def list_heard(folder: Path) -> list[Path]:
+    """The FIFOs there that somebody has open."""
+    found = []
+    for path in folder.iterdir() if folder.exists() else ():
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+            found.append(path)
+    return found
+
+
+def count_waiting(fifo: Path) -> int:
+    """How many bytes nobody has read yet."""
+    opened = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        return int.from_bytes(fcntl.ioctl(opened, termios.FIONREAD, bytes(4)), sys.byteorder)
+    finally:
+        os.close(opened)
 
 
 def test_loop_takes_an_issue_up_that_was_written_by_hand(stage_of: MakeStage) -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
 from msgspec import structs
 
+from sm.adapters import own_start
 from sm.adapters.forge.model import Issue, IssueState
 from sm.issues.look.brought import Share
 from sm.issues.look.seen import Snapshot
 from sm.issues.runners import Placement
-from sm.plugins.hosts.slurm.bringing import Carried, digest, list_due
+from sm.plugins.hosts.slurm import bringing
+from sm.plugins.hosts.slurm.bringing import Carried, Load, digest, list_due
+from sm.store.files import read_json
+from sm.store.paths import Root
+from tests.e2e.stage import make_stage
 
 NOW = 1_000_000.0
 
@@ -34,3 +43,21 @@ def test_a_job_is_brought_what_is_new_to_it_and_soon_what_it_counts_on() -> None
     known["dev-harb-4"] = structs.replace(known["dev-harb-4"], at=NOW - 61)
     known["dev-harb-5"] = structs.replace(known["dev-harb-5"], attempt=2)
     assert [one.issue for one in list_due(placed, shares, known, NOW)] == [1, 3, 4, 5]
+
+
+def test_no_job_waits_for_a_look_that_it_wishes_for(
+    tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing hears a job: it looks by itself as soon as its agent has written a phase."""
+    assert root.path
+    monkeypatch.setattr(own_start, "start", lambda *words, **how: None)
+    project = make_stage(tmp_path, auto=False).project
+
+    def make(issues: Collection[int]) -> Share:
+        [issue] = issues
+        return structs.replace(share(issue), wait_s=20.0)
+
+    bringing.bring(project, [placement(7)], make)
+    load = read_json(bringing._locate(project, "to-bring"), Load)
+    assert load
+    assert [one.wait_s for one in load.shares.values()] == [0.0]

@@ -2,7 +2,8 @@
 
 Whoever hears them has a FIFO of its own in the folder `wishes`, and each wish is a line in it: the
 name of a project. Without a FIFO nobody is asked, and the node looks by itself. The other
-installation notes a wish as the time of a file, at which `dev-poll --loop` ticks.
+installation notes a wish as the time of a file, at which `dev-poll --loop` ticks; it has a FIFO of
+its own, its bell, and a line in that has it look at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import errno
 import os
 import select
 import time
+from pathlib import Path
 
 from sm.sessions.project import Project
 from sm.store.files import discard, ensure_private_dir, list_names, write_atomic
@@ -24,7 +26,11 @@ READ_LIMIT = 1 << 16
 
 def wish(project: Project) -> bool:
     """Wish for a newer look; say whether anybody hears it."""
-    folder, line = project.root.wishes, f"{project.name}\n".encode()
+    return _write_to_all(project.root.wishes, f"{project.name}\n".encode())
+
+
+def _write_to_all(folder: Path, line: bytes) -> bool:
+    """Write a line to each FIFO in the folder; say whether anybody has it open."""
     heard = False
     for name in list_names(folder):
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -92,6 +98,16 @@ def note(root: Root, name: str) -> None:
     directory = root.project(check_name(name, "project"))
     if directory.path.is_dir():
         write_atomic(directory.look_wanted, "")
+        _write_to_all(root.bells, b"\n")
+
+
+def hang_bell(root: Root, owner: int) -> Path:
+    """Return the FIFO that the process `owner`, a `dev-poll --loop`, opens to be woken by it."""
+    ensure_private_dir(root.private)
+    path = ensure_private_dir(root.bells) / f"{owner}"
+    with contextlib.suppress(FileExistsError):
+        os.mkfifo(path, 0o600)
+    return path
 
 
 def read_wished_at(directory: ProjectDir) -> float:

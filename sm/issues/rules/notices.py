@@ -122,7 +122,7 @@ def _review_waits(m: Material) -> str:
         f"**Pull request {name_pull(m)} waits for a review** (issue #{m.issue.number}, "
         f"{code(_name_title(m))}). CI: {m.check.state}.\n\nTo read it: "
         f"`sm pr diff {m.project}#{pull}`. "
-        f"To approve: {m.reviewed_at or by_sm}"
+        f"To approve: {code(m.reviewed_at) if m.reviewed_at else by_sm}"
     )
 
 

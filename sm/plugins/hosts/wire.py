@@ -53,13 +53,17 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What became of it. `cut`: there was more output than is passed on."""
+    """What became of it. `cut`: there was more output than is passed on.
+
+    `now` is the node's clock, in seconds since 1970, if it was asked only whether it is there.
+    """
 
     id: int
     code: int = 0
     stdout: str = ""
     stderr: str = ""
     cut: bool = False
+    now: float = 0.0
 
 
 def encode(value: Struct) -> bytes:

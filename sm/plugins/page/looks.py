@@ -7,6 +7,7 @@ import time
 
 from sm.base.errors import SmError, UsageError
 from sm.issues.reaching import Elsewhere
+from sm.plugins.page.gone import GoneError
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
@@ -19,10 +20,6 @@ from sm.views.watched_board import WatchedBoard
 
 FRESH_S = 1.0
 """A board is as good as new for so long, unless something was told since."""
-
-
-class GoneError(UsageError):
-    """What was asked for is not there, or not any more."""
 
 
 class Looks:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from sm.base.need import NeedKind
-from sm.config.load import load
 from sm.issues.act.holdups import tell_of_holdups
 from sm.issues.look import room
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root
-from tests.helpers import make_repository, put_session, sm_yaml
+from tests.helpers import make_repository, open_project, put_session, sm_yaml
 
 
 @pytest.fixture
 def project(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
-    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(sm_yaml(tmp_path))
 
 
 def list_told(project: Project) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 from unittest.mock import patch
 
 import pytest
@@ -17,10 +18,13 @@ from msgspec import json, structs
 from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
 from sm.base.errors import UsageError
 from sm.config.schema import Labels
+from sm.issues import bringing
+from sm.issues.bringing import MakeShare
 from sm.issues.look import brought, snapshot, wishes
 from sm.issues.look.brought import Share
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.look.wishes import Ear
+from sm.issues.runners import Runner
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -289,6 +293,33 @@ def test_where_nobody_hears_nobody_is_waited_for(
     assert time.monotonic() - began < 10
 
 
+class Bringing:
+    """A `Bearer` that keeps what it is to bring."""
+
+    def __init__(self) -> None:
+        self.shares: list[Share] = []
+
+    def bring(self, _: Project, __: object, make: MakeShare) -> None:
+        self.shares.append(make([NUMBER]))
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_a_node_waits_for_a_loop_alone_and_for_cron_it_looks_at_once(
+    project: Project, session: IssueSession, own_looks: list[float], ear: Ear, loops: bool
+) -> None:
+    """What cron calls hears no wish until the next minute."""
+    runner = Bringing()
+    with patch.object(bringing, "WAIT_S", 0.2):
+        said = bringing.bring(project, see(), cast("Runner", runner), [], hears_wishes=loops)
+        assert list(said) == []
+    [brought_one] = runner.shares
+    snapshot.adopt(project, brought_one)
+    snapshot.snapshot(project, newer_than=time.time(), session=session)
+    assert len(own_looks) == 1
+    assert ear.path.exists(), "somebody could hear it"
+    assert wishes.hear(project.root, os.getpid(), 0.0) == (["harb"] if loops else [])
+
+
 def test_a_wish_that_is_not_granted_is_the_last_one(
     project: Project, session: IssueSession, own_looks: list[float], ear: Ear
 ) -> None:
@@ -333,7 +364,13 @@ def test_a_wish_has_the_next_tick_look_anew(project: Project, own_looks: list[fl
     snapshot.snapshot_as_wished(project)
     snapshot.snapshot_as_wished(project)
     assert len(own_looks) == 1
+    bell = wishes.hang_bell(project.root, os.getpid())
+    left = wishes.hang_bell(project.root, 1)
+    waiting = os.open(bell, os.O_RDONLY | os.O_NONBLOCK)
     wishes.note(project.root, "harb")
+    assert os.read(waiting, 100) == b"\n", "the loop is woken"
+    assert not left.exists(), "of one that was killed"
+    os.close(waiting)
     wishes.note(project.root, "nobody")
     snapshot.snapshot_as_wished(project)
     assert len(own_looks) == 2

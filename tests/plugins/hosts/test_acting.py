@@ -82,7 +82,7 @@ def test_the_page_answers_and_steers_a_session_on_a_node(world: World) -> None:
     await_told(world, "only the cart")
     wait_for(lambda: "only the cart" in browser.get(f"{PATH}/messages").text, "it in the list")
     assert "took the issue" in browser.get(f"{PATH}/story").text
-    assert "❯" in browser.get(f"{PATH}/screen").text
+    assert "❯" in browser.get("/page/terminal/dev-harb-1/text").text
     worktree = Path(world.box.session(1).worktree)
     (worktree / "new.txt").write_text("a line that is new\n")
     ask(world, "and now?")  # by which a turn has ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -82,8 +83,11 @@ def test_each_answer_has_its_number_in_whatever_order(served: Served) -> None:
 
 
 def test_it_says_that_it_is_there(served: Served) -> None:
+    before = time.time()
     served.ask(3)
-    assert served.read() == Answer(id=3)
+    answer = served.read()
+    assert before <= answer.now <= time.time(), "by its clock"
+    assert answer == Answer(id=3, now=answer.now)
 
 
 def test_a_command_reads_what_came_with_it_and_runs_in_the_clone(

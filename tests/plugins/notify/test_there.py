@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec import structs, to_builtins
 
-from sm.base import plugin
 from sm.base.need import NeedKind
-from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.issues import placements
 from sm.issues.hindrances import Hindrance
@@ -33,6 +30,7 @@ from sm.views.states import ShownState
 from tests.channels.commands import await_commands
 from tests.helpers import make_repository, sm_yaml
 from tests.issues import farm as farms
+from tests.issues.farm import use_farm
 
 PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
 NEED = OpenNeed(
@@ -54,28 +52,15 @@ notify:
 @pytest.fixture
 def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
     assert root.path
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-
-    def find() -> list[tuple[str, str]]:
-        return [*find_plugins(), ("farm", f"{farms.__name__}:PLUGIN")]
-
-    monkeypatch.setattr(plugin, "_registry", Registry(find))
+    use_farm(tmp_path, monkeypatch, find_plugins)
     monkeypatch.setattr(starting, "_start", lambda *_: None)  # nobody sends
     make_repository(tmp_path)
     path = sm_yaml(tmp_path)
     path.write_text(path.read_text() + SERVICES)
     config = load(path, os.environ, tmp_path)
-    farms.RUNNER.add("one", 2)
     farms.RUNNER.say(PLACED, Standing.RUNNING)
     placements.keep(Project(config, config.projects[0]).directory, PLACED)
     return Tick(config, {"harb": Polled(Clock(1.0))})
-
-
-@pytest.fixture(autouse=True)
-def nothing_in_the_way() -> Iterator[None]:
-    yield
-    farms.RUNNER.shown, farms.RUNNER.hindrances = {}, ()
 
 
 def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> None:

@@ -223,7 +223,7 @@ class Server:
 
     def _begin(self, request: Request) -> None:
         if not request.argv:
-            self._send(wire.encode(Answer(id=request.id)))
+            self._send(wire.encode(Answer(id=request.id, now=time.time())))
             return
         if len(request.stdin) > wire.INPUT_LIMIT:
             self._refuse(request, "more to read than a command gets")

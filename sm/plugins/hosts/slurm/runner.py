@@ -155,9 +155,18 @@ class SlurmRunner:
 
         Without a terminal here srun goes on without one there, and says so.
         """
+        return self._run_in_job(project, placement, argv, terminal=True)
+
+    def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that is a step of its job without a terminal."""
+        return self._run_in_job(project, placement, argv, terminal=False)
+
+    def _run_in_job(
+        self, project: Project, placement: Placement, argv: Sequence[str], *, terminal: bool
+    ) -> list[str]:
         name = name_job(project.root, placement.session)
         settings = step.read_settings(project)
-        return [*step.run_in(settings, placement.handle, name, terminal=True), *argv]
+        return [*step.run_in(settings, placement.handle, name, terminal=terminal), *argv]
 
     def end(self, project: Project, placement: Placement) -> None:
         """Cancel the job; its session keeps its work, and ends its agent."""

@@ -15,7 +15,6 @@ from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask
-from sm.plugins.hosts.ssh.reporting import ask_report
 from sm.plugins.hosts.wire import INPUT_LIMIT
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
@@ -69,10 +68,10 @@ def _find_ahead_s(node: Node, project: Project) -> float | None:
     """
     kept = looking.read_report(node.folder, project.name)
     if kept and 0 <= time.time() - kept.at < YOUNG_S:
-        report, at = kept.report, kept.at
-    else:
-        report, at = ask_report(node, project, (), BRING_S, PATIENCE), time.time()
-    return report.said_at - at if report.said_at else None
+        said_at, at = kept.report.said_at, kept.at
+    else:  # somebody waits for it, and a report would take longer
+        said_at, at = ask(node, (), within_s=BRING_S, patience=PATIENCE).now, time.time()
+    return said_at - at if said_at else None
 
 
 def _write(make: MakeShare, issues: Sequence[int], ahead_s: float) -> str:

@@ -139,9 +139,22 @@ class SshRunner:
 
     def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
         """Return the command that runs there in a terminal of its own, which ends with it."""
+        return self._run_there(project, placement, argv, terminal=True)
+
+    def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs there without a terminal, by the connection that is there.
+
+        sshd closes the stdin of what runs there when ssh has ended, and does not end it.
+        """
+        return self._run_there(project, placement, argv, terminal=False)
+
+    def _run_there(
+        self, project: Project, placement: Placement, argv: Sequence[str], *, terminal: bool
+    ) -> list[str]:
         node = find_node(project.config, placement.host)
         master.ensure(node.folder, node.host)
-        there = command.run_there(node.host, command.call_sm(node.host, argv), terminal=True)
+        called = command.call_sm(node.host, argv)
+        there = command.run_there(node.host, called, terminal=terminal)
         return ["env", "-C", str(node.folder.path), *there]
 
     def end(self, project: Project, placement: Placement) -> None:

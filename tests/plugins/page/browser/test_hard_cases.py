@@ -20,7 +20,7 @@ from tests.plugins.page.browser.states import OVER, fill
 from tests.plugins.page.browser.test_axe import open_all
 from tests.plugins.page.browser.test_journeys import show, wait_for_row
 from tests.plugins.page.test_rendering import HOSTILE
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
 
@@ -90,7 +90,7 @@ def test_a_tab_that_has_slept_knows_what_it_has_missed(site: Site, tmp_path: Pat
     site.server.stop(signal.SIGKILL)
     show(site, 4)
     port = ("--port", str(site.server.port))
-    with serving(tmp_path, *port, base=site.stage.environment, clean=False):
+    with serving(tmp_path, *port, base=site.stage.environment, clean=False, program=STARTED):
         put_to_sleep(site, page, "active")
         wait_for_row(page, 3, "monitor started")
         wait_for_row(page, 4, "monitor started")
