@@ -14,6 +14,7 @@ from sm.base import plugin
 from sm.base.clock import format_time
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.issues.runners import Elsewhere
 from sm.sessions.project import Project
 from sm.sessions.session import Session
 
@@ -38,7 +39,7 @@ class SetLimit(NamedTuple):
     lower_by: Callable[[str], str]
 
 
-def _list_none(_: Session | Project) -> Iterable[SetLimit]:
+def _list_none(_: Session | Project | Elsewhere) -> Iterable[SetLimit]:
     return ()
 
 
@@ -50,13 +51,13 @@ class Meter(NamedTuple):
     that; None for nothing. Both answer within 10 microseconds where nothing is limited, and within
     2 milliseconds elsewhere.
 
-    `list_set` is asked when a person looks: all limits that a session is under, or that the
-    sessions of a project share.
+    `list_set` is asked when a person looks: all limits that a session is under, also one elsewhere,
+    or that the sessions of a project share.
     """
 
     read: Callable[[Session], Allowance | None]
     admit: Callable[[Project], Allowance | None]
-    list_set: Callable[[Session | Project], Iterable[SetLimit]] = _list_none
+    list_set: Callable[[Session | Project | Elsewhere], Iterable[SetLimit]] = _list_none
 
 
 def read_allowance(session: Session) -> Allowance | None:
@@ -69,7 +70,7 @@ def find_objection(project: Project) -> Allowance | None:
     return find_strictest(_ask(project, lambda meter: meter.admit))
 
 
-def list_limits(asked: Session | Project) -> list[SetLimit]:
+def list_limits(asked: Session | Project | Elsewhere) -> list[SetLimit]:
     """Return the limits that a person may change; a meter that cannot tell has none."""
     found = list[SetLimit]()
     for _, meter in plugin.load_parts("meters"):

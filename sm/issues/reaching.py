@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from sm.base.errors import UsageError
 from sm.config.schema import Config
 from sm.issues import awaited
 from sm.issues.placements import read_placement
-from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
+from sm.issues.runners import Answer, NoAnswerError, Runner
+from sm.issues.runners import Elsewhere as Elsewhere
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store.paths import name_session
-
-
-class Elsewhere(Struct, frozen=True):
-    """A session that runs elsewhere, and the project that it is of."""
-
-    project: Project
-    placement: Placement
 
 
 def find_elsewhere(config: Config, text: str) -> Elsewhere | None:

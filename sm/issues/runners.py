@@ -43,6 +43,13 @@ class Placement(Struct, frozen=True):
     placed_at: float = 0.0
 
 
+class Elsewhere(Struct, frozen=True):
+    """A session that runs elsewhere, and the project that it is of."""
+
+    project: Project
+    placement: Placement
+
+
 class Seen(NamedTuple):
     """What is known of a session elsewhere, since when; `words` are the runner's own for it."""
 

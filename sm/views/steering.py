@@ -13,7 +13,7 @@ from functools import partial
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.refusal import Status
 from sm.base.text import one_line
-from sm.issues import kept_messages, reaching
+from sm.issues import kept_messages, meters, reaching
 from sm.issues.kept_messages import DELIVERED
 from sm.issues.meters import SetLimit
 from sm.issues.placements import list_placements
@@ -128,14 +128,25 @@ def explain(answer: Answer) -> SmError:
     return kind(said)
 
 
-# The limit that a need is about
+# Limits
 
 RAISE = ["sm", "budget", "raise"]
 AMOUNT = "AMOUNT"
 
 
 def list_limits(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
-    """Return the limit there that the need is about, as its command has it; [] for none."""
+    """Return the limits that the session is under: those of here, and what the need is about there.
+
+    One that was set here is raised here, also if its node has told of it.
+    """
+    ours = meters.list_limits(there)
+    if need and any(limit.command == need.command for limit in ours):
+        return ours
+    return [*ours, *_list_there(there, need)]
+
+
+def _list_there(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
+    """The limit there that the need is about, as its command has it; [] for none."""
     words = _split(need.command) if need else []
     if need is None or words[:3] != RAISE or words[-1] != AMOUNT:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.errors import SmError, UsageError
-from sm.issues.meters import SetLimit
 from sm.issues.reaching import Elsewhere
 from sm.plugins.page import session_parts, session_there
 from sm.plugins.page.access import Visitor
@@ -54,15 +53,16 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             needs=[one for one in answer_needs(board, named) if one.need.session == ident],
             letter=letter,
             line=structs.replace(letter, asks=f"{letter.asks}; Enter sends it"),
+            limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
             position=position,
             draw=page.draw,
-            **(_gather_there(row) if is_there else _gather_here(page, row, limits)),
+            **(_gather_there(row) if is_there else _gather_here(page, row)),
         )
 
     return await page.read(make)
 
 
-def _gather_here(page: Page, row: BoardRow, limits: Sequence[SetLimit]) -> dict[str, Any]:
+def _gather_here(page: Page, row: BoardRow) -> dict[str, Any]:
     """What the page has of a session of this machine alone."""
     session = page.looks.find_session(row.id)
     return {
@@ -71,7 +71,6 @@ def _gather_here(page: Page, row: BoardRow, limits: Sequence[SetLimit]) -> dict[
         "messages": session_parts.list_messages(session),
         "has_branch": isinstance(session, IssueSession),
         "has_documents": session_parts.has_documents(session),
-        "limits": [(limit, list_limit_offers(limit, row.id)) for limit in limits],
         "steering": list_steering(row, paused=session_parts.is_paused(session)),
     }
 
@@ -83,7 +82,6 @@ def _gather_there(row: BoardRow) -> dict[str, Any]:
         "host": row.host,
         "has_branch": True,
         "has_documents": inside is not None and inside.documents,
-        "limits": (),
         "steering": list_steering(row, paused=inside is not None and inside.paused),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,11 +59,19 @@ def await_told(world: World, text: str) -> None:
 
 
 def test_the_page_answers_and_steers_a_session_on_a_node(world: World) -> None:
+    said = yaml.safe_load(world.stage.config.read_text())
+    budget = {"issue": "$5", "session": "$7", "unknown": "allow"}
+    world.stage.config.write_text(yaml.safe_dump(said | {"budget": budget}))
     browser = open_browser(world)
     about = {"session": "dev-harb-1", "project": "harb", "number": "1"}
     ask(world, "which colour?")
     wait_for(lambda: "which colour?" in browser.get("/").text, "the question")
     assert "<dt>Runs on</dt><dd>box</dd>" in browser.get(PATH).text
+    assert "$0.00 of $5.00 for this issue" in browser.get(PATH).text
+    assert "$7.00 for this session: its machine knows" in browser.get(PATH).text
+    (key,) = re.findall(r'name="limit" value="(session:[^"]+)"', browser.get(PATH).text)
+    raised = browser.act(act="budget-raise", limit=key, text="2", **about).text
+    assert "$9.00 for this session" in raised, re.sub("<[^>]+>", " ", raised)
     assert not tells_itself(world)
     said = yaml.safe_load(world.box.config.read_text())
     world.box.config.write_text(yaml.safe_dump(said | {"notify_command": "true"}))
@@ -73,7 +82,7 @@ def test_the_page_answers_and_steers_a_session_on_a_node(world: World) -> None:
     await_told(world, "only the cart")
     wait_for(lambda: "only the cart" in browser.get(f"{PATH}/messages").text, "it in the list")
     assert "took the issue" in browser.get(f"{PATH}/story").text
-    assert "❯" in browser.get(f"{PATH}/screen").text
+    assert "❯" in browser.get("/page/terminal/dev-harb-1/text").text
     worktree = Path(world.box.session(1).worktree)
     (worktree / "new.txt").write_text("a line that is new\n")
     ask(world, "and now?")  # by which a turn has ended

@@ -6,12 +6,17 @@ import time
 from functools import partial
 
 from sm.issues.meters import SetLimit
+from sm.issues.runners import Elsewhere
 from sm.plugins.cost.amount import find_round, show, spell
 from sm.plugins.cost.budget import lag, raises
 from sm.plugins.cost.budget.book import open_book
 from sm.plugins.cost.budget.decide import Limit, Used, describe
 from sm.plugins.cost.budget.judge import measure
-from sm.plugins.cost.budget.limits import list_limits, list_shared
+from sm.plugins.cost.budget.limits import (
+    list_for_placed,
+    list_limits,
+    list_shared,
+)
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
@@ -19,15 +24,18 @@ from sm.sessions.project import Project
 from sm.sessions.session import Session
 
 
-def list_set(asked: Session | Project) -> list[SetLimit]:
+def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
     """The limits of a session, or those that the sessions of a project share.
 
     Raises:
         StateError, TemporaryError: the ledger cannot be read.
 
     """
-    machine, now = asked.machine, time.time()
-    if isinstance(asked, Project):
+    machine = (asked.project if isinstance(asked, Elsewhere) else asked).machine
+    now = time.time()
+    if isinstance(asked, Elsewhere):
+        limits = list_for_placed(asked.project, asked.placement, now)
+    elif isinstance(asked, Project):
         limits = list_shared(asked.config, asked.settings, now)
     else:
         # One that another installation has told us is raised there.

@@ -84,7 +84,8 @@ class Limit(Struct, frozen=True):
     `words` say what it is for; `command` is what raises it. `ends_at` is when it begins anew, in
     seconds since 1970. `sharers` are the sessions that may write a handoff from its reserve.
     If it `allows_unknown`, what nobody knows does not count. One that another installation has set
-    for its sessions here `is_told`: its `elsewhere` is what was used of it on other machines.
+    for its sessions here `is_told`: its `elsewhere` is what was used of it on other machines. What
+    was used of one that `is_placed` only the machine of its session knows.
     """
 
     scope: Scope
@@ -98,6 +99,7 @@ class Limit(Struct, frozen=True):
     sharers: int = 1
     allows_unknown: bool = False
     is_told: bool = False
+    is_placed: bool = False
     elsewhere: tuple[Row, ...] = ()
 
     @property
@@ -212,6 +214,8 @@ def find_reserve(limit: Limit, used: Used) -> int:
 def describe(limit: Limit, used: Used) -> str:
     """`$8.20 of $10.00 for this issue`, and how much of that is a guess."""
     unit = limit.amount.unit
+    if limit.is_placed:
+        return f"{show(unit, limit.height)} {limit.words}: its machine knows what it has used"
     guess = f" (up to {show(unit, used.bound)} of it is not known)" if used.bound else ""
     return f"{show(unit, used.at_most)} of {show(unit, limit.height)} {limit.words}{guess}"
 

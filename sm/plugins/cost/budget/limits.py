@@ -12,6 +12,7 @@ from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.tables import Scope, name_issue, name_project_day, name_session
 from sm.plugins.cost.growth import find_beginning
 from sm.plugins.cost.nodes.told_limits import list_told
+from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
 RAISE = "sm budget raise"
@@ -30,6 +31,13 @@ def list_limits(session: Session, now: float) -> list[Limit]:
         shared = list_shared(project.config, project.settings, now)
         return _known(*limits) + shared + list_told(session, now)
     return _known(*limits, find_machine_limit(machine, now)) + list_told(session, now)
+
+
+def list_for_placed(project: Project, placement: Placement, now: float) -> list[Limit]:
+    """Those of here that a session elsewhere is under."""
+    own = read_section(project.settings, Budget)
+    limits = find_placed_limit(own, placement), find_issue_limit(own, project.name, placement.issue)
+    return _known(*limits) + list_shared(project.config, project.settings, now)
 
 
 def list_shared(config: Config, project: ProjectSettings, now: float) -> list[Limit]:
@@ -96,6 +104,7 @@ def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
         words="for this session",
         command=f"{RAISE} {one.project} {one.issue} --session AMOUNT",
         allows_unknown=own.allows_unknown,
+        is_placed=True,
     )
 
 

@@ -11,6 +11,7 @@ from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.meters import Meter, SetLimit
 from sm.issues.rules.allowance import Allowance
+from sm.issues.runners import Elsewhere
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.nodes.told_limits import may_be_under
 from sm.sessions.project import Project
@@ -61,7 +62,7 @@ def _is_set(holder: MachineSettings | ProjectSettings) -> bool:
     return read_section(holder, Budget) != NONE
 
 
-def list_set(asked: Session | Project) -> Iterable[SetLimit]:
+def list_set(asked: Session | Project | Elsewhere) -> Iterable[SetLimit]:
     """Return the limits that a session is under, or that those of a project share.
 
     Raises:

@@ -80,7 +80,7 @@ def test_the_limit_of_a_session_elsewhere_is_raised_here(project: Project, capsy
     placements.keep(project.directory, placed)
     assert run(["budget", "raise", "shop", "8", "1M", "--session"]) == 0
     said = capsys.readouterr().out
-    assert said.endswith(": 0 tokens of 2.0M tokens for this session\n")
+    assert said.endswith(": 2.0M tokens for this session: its machine knows what it has used\n")
     with open_ledger(find_ledger(project.config)) as ledger:
         meant = limiting.list_meant(project.config, [placed])
         told = limiting.tell(Book(ledger.connection), meant, {one.span: () for one in meant})

@@ -9,9 +9,10 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.base.need import NeedKind
 from sm.issues import placements
 from sm.issues.rules.allowance import Stage
-from sm.issues.runners import Placement
+from sm.issues.runners import Elsewhere, Placement
 from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.decide import Limit, Row, add_up, merge, weigh
 from sm.plugins.cost.budget.meter import METER
@@ -24,6 +25,8 @@ from sm.plugins.cost.nodes.contacts import Contact
 from sm.plugins.cost.nodes.told_limits import make_limit
 from sm.plugins.cost.nodes.wire import OF_SESSION, Span, ToldLimit
 from sm.store.paths import Root
+from sm.views import steering
+from sm.views.open_need import OpenNeed
 from tests.plugins.cost.budget.shop import begin, open_project, write
 
 MODEL = "claude-opus-4-5"
@@ -81,6 +84,32 @@ def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> 
         ("day", ""),
     }
     assert limiting.list_meant(project.config, ()) == []
+
+
+def test_a_person_may_raise_here_what_a_session_elsewhere_is_under(
+    tmp_path: Path, root: Root
+) -> None:
+    budget = "{issue: $1, project: $3, session: 1M tokens}"
+    ledger = tmp_path / "l" / "ledger.db"
+    ledger.parent.mkdir(mode=0o700)
+    project = open_project(tmp_path, budget, ledger=ledger, root=root.path)
+    there = Elsewhere(project, PLACEMENT)
+    found = {one.command: one for one in METER.list_set(there)}
+    assert list(found) == [
+        "sm budget raise shop 7 --session AMOUNT",
+        "sm budget raise shop 7 AMOUNT",
+        "sm budget raise shop --project AMOUNT",
+    ]
+    own = found["sm budget raise shop 7 --session AMOUNT"]
+    said = "for this session: its machine knows what it has used"
+    assert own.shown == f"1.0M tokens {said}"
+    assert own.raise_by("500k").endswith(f": 1.5M tokens {said}")
+    need = OpenNeed(key="k", kind=NeedKind.BUDGET, text="all of it", command=own.command)
+    keys = [one.key for one in steering.list_limits(there, need)]
+    assert len(keys) == 3
+    assert not any(key.startswith("there:") for key in keys), "its node was told of it by us"
+    of_node = structs.replace(need, command="sm budget raise --day AMOUNT")
+    assert steering.list_limits(there, of_node)[-1].key == "there:sm budget raise --day AMOUNT"
 
 
 def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root: Root) -> None:
