@@ -6,6 +6,7 @@ It needs neither systemd nor cgroups. Each daemon is a child of whoever starts i
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pwd
 import shutil
@@ -22,6 +23,9 @@ COMMANDS = ("sbatch", "squeue", "scancel", "scontrol", "srun", "sinfo")
 PACKAGES = "slurm-wlm munge"
 NODES = ("one", "two")
 READY_S, END_S, LOOK_S = 60.0, 1.0, 0.05
+PORTS = range(10_000, 30_000)
+"""Below those that the kernel gives to whoever connects to somebody (ip(7), 32768 at least): a
+daemon that is started again finds its port as it has left it."""
 CONFIG = """\
 ClusterName=smtest
 SlurmctldHost=localhost(127.0.0.1)
@@ -56,6 +60,10 @@ NODE = "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CP
 
 class ClusterError(Exception):
     """The cluster does not come up; the text says what is missing."""
+
+
+class TooLateError(ClusterError):
+    """What was waited for has not come in time."""
 
 
 def find_missing() -> str:
@@ -134,13 +142,39 @@ class Cluster:
         self.running["slurmctld"].terminate()
         self.running.pop("slurmctld").wait()
 
-    def wait_until_idle(self) -> None:
-        """Wait until both nodes have nothing to do."""
-        wait_until(lambda: sorted(self.list_states()) == ["idle"] * len(NODES), "both nodes")
+    def wait_until_idle(self, within_s: float = READY_S) -> None:
+        """Wait until both nodes have nothing to do.
+
+        Raises:
+            ClusterError: they still have, or a daemon has ended; it says what is known of all.
+
+        """
+
+        def is_idle() -> bool:
+            if ended := self.list_ended():
+                raise ClusterError(f"{', '.join(ended)} ended: {self.describe()}")
+            return sorted(self.list_states()) == ["idle"] * len(NODES)
+
+        try:
+            wait_until(is_idle, "two idle nodes", within_s)
+        except TooLateError as error:
+            raise ClusterError(f"{error}: {self.describe()}") from error
 
     def list_states(self) -> list[str]:
         """Return the state of each node."""
         return self.call("sinfo", "--noheader", "--Node", "--format=%T").split()
+
+    def list_ended(self) -> list[str]:
+        """Return the daemons that have ended by themselves."""
+        return [called for called, process in self.running.items() if process.poll() is not None]
+
+    def describe(self) -> str:
+        """Return what is known of the nodes, the jobs that are not over, and the daemons."""
+        nodes = self.call("sinfo", "--noheader", "--Node", "--format=%N %T (%E)").splitlines()
+        jobs = self.call("squeue", "--noheader", "--format=job %i %T %N (%r)").splitlines()
+        logs = (self.folder / f"{called}.out" for called in self.list_ended())
+        said = [f"{log.name}: {log.read_text(errors='replace')[-500:]}" for log in logs]
+        return "; ".join((*(nodes or ["no word of the nodes"]), *jobs, *said))
 
     def list_jobs(self, form: str = "%T %N") -> list[str]:
         """Return 'STATE NODE' of each job, also of those that are over, the oldest first."""
@@ -197,26 +231,39 @@ class Cluster:
             )
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, within_s: float = READY_S) -> None:
     """Wait for it.
 
     Raises:
-        ClusterError: it does not come.
+        TooLateError: it does not come.
 
     """
-    until = time.monotonic() + READY_S
+    until = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > until:
-            raise ClusterError(f"no {what} after {READY_S:g} s")
+            raise TooLateError(f"no {what} after {within_s:g} s")
         time.sleep(LOOK_S)
 
 
 def find_ports(count: int) -> list[int]:
-    """Return ports that were free just now."""
-    with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            listener = stack.enter_context(socket.socket())
-            listener.bind(("127.0.0.1", 0))
-            found.append(listener.getsockname()[1])
-        return found
+    """Return ports that were free just now; another process begins its search elsewhere.
+
+    Raises:
+        ClusterError: there are not so many.
+
+    """
+    start = os.getpid() * 10 % len(PORTS)
+    found = list(itertools.islice(filter(is_free, (*PORTS[start:], *PORTS[:start])), count))
+    if len(found) < count:
+        raise ClusterError("no free ports")
+    return found
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody has that port."""
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

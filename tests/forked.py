@@ -9,7 +9,9 @@ and none of the test's files is open in it. That each verb also starts as a prog
 from __future__ import annotations
 
 import fcntl
+import functools
 import gc
+import logging
 import os
 import selectors
 import signal
@@ -18,10 +20,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from sm.__main__ import main
 
@@ -32,6 +35,10 @@ NEWS = 3
 """The descriptor by which a command tells what it had to import."""
 HIGHEST = 1 << 16
 """No descriptor is above it."""
+UNTOLD: list[int] = []
+"""Where commands that were left running tell in the end what they had to import."""
+NOT_SHOWN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
+"""The warnings that Python does not show by itself."""
 
 
 def run_sm(
@@ -44,9 +51,7 @@ def run_sm(
 
     """
     argv = [sys.executable, "-Im", "sm", *args]
-    starts = any(env.get(name) != os.environ.get(name) for name in env if name.startswith(BY_START))
-    # Another thread may hold a lock, which nothing would let go of in its fork.
-    if starts or threading.current_thread() is not threading.main_thread():
+    if not _may_fork(env):
         return subprocess.run(
             argv,
             capture_output=True,
@@ -58,8 +63,7 @@ def run_sm(
             timeout=timeout_s,
         )
     given, *pipes = (os.pipe() for _ in range(STREAMS + 1))
-    with warnings.catch_warnings():  # of threads that only wait for what pytest is told
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with _no_word_of_threads():
         child = os.fork()
     if not child:
         _become(args, env, cwd, [given[0], *(writing for _, writing in pipes)])
@@ -76,6 +80,66 @@ def run_sm(
     for name in news.split():
         import_module(name)  # so that the next fork has it
     return subprocess.CompletedProcess(argv, code, stdout, stderr)
+
+
+def start_sm(*args: str, env: Mapping[str, str], cwd: Path) -> subprocess.Popen[str]:
+    """Start `sm` with these arguments, and leave it running; its stdout and stderr are pipes.
+
+    `env` is all of its environment. Its command line is that of the test's process: who looks at
+    that, or at its memory, or takes the time of its start, starts the program.
+    """
+    argv, is_forked = [sys.executable, "-Im", "sm", *args], _may_fork(env)
+    _learn_what_was_told()
+    hear, tell = os.pipe()
+    os.set_blocking(hear, False)
+    UNTOLD.append(hear)
+    try:
+        with _no_word_of_threads():
+            return subprocess.Popen(
+                argv,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=cwd,
+                env=env,
+                restore_signals=not is_forked,  # Python itself ignores them as it starts
+                # It never returns, and closes the pipe at whose end Popen takes it for started.
+                preexec_fn=functools.partial(_become, args, env, cwd, [0, 1, 2, tell])
+                if is_forked
+                else None,
+            )
+    finally:
+        os.close(tell)
+
+
+def _may_fork(env: Mapping[str, str]) -> bool:
+    """Whether a fork could be what a program with that environment would be."""
+    starts = any(env.get(name) != os.environ.get(name) for name in env if name.startswith(BY_START))
+    # Another thread may hold a lock, which nothing would let go of in its fork.
+    return not starts and threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _no_word_of_threads() -> Iterator[None]:
+    """They only wait for what pytest is told."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+def _learn_what_was_told() -> None:
+    """Import what commands had to that have ended, so that the next fork has it."""
+    for hear in list(UNTOLD):
+        try:
+            said = os.read(hear, 65536)
+        except BlockingIOError:  # it runs
+            continue
+        UNTOLD.remove(hear)
+        os.close(hear)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name in said.decode().split():
+                import_module(name)
 
 
 def _talk(writing: int, stdin: bytes, pipes: list[int], timeout_s: float) -> list[bytes]:
@@ -133,12 +197,32 @@ def _become(args: tuple[str, ...], env: Mapping[str, str], cwd: Path, ends: list
         sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
         sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
         sys.unraisablehook, threading.excepthook = sys.__unraisablehook__, threading.__excepthook__
-        warnings.resetwarnings()
-        warnings.simplefilter("ignore")
+        _say_what_python_says()
         sys.argv = ["sm", *args]
         code = _call()
     finally:
         os._exit(code)
+
+
+def _say_what_python_says() -> None:
+    """Warnings and what is logged go to stderr, as without pytest."""
+    logging.root.handlers.clear()
+    logging.root.setLevel(logging.WARNING)
+    warnings.resetwarnings()
+    for category in NOT_SHOWN:
+        warnings.simplefilter("ignore", category)
+    warnings.showwarning = _show_warning  # pytest's keeps them for itself
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _call() -> int:

@@ -32,6 +32,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
+from sm.config.load import load
 from sm.issues.look import phase_file
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import Snapshot
@@ -177,6 +178,12 @@ def sm_yaml(folder: Path, **settings: object) -> Path:
     project = {"name": "harb", "repo": "clone", "forge": {"kind": "local", "path": "forge"}}
     path.write_text(yaml.safe_dump(project | settings))
     return path
+
+
+def open_project(config: Path) -> Project:
+    """The project of a configuration, or its first one."""
+    found = load(config, os.environ, config.parent)
+    return Project(found, found.projects[0])
 
 
 def put_session(

@@ -17,9 +17,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tests.forked import start_sm
 from tests.helpers import HANG_S
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
+STARTED = ("-Im", "sm")
+"""`sm` as people start it."""
 
 
 class Said(NamedTuple):
@@ -96,21 +99,27 @@ def serving(
     env: Mapping[str, str] = NOTHING,
     base: Mapping[str, str] | None = None,
     clean: bool = True,
-    program: tuple[str, ...] = ("-Im", "sm"),
+    program: tuple[str, ...] = (),
     place: tuple[str, ...] = ("--port", "0"),
 ) -> Iterator[Served]:
     """A server on a free port, with `env` added to the environment, or to `base`.
 
-    `clean`: it has to end without a word on stderr. `program`: what Python is told to run. `place`:
-    where it listens if not there; its URL is then what it says of that.
+    `clean`: it has to end without a word on stderr. `program`: what Python is told to run, if it is
+    to be a program and no fork of the test's process. `place`: where it listens if not there; its
+    URL is then what it says of that.
     """
-    process = subprocess.Popen(
-        [sys.executable, *program, *verb, *place, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env=dict(os.environ if base is None else base) | dict(env),
+    words, known = (*verb, *place, *options), dict(os.environ if base is None else base) | dict(env)
+    process = (
+        subprocess.Popen(
+            [sys.executable, *program, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=known,
+        )
+        if program
+        else start_sm(*words, env=known, cwd=folder)
     )
     assert process.stdout
     line = process.stdout.readline()

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.helpers import HANG_S
 from tests.helpers import REPOSITORY as REPOSITORY
 
 BIN = REPOSITORY / "bin"
+FOR_SCRIPTS = ("agent-session",)
+"""What people's own scripts source."""
+FOR_MONITORS = ("passes", "monitor")
+"""What `bin/agent-session monitor` sources."""
 
 
 def bash(
-    script: str, *args: str | Path, **environment: str | Path
+    script: str,
+    *args: str | Path,
+    sources: Sequence[str] = FOR_SCRIPTS,
+    **environment: str | Path,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a strict bash script that has sourced lib/agent-session.sh; `$1` … are `args`."""
+    """Run a strict bash script that has sourced these files of lib/; `$1` … are `args`."""
     return subprocess.run(
-        ["bash", "-c", strict(script), "script", *map(str, args)],
+        ["bash", "-c", strict(script, sources), "script", *map(str, args)],
         env=os.environ | {name: str(value) for name, value in environment.items()},
         capture_output=True,
         text=True,
@@ -26,9 +34,10 @@ def bash(
     )
 
 
-def strict(script: str) -> str:
-    """`script` as most people's scripts begin."""
-    return f"set -euo pipefail\nsource '{REPOSITORY}/lib/agent-session.sh'\n{script}\n"
+def strict(script: str, sources: Sequence[str] = FOR_SCRIPTS) -> str:
+    """`script` as most people's scripts begin: strict, with these files of lib/ sourced."""
+    sourced = "".join(f"source '{REPOSITORY}/lib/{name}.sh'\n" for name in sources)
+    return f"set -euo pipefail\n{sourced}{script}\n"
 
 
 def stand_in(path: Path, body: str) -> Path:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.config import duration
-from sm.issues.rules.supervision import ROWS, Left, Place, Row
+from sm.issues.rules.found import Left
+from sm.issues.rules.supervision import ROWS, Place, Row
 
 
 def supervision_table() -> str:

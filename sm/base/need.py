@@ -34,3 +34,5 @@ class NeedKind(StrEnum):
     """No dev-poll runs."""
     MACHINE = "machine"
     """The machine itself: a full disk, too little memory."""
+    HOST = "host"
+    """Another machine gets no sessions: it is lost, does not let us in, or has no room."""

@@ -118,3 +118,8 @@ def pluralise(count: int, what: str) -> str:
     """The word for one, or for so many: `fix`, `fixes`."""
     ending = "" if count == 1 else "es" if what.endswith("x") else "s"
     return f"{what}{ending}"
+
+
+def append_detail(words: str, detail: str) -> str:
+    """`words`, and behind a colon the detail, if there is one."""
+    return f"{words}: {detail}" if detail else words

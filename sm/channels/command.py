@@ -72,6 +72,19 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
         SmError: the command cannot be started.
 
     """
+    log = session.dir.monitor_log
+    start_aside(session.root, session.name, text, command, log=log, deadline_s=deadline_s)
+
+
+def start_aside(
+    root: Root, name: str, text: str, command: str, *, log: Path, deadline_s: float = COMMAND_S
+) -> None:
+    """Do the same about a session that may be none of this machine, or about none ('').
+
+    Raises:
+        SmError: the command cannot be started.
+
+    """
     reading, writing = os.pipe()
     try:
         line = " ".join(text.split()).encode("utf-8", "replace")[:LIMIT]
@@ -79,8 +92,8 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
         spawn(
             # The working directory may be an agent's, and hold modules of any name.
             *(sys.executable, "-P", "-m", __name__),
-            *(str(session.root.path), session.name, command, str(deadline_s), str(reading)),
-            log=session.dir.monitor_log,
+            *(str(root.path), name, command, str(deadline_s), str(reading)),
+            log=log,
             env=select_lasting_environment(),
             pass_fds=(reading,),
         )
@@ -95,7 +108,7 @@ def main(root: str, session: str, command: str, deadline_s: str, reading: str) -
         words = pipe.read()
     try:
         # Since it was started its machine may have stood still.
-        with fence.guard(registry.find(Root(Path(root)), session)):
+        with fence.guard(registry.find(Root(Path(root)), session) if session else None):
             before_act()
         run("/bin/sh", "-c", command, stdin=words, timeout_s=float(deadline_s))
     except SmError as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sm.issues.look.snapshot import Snapshot
     from sm.sessions.project import Project
     from sm.sessions.session import IssueSession
+    from sm.store.paths import Root
 
 T = TypeVar("T")
 
@@ -46,6 +47,18 @@ def _identify_agent(project: Project) -> IssueSession | None:
 
     session = identify(project.root, os.environ).session
     return session if isinstance(session, IssueSession) else None
+
+
+def is_agent(root: Root) -> bool:
+    """Whether an agent has called this program.
+
+    Raises:
+        CallerError: the environment names another session than the process is in.
+
+    """
+    from sm.sessions.caller import identify
+
+    return identify(root, os.environ).session is not None
 
 
 def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:

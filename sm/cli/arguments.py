@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sm.base.errors import UsageError
+from sm.base.errors import StateError, UsageError
 from sm.cli.invocation import (
     ISSUE,
     ElsewhereError,
@@ -182,20 +183,28 @@ def leave_named_to_node(ctx: click.Context, text: str) -> None:
 # A session
 
 
-def _target(
-    ctx: click.Context, _param: click.Parameter, words: str | tuple[str, ...]
-) -> AnySession | None:
+def find_session(ctx: click.Context, name: str) -> AnySession:
+    """Return the session of this machine that is called so.
+
+    Raises:
+        UsageError: there is none, or there are several.
+        ElsewhereError: the node's own `sm` is to do it.
+
+    """
     from sm.sessions.address import find
 
-    given = (words,) if isinstance(words, str) else words
-    if not given:
-        return None
-    name = name_target(ctx, given)
     try:
         return find(load_machine(ctx).root, name)
     except UsageError:
         leave_named_to_node(ctx, name)
         raise
+
+
+def _target(
+    ctx: click.Context, _param: click.Parameter, words: str | tuple[str, ...]
+) -> AnySession | None:
+    given = (words,) if isinstance(words, str) else words
+    return find_session(ctx, name_target(ctx, given)) if given else None
 
 
 def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
@@ -250,7 +259,11 @@ optional_target: Decorator = click.argument(
 
 
 def _target_name(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> str:
-    return name_target(ctx, words)
+    name = name_target(ctx, words)
+    if name:
+        with contextlib.suppress(UsageError, StateError):  # it may be over
+            find_session(ctx, name)
+    return name
 
 
 optional_target_name: Decorator = click.argument(

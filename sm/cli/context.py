@@ -11,7 +11,7 @@ import click
 
 from sm.base.errors import UsageError
 from sm.base.output import console, say, say_lines
-from sm.cli.arguments import name_target
+from sm.cli.arguments import find_session, name_target
 from sm.cli.live import show_live
 from sm.cli.options import json_option, load_machine
 from sm.cli.words import print_json
@@ -97,13 +97,13 @@ def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _find_own(click_context: click.Context, target: str) -> AnySession:
     """The session that may be set."""
-    from sm.sessions import address, registry
+    from sm.sessions import registry
     from sm.sessions.caller import identify
 
     root = load_machine(click_context).root
     caller = identify(root, os.environ)
     if target:
-        found = address.find(root, target)
+        found = find_session(click_context, target)
         caller.check_may_rotate(found, registry.list_all(root, lambda _: None))
         return found
     if caller.session is None:
@@ -136,13 +136,12 @@ def _tell(session: AnySession) -> str:
 
 
 def _looker(click_context: click.Context, target: str) -> Callable[[], list[Gauge]]:
-    from sm.sessions import address
     from sm.views.contexts import list_gauges, read_gauge
 
     root = load_machine(click_context).root
     if not target:
         return lambda: list_gauges(root)
-    session = address.find(root, target)
+    session = find_session(click_context, target)
     return lambda: [read_gauge(session)]
 
 

@@ -14,14 +14,20 @@ from sm.cli.words import TIME_UP, print_json, read_stdin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from click import Command
 
     from sm.issues.reaching import Elsewhere
     from sm.issues.runners import Runner
     from sm.sessions.caller import Caller
     from sm.sessions.project import Project
 
-FOLLOWS = {"logs": ("-f", "--follow"), "context": ("-w", "--watch")}
-"""What would not end by itself; the channel to a node has answers, and no streams."""
+FOLLOWS = ("-f", "--follow")
+WATCHES = ("-w", "--watch")
+"""What does not end by itself; the channel to a node has answers, and no streams."""
+WAIT_S = 300.0
+"""A node waits so long at a time, as an answer of it may take 600 s at the most."""
 ROOT_OPTION = "--config"
 NOTIFY = "--notify-on-stop"
 
@@ -49,10 +55,13 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         )
     if verb == "attach":
         return _attach(there, runner, words)
-    if any(option in words for option in FOLLOWS.get(verb, ())):
-        if verb != "logs":
-            raise UsageError(f"{_where(there)}, from where this is not followed: leave that out")
-        return _follow_log(there, runner, words)
+    if verb in FOLLOWED and any(option in words for option in FOLLOWS):
+        options, is_raw = FOLLOWED[verb](words)
+        return _follow(there, runner, [verb, *options, _name(there)], is_raw=is_raw)
+    if verb == "context" and any(option in words for option in WATCHES):
+        return _watch_context(there, words)
+    if verb == "wait" and not any(word.startswith("--message") for word in words):
+        return _wait(there, runner, words)
     answer = reaching.call(there, runner, [verb, *words], _read_stdin(words))
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
@@ -73,6 +82,12 @@ def _where(there: Elsewhere) -> str:
     from sm.issues.reaching import explain
 
     return explain(there)
+
+
+def _name(there: Elsewhere) -> str:
+    from sm.issues.reaching import name_there
+
+    return name_there(there)
 
 
 def _read_stdin(words: list[str]) -> str:
@@ -105,13 +120,34 @@ def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) ->
     return answer.code
 
 
-def _follow_log(there: Elsewhere, runner: Runner, words: list[str]) -> int:
-    """Pass on what its terminal says, as it says it, until it is over, or Ctrl-C."""
-    from sm.adapters.foreground import pass_on_output
-    from sm.issues.reaching import name_there
+def _wait(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+    """Wait as long as a person wants to, which may be longer than one answer of a node takes."""
+    from sm.base.clock import Deadline
+    from sm.base.output import warn
+    from sm.cli.wait import EVENTS, command
+    from sm.issues import reaching
 
-    options, is_raw = _read_log_options(words)
-    argv = runner.stream(there.project, there.placement, ["logs", *options, name_there(there)])
+    asked = _read_options("wait", command, words)
+    timeout_s: float | None = asked["timeout_s"]
+    deadline = Deadline(timeout_s) if timeout_s is not None else None
+    while True:
+        within_s = min(WAIT_S, deadline.left_s) if deadline else WAIT_S
+        argv = ["wait", "--for", asked["event"], "--timeout", f"{max(0.0, within_s):.3f}"]
+        answer = reaching.call(there, runner, [*argv, _name(there)])
+        if answer.code != TIME_UP:
+            say_text(answer.stdout, nl=False)
+            say_text(answer.stderr, nl=False, err=True)
+            return answer.code
+        if deadline and deadline.left_s <= 0:
+            warn(f"timed out after {timeout_s:g} s: {_name(there)} {EVENTS[asked['event']]}")
+            return TIME_UP
+
+
+def _follow(there: Elsewhere, runner: Runner, argv: list[str], *, is_raw: bool) -> int:
+    """Pass on what the node's `sm` says, as it says it, until it is over, or Ctrl-C."""
+    from sm.adapters.foreground import pass_on_output
+
+    command = runner.stream(there.project, there.placement, argv)
     sys.stdout.flush()
     text, half = codecs.getincrementaldecoder("utf-8")("replace"), b""
 
@@ -123,21 +159,46 @@ def _follow_log(there: Elsewhere, runner: Runner, words: list[str]) -> int:
         pass_on(data) if is_raw else say_text(text.decode(data), nl=False)
 
     try:
-        return pass_on_output(argv, os.environ, take)
+        return pass_on_output(command, os.environ, take)
     except KeyboardInterrupt:
         return 0  # the way to end it, so no error
 
 
+def _read_options(verb: str, command: Command, words: list[str]) -> dict[str, Any]:
+    # With resilient parsing the session is not looked up again.
+    return command.make_context(verb, list(words), resilient_parsing=True).params
+
+
 def _read_log_options(words: list[str]) -> tuple[list[str], bool]:
     """Return the options of `sm logs` that the words have, and whether they ask for `--raw`."""
-    from click import Context
-
     from sm.cli.logs import command
 
-    # With resilient parsing the session is not looked up again.
-    found: Context = command.make_context("logs", list(words), resilient_parsing=True)
-    named = [f"--{name}" for name in ("follow", "raw", "monitor") if found.params[name]]
-    return [*named, "--lines", str(found.params["lines"])], bool(found.params["raw"])
+    found = _read_options("logs", command, words)
+    named = [f"--{name}" for name in ("follow", "raw", "monitor") if found[name]]
+    return [*named, "--lines", str(found["lines"])], bool(found["raw"])
+
+
+def _read_event_options(words: list[str]) -> tuple[list[str], bool]:
+    """Return the options of `sm events`; what it says is never raw."""
+    from sm.cli.events import command
+
+    found = _read_options("events", command, words)
+    since = [] if found["since"] is None else ["--since", f"{found['since']:g}s"]
+    return ["--follow", *since, *["--json"] * bool(found["as_json"])], False
+
+
+FOLLOWED = {"logs": _read_log_options, "events": _read_event_options}
+
+
+def _watch_context(there: Elsewhere, words: list[str]) -> int:
+    """Show how full its context is, asked again each second, until Ctrl-C. It is drawn here."""
+    from sm.cli.contexttable import draw_contexts
+    from sm.cli.live import show_live
+    from sm.views.there import read_gauge
+
+    is_json = "--json" in words
+    show_live("context", lambda *_: draw_contexts([read_gauge(there)]), as_json=is_json)
+    return 0
 
 
 def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:

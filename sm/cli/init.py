@@ -15,7 +15,7 @@ from sm.base.redact import redact
 from sm.cli.invocation import find_meant_project, find_project
 from sm.config.check import check_path
 from sm.config.convert import make_absolute
-from sm.config.forges import AnyForgeSettings, LocalSettings
+from sm.config.forges import AnyForgeSettings, LocalSettings, RemoteSettings
 from sm.config.load import find, find_user_folder, load
 from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import describe, list_hidden
@@ -153,7 +153,15 @@ def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -
         token_command=given["token_command"] or "",
         token_file=make_absolute(Path.cwd(), str(token_file)) if token_file else None,
         token_env=given["token_env"] or "",
+        has_ci=_expects_ci(given["ci"]),
     )
+
+
+def _expects_ci(command: str | None) -> bool:
+    """Whether the forge, which runs CI itself, is said to have any."""
+    if command not in (None, init.NO_CI):
+        raise UsageError(f"the forge runs CI, not sm: leave out --ci, or say --ci {init.NO_CI}")
+    return command is None
 
 
 def _agent(given: Mapping[str, str | None], yes: bool) -> str:
@@ -313,7 +321,8 @@ def _announce_elsewhere(setup: Setup) -> None:
     say(f"primary branch: {setup.primary}")
     say(f"forge: {setup.forge.kind}, {setup.forge.place}; missing labels are made there")
     _announce_agent(setup)
-    say("CI: what the forge says of each commit")
+    has_ci = isinstance(setup.forge, RemoteSettings) and setup.forge.has_ci
+    say(f"CI: {'what the forge says of each commit' if has_ci else init.NO_CI}")
     say(f"configuration: {setup.output}")
 
 

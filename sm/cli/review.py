@@ -10,7 +10,7 @@ import click
 from sm.base.errors import UsageError
 from sm.base.nearest import advise
 from sm.base.output import say
-from sm.cli.agent_forge import leave_to_others
+from sm.cli.agent_forge import is_agent, leave_to_others
 from sm.cli.forges import author_option, find_author_name, number_argument
 from sm.cli.options import project_option
 from sm.sessions.project import Project
@@ -63,21 +63,23 @@ def command(
     An agent may not review the pull request of its own issue.
     """
     from sm.adapters.forge.model import ReviewState
+    from sm.issues.review import review as review_pull
 
     leave_to_others(project, "review it", pull=number)
-    forge = project.forge
     if not message.strip() and not remarks and verdict != "approved":
         raise UsageError("the review says nothing: add --approve, or a text with -m or --comment")
     comments = [read_remark(remark) for remark in remarks]
     if comments:
-        _check_files(comments, forge.pulls.list_files(number, head))
-    review = forge.pulls.review(
+        _check_files(comments, project.forge.pulls.list_files(number, head))
+    review = review_pull(
+        project,
         number,
         ReviewState(verdict) if verdict else ReviewState.COMMENTED,
         message,
         comments,
         author=find_author_name(project, author),
         head=head,
+        by_agent=is_agent(project.root),
     )
     say(f"{review.state} #{number} at {review.head[:12]}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from sm.config.section import Count, Section
 
@@ -30,6 +30,11 @@ class ForgeSettings(Section, frozen=True, tag_field="kind"):
     def link_pull(self, number: int) -> str:
         """The address of a pull request's page; '' for none."""
         return ""
+
+    @property
+    def reviewer(self) -> ForgeSettings | None:
+        """The forge with the account by which a person's review is written; None for none."""
+        return self
 
     @property
     def has_webhooks(self) -> bool:
@@ -75,6 +80,16 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
     token_env: Annotated[
         str, Meta(description="a variable with the token; monitors keep it, agents do not get it")
     ] = ""
+    reviewer_token_command: Annotated[
+        str,
+        Meta(description="prints the token of your own account, for your reviews by sm"),
+    ] = ""
+    reviewer_token_file: Annotated[
+        Path | None, Meta(description="a file with that token, which only you may read (0600)")
+    ] = None
+    reviewer_token_env: Annotated[
+        str, Meta(description="a variable with that token; agents do not get it")
+    ] = ""
     git_access: Annotated[
         Literal["own", "sm", "agents"],
         Meta(
@@ -119,8 +134,22 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The one with the token."""
-        return (self.token_env,) if self.token_env else ()
+        """Those with a token."""
+        return tuple(filter(None, (self.token_env, self.reviewer_token_env)))
+
+    @property
+    def reviewer(self) -> RemoteSettings | None:
+        """The same with the token of a person's own account.
+
+        A forge takes no review of a pull request from the account that has opened it, which is the
+        one that sm has (docs/FORGES.md has the sources).
+        """
+        places = {
+            "token_command": self.reviewer_token_command,
+            "token_file": self.reviewer_token_file,
+            "token_env": self.reviewer_token_env,
+        }
+        return structs.replace(self, **places) if any(places.values()) else None
 
     @property
     def has_webhooks(self) -> bool:
@@ -213,6 +242,15 @@ class GitlabSettings(HostedSettings, frozen=True, kw_only=True, tag="gitlab"):
     url: Annotated[
         str, Meta(description="address of the server: https://HOST", pattern=OWN_ADDRESS)
     ] = "https://gitlab.com"
+
+    @property
+    def reviewer(self) -> RemoteSettings:
+        """Ours if there is no other: without a paid tier, an author may approve.
+
+        Source: `MergeRequestPolicy` and `Approvable#eligible_for_approval_by?` of GitLab.
+        """
+        return super().reviewer or self
+
     merge_method: Annotated[
         Literal["merge", "squash"],
         Meta(description="merge: as the project is set; squash: the same with one commit"),

@@ -22,7 +22,10 @@ COMMENTS = {
     "ci": "run in a clean checkout of each push; without a command there is no CI",
 }
 
-Values = dict[str, str | dict[str, str | list[str]]]
+COMMENT_OF_SERVER = "issues, pull requests, reviews and CI; docs/FORGES.md"
+"""Of the section `forge`, if it is a server."""
+
+Values = dict[str, str | dict[str, str | bool | list[str]]]
 
 
 def check_values(values: Values, path: Path) -> ProjectSettings:
@@ -57,7 +60,9 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
     yield f"# max_sessions{sign}2"
     for key, value in values.items():
         if isinstance(value, dict):
-            yield from ("", f"# {COMMENTS[key]}", f"[{key}]" if is_toml else f"{key}:")
+            is_server = key == "forge" and value["kind"] != "local"
+            comment = COMMENT_OF_SERVER if is_server else COMMENTS[key]
+            yield from ("", f"# {comment}", f"[{key}]" if is_toml else f"{key}:")
             yield from (f"{indent}{name}{sign}{_quote(item)}" for name, item in value.items())
     head = "[review]" if is_toml else "review:"
     yield from (
@@ -67,6 +72,6 @@ def _lines(values: Values, sign: str, is_toml: bool) -> Iterator[str]:
     )
 
 
-def _quote(value: str | list[str]) -> str:
-    """Quote a string, or a list of strings, in the way that JSON, YAML and TOML share."""
+def _quote(value: str | bool | list[str]) -> str:
+    """Write a value, in the way that JSON, YAML and TOML share."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

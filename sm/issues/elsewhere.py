@@ -81,7 +81,7 @@ class Elsewhere(Struct, dict=True):
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 
-def look(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Elsewhere | None:
+def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Elsewhere | None:
     """Return what is on record of work elsewhere; None where there is none, as mostly.
 
     `hears_wishes`: another tick comes as soon as a node wishes for a newer look at the forge.

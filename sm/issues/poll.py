@@ -22,7 +22,8 @@ from sm.issues.look.polled import keep_outcome
 from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot_as_wished
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.rules.supervision import BY_NAME, Thing
+from sm.issues.rules.found import Thing
+from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
 from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
@@ -107,7 +108,7 @@ def _tend(
     def begin(due: Sequence[Due]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
-    away = elsewhere.look(project, seen, hears_wishes=loops)
+    away = elsewhere.survey(project, seen, hears_wishes=loops)
     if found := scene.pauses.find(project.name):
         yield found.sentence
         if away:

@@ -8,7 +8,7 @@ has a `Runner` among its parts of the kind `runners`; a project names one by `ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -161,6 +161,22 @@ class Runner(Protocol):
 
     def end(self, project: Project, placement: Placement) -> None:
         """End what runs of it, if that can be reached; it is no error if nothing does."""
+
+
+@runtime_checkable
+class Piper(Protocol):
+    """A runner by which a program here and `sm` there talk for as long as both like."""
+
+    def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs `sm` there, and passes on stdin and stdout as they are.
+
+        It ends with what runs there. If it is ended here, or its stdin is, what runs there finds
+        the end of its own stdin. What it says of itself comes on stderr.
+
+        Raises:
+            TemporaryError: the node cannot be reached.
+
+        """
 
 
 def choose_runner(settings: ProjectSettings, labels: Collection[str]) -> str:

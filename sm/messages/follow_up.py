@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
-from sm.base.errors import StateError, TemporaryError
+from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
 from sm.base.text import normalise
@@ -22,6 +23,7 @@ from sm.sessions import agent_state, hook_events, pause, terminal, turn
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
+from sm.store import events, journal
 from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
 from sm.store.files import discard, read_guarded
@@ -29,6 +31,8 @@ from sm.store.paths import SessionDir
 
 RETRY_S = (1.0, 15.0)
 """Shortest and longest pause before what waits is tried again; it grows with its age."""
+TROUBLE_S = 15.0
+"""So long what is in the way of something else is left to pass."""
 TOLD_BY_HOOKS_S = 60.0
 """Where the agent's hooks, or tmux, tell when it is free, a look is a precaution only."""
 SETTLED_S = 2.0
@@ -37,6 +41,20 @@ RECEIPT_LAG_S = 0.3
 """The hook of a turn's end keeps its payload before it gives the receipt."""
 LATE_S = 10.0
 """An agent that is idle so long after the receipt was idle before: the proof came late."""
+
+
+def see_to(session: Session, tend: Callable[[], float | None]) -> float:
+    """Tend to one thing of a session; returns when to do so again, seconds since 1970.
+
+    What is in its way is noted as a problem, once, and keeps nothing else waiting.
+    """
+    try:
+        again_at = tend()
+    except SmError as error:
+        problem = events.Problem(session=session.name, text=error.message)
+        journal.record_once(session.root.journal, problem)
+        return time.time() + TROUBLE_S
+    return math.inf if again_at is None else again_at
 
 
 def tend_messages(session: Session) -> float:

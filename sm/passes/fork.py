@@ -116,7 +116,7 @@ def _read_caller(fd: int, ident: str) -> Caller | None:
 def describe_limits() -> str:
     """What the kernel lets this process do and see; a sandbox that an agent is in has less.
 
-    As `_describe_limits` in lib/agent-session.sh has it.
+    As `_describe_limits` in lib/passes.sh has it.
     """
     kept = ("Groups:", "CapEff:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
     found = []

@@ -25,7 +25,6 @@ import signal
 import sys
 import time
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 from sm.base import at_hand
@@ -83,7 +82,7 @@ class PassServer:
     def __init__(self, root: Root) -> None:
         """Take over what the monitor that has started us left open, and nothing else."""
         self.root = root
-        self.requests = _open_requests(root.passes)
+        self.requests = _open_requests(root)
         self.python, self.limits = os.environ.get("SM_PYTHON", ""), describe_limits()
         self.ended = hear_of_children()
         self.running: dict[int, Pass] = {}
@@ -279,7 +278,7 @@ def tell_status(status: int) -> int:
     return 128 - code if code < 0 else code
 
 
-def _open_requests(path: Path) -> int:
+def _open_requests(root: Root) -> int:
     """Open the FIFO for reading alone, so that the last monitor's end is its end.
 
     Raises:
@@ -287,11 +286,11 @@ def _open_requests(path: Path) -> int:
 
     """
     try:
-        is_ours = os.path.samestat(os.fstat(STDIN), path.stat())
-        is_locked = os.path.samestat(os.fstat(LOCK), path.with_name(f"{path.name}.lock").stat())
+        is_ours = os.path.samestat(os.fstat(STDIN), root.passes.stat())
+        is_locked = os.path.samestat(os.fstat(LOCK), root.passes_lock.stat())
     except OSError:
         is_ours = is_locked = False
-    found = open_fifo(path, os.O_RDONLY) if is_ours and is_locked else None
+    found = open_fifo(root.passes, os.O_RDONLY) if is_ours and is_locked else None
     if found is None:
         raise UsageError("expected a session: a monitor starts the server of all")
     os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)  # which was opened for writing, too

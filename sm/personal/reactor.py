@@ -14,7 +14,7 @@ from sm.base.errors import SmError, StateError
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
 from sm.issues.act import limiting
-from sm.messages.follow_up import tend_messages
+from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all
@@ -37,7 +37,6 @@ FAR_S = 600.0
 
 Nothing wakes if a terminal goes and its agent stays; dev-poll notices that, if it runs.
 """
-RETRY_S = 15.0
 
 STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
 ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on without one"
@@ -61,7 +60,7 @@ def run_pass(session: AdHocSession) -> None:
 def _tend(session: AdHocSession) -> None:
     started = time.time()
     session.configure()
-    again_at = min(_tend_limit(session), _tend_context(session))
+    again_at = min(see_to(session, partial(limit.tend, session)), _tend_context(session))
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
@@ -79,29 +78,14 @@ def _tend(session: AdHocSession) -> None:
         end(session, how)
 
 
-def _tend_limit(session: AdHocSession) -> float:
-    """See to what it may spend; a problem there must not keep messages waiting."""
-    try:
-        return limit.tend(session)
-    except SmError as error:
-        problem = events.Problem(session=session.name, text=error.message)
-        journal.record_once(session.root.journal, problem)
-        return time.time() + RETRY_S
-
-
 def _tend_context(session: AdHocSession) -> float:
-    """Care for its context; a problem there must not keep messages waiting."""
+    """Care for its context."""
 
     def relaunch(generation: int) -> None:
         start = structs.replace(launch_with(session, session.profile), keeps_environment=True)
         agent_process.relaunch(session.tmux, session, start, generation=generation)
 
-    try:
-        return tend_context(session, relaunch)
-    except SmError as error:
-        problem = events.Problem(session=session.name, text=error.message)
-        journal.record_once(session.root.journal, problem)
-        return time.time() + RETRY_S
+    return see_to(session, lambda: tend_context(session, relaunch))
 
 
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:

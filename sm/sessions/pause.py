@@ -209,11 +209,6 @@ def find(root: Root, project: str, session: str = "") -> Pause | None:
     return read(root).find(project, session)
 
 
-def list_sentences(root: Root) -> list[str]:
-    """What is paused, since when, and how each goes on: one line for each decision."""
-    return [one.sentence for one in read(root).pauses]
-
-
 def name_host() -> str:
     """The name of this machine, as people see it beside a user's."""
     return os.uname().nodename

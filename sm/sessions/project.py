@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.base.errors import SmError
 from sm.config.schema import Config, ProjectSettings
@@ -104,6 +104,21 @@ class Project(Struct, frozen=True, dict=True):
         return open_forge(
             self.settings, self.config.source, self.root.project(self.settings.name).path
         )
+
+    @cached_property
+    def reviewers_forge(self) -> Forge | None:
+        """The same with the account by which a person's review is written; None for none.
+
+        It keeps nothing in the project's folder: what is left of limits there is of our account.
+        """
+        from sm.adapters.forge.kinds import open_forge
+
+        reviewer = self.settings.forge.reviewer
+        if reviewer is None:
+            return None
+        if reviewer is self.settings.forge:
+            return self.forge
+        return open_forge(structs.replace(self.settings, forge=reviewer), self.config.source)
 
     def record(self, event: Event) -> None:
         """Put an event into the journal."""

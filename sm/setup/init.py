@@ -97,8 +97,15 @@ class Setup(Struct, frozen=True):
             "forge": _list_own_keys(self.forge),
             "agent": {"command": self.command, **passed},
             **self._new_worktrees,
-            "ci": {"command": "" if self.ci == NO_CI else self.ci},
+            **self._own_ci,
         }
+
+    @property
+    def _own_ci(self) -> Values:
+        """How pushes are tested; a forge elsewhere knows that itself."""
+        if self.forge.is_elsewhere:
+            return {}
+        return {"ci": {"command": "" if self.ci == NO_CI else self.ci}}
 
     @property
     def _own_prefix(self) -> Values:
@@ -109,7 +116,7 @@ class Setup(Struct, frozen=True):
 
     @property
     def _new_worktrees(self) -> Values:
-        copy: dict[str, str | list[str]] = {}
+        copy: dict[str, str | bool | list[str]] = {}
         if self.worktree_copy:
             copy["copy"] = list(self.worktree_copy)
         line = {"setup": "" if self.worktree_setup == NO_CI else self.worktree_setup}
@@ -127,7 +134,7 @@ class Setup(Struct, frozen=True):
         return check_values(self.values, self.output)
 
 
-def _list_own_keys(forge: ForgeSettings) -> dict[str, str | list[str]]:
+def _list_own_keys(forge: ForgeSettings) -> dict[str, str | bool | list[str]]:
     """The keys of the forge that are not as they are by themselves."""
     defaults = {field.encode_name: field.default for field in structs.fields(forge)}
     values = to_builtins(forge, enc_hook=str)

@@ -48,6 +48,7 @@ class Wish(Struct, frozen=True):
     token_command: str = ""
     token_file: Path | None = None
     token_env: str = ""
+    has_ci: bool = True
 
 
 def choose_remote(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> tuple[Hub, str]:
@@ -81,6 +82,7 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
         raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
     host, server = _server(found) if found else ("", "")
     keys: dict[str, object] = {"repository": repository}
+    keys |= {} if wish.has_ci else {"has_ci": False}
     if wish.kind == "github":
         address = wish.url or ("" if host in ("", *GITHUB) else f"{server}/api/v3")
         keys |= {"url": address} if address else {}

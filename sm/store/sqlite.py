@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from sm.base.errors import StateError
 from sm.store import lock, sqlite_file
@@ -22,15 +23,70 @@ BUSY_S = 30.0
 Connection = sqlite3.Connection
 
 
-class Layout(NamedTuple):
-    """How the tables of a database of ours come about. Both functions raise errors of ours.
+class Layout(Struct, frozen=True):
+    """How the tables of a database of ours come about.
 
-    `is_behind` says whether something must be done before it can be used, and changes nothing;
-    `bring_up_to_date` does that, and is called by one process at a time.
+    `application` is the `application_id` of our files. Migration n is the statements that lead from
+    `user_version` n to n + 1; a released one never changes.
     """
 
-    is_behind: Callable[[Connection, Path], bool]
-    bring_up_to_date: Callable[[Connection, Path], None]
+    application: int
+    migrations: Sequence[Sequence[str]]
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return len(self.migrations)
+
+    def is_behind(self, connection: Connection, path: Path) -> bool:
+        """Say whether something must be done before the database can be used; change nothing.
+
+        Raises:
+            StateError: it belongs to another program, or to a newer version.
+
+        """
+        with transaction(connection, writes=False):  # another process may be making it right now
+            version = self.find_version(connection, path)
+        if version > self.version:
+            raise StateError(
+                f"'{path}' was made by a newer sm (version {version}, this one knows "
+                f"{self.version}): update sm; it was not touched"
+            )
+        return version < self.version
+
+    def find_version(self, connection: Connection, path: Path) -> int:
+        """Return which version the database is of; 0 if it is empty.
+
+        Raises:
+            StateError: it belongs to another program.
+
+        """
+        if read_pragma(connection, "application_id") == self.application:
+            return read_pragma(connection, "user_version")
+        if not _is_empty(connection):
+            raise StateError(
+                f"'{path}' is the database of another program: name another file, it was not "
+                "touched"
+            )
+        return 0
+
+    def bring_up_to_date(self, connection: Connection, path: Path) -> None:
+        """Lead it to the newest version; called by one process at a time. Errors as above."""
+        connection.execute("PRAGMA journal_mode = WAL")
+        with transaction(connection):
+            self.migrate(connection, self.find_version(connection, path))
+            self.note_version(connection)
+
+    def migrate(self, connection: Connection, version: int) -> None:
+        """Make the tables of `version` those of the newest one."""
+        for statements in self.migrations[version:]:
+            for statement in statements:
+                connection.execute(statement)
+
+    def note_version(self, connection: Connection) -> None:
+        """Note in the database that it is ours, and of the newest version."""
+        connection.execute(f"PRAGMA application_id = {self.application}")
+        connection.execute(f"PRAGMA user_version = {self.version}")
 
 
 @contextlib.contextmanager
@@ -72,25 +128,12 @@ def check_shared(path: Path, layout: Layout) -> None:
         raise make_damage_error(path)
 
 
-def is_older(path: Path, version: int, known: int) -> bool:
-    """Say whether a database of ours is of an older version than the one that is known.
-
-    Raises:
-        StateError: it is of a newer one.
-
-    """
-    if version > known:
-        raise StateError(
-            f"'{path}' was made by a newer sm (version {version}, this one knows {known}): "
-            "update sm; it was not touched"
-        )
-    return version < known
-
-
-def make_foreign_error(path: Path) -> StateError:
-    """Return the error for the database of another program."""
-    return StateError(
-        f"'{path}' is the database of another program: name another file, it was not touched"
+def _is_empty(connection: Connection) -> bool:
+    (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    return not (
+        things
+        or read_pragma(connection, "application_id")
+        or read_pragma(connection, "user_version")
     )
 
 

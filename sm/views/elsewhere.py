@@ -14,8 +14,11 @@ import msgspec
 from msgspec import structs
 
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.config import duration
+from sm.config.forges import ForgeSettings
+from sm.issues.hindrances import list_hindrances
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Shown, load_runner
@@ -28,6 +31,10 @@ from sm.views.states import ShownState
 
 COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
 """A command that can be copied into a shell: it can do no more than `sm` does."""
+PAGE = re.compile(r"https?://[A-Za-z0-9./_:~-]{1,300}")
+"""An address that is one word to a shell, too."""
+NUMBER = re.compile(r".*/([0-9]{1,9})")
+"""The address of a pull request, with its number."""
 TEXT_LIMIT = 500
 
 
@@ -66,7 +73,8 @@ def begin_to_read(project: Project) -> Finish:
         for problem in (*unasked, *silent, *_list_short(placements, shown)):
             report(problem)
         rows = (make_row(one, shown.get(one.session), now) for one in placements)
-        return [_add_title(row, known) for row in rows]
+        forge = project.settings.forge
+        return [take_on_review(forge, _add_title(row, known)) for row in rows]
 
     return finish
 
@@ -75,6 +83,16 @@ def _add_title(row: StatusRow, known: Snapshot) -> StatusRow:
     """Give a row the issue's title as the forge has it, if no node has said it yet."""
     issue = None if row.title else known.issue(row.issue)
     return structs.replace(row, title=one_line(issue.title)) if issue else row
+
+
+def take_on_review(forge: ForgeSettings, row: StatusRow) -> StatusRow:
+    """Have a person review by the account that is set here, where the node has none."""
+    need = row.need
+    found = NUMBER.fullmatch(need.command) if need and forge.reviewer else None
+    if need is None or found is None or forge.link_pull(int(found[1])) != need.command:
+        return row
+    command = f"sm review {row.project}#{found[1]} --approve"
+    return structs.replace(row, need=structs.replace(need, command=command))
 
 
 def _ask(
@@ -174,7 +192,7 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
     if need is None:
         return None
     name = f"{placement.project}#{placement.issue}"
-    is_ours = COMMAND.fullmatch(need.command) is not None
+    is_ours = COMMAND.fullmatch(need.command) or PAGE.fullmatch(need.command)
     return structs.replace(
         need,
         key=f"{placement.host}:{one_line(need.key, TEXT_LIMIT)}",
@@ -187,6 +205,19 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
         command=need.command if is_ours else f"sm attach {name}",
         link=need.link if need.link.startswith(("https://", "http://")) else "",
     )
+
+
+def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
+    """Yield what keeps hosts of the project from having sessions, from files alone."""
+    for one in list_hindrances(project):
+        yield OpenNeed(
+            key=one.key,
+            kind=NeedKind.HOST,
+            project=project.name,
+            since=one.since,
+            text=one_line(one.text, TEXT_LIMIT),
+            command=one.command,
+        )
 
 
 def _format_age(seconds: float) -> str:

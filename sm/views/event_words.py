@@ -5,17 +5,17 @@ The journal has fields alone; every word that people read about an event is made
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.sessions.history import STOPPED, Verb
-from sm.sessions.plan import FAILED
+from sm.base.text import append_detail
 from sm.store import events
-from sm.store.events import Event, MessageEnd, Rotation, RotationStep, StepDone
+from sm.store.events import Event, MessageEnd, StepDone
+from sm.views.rotation_words import describe_rotation, tell_rotation, tell_rotation_shortly
 from sm.views.row_words import ROWS, put_in_words, word_limit
+from sm.views.step_words import describe_step, tell_step, tell_step_shortly
 
 BY_HAND = "asked for by a person"
 
@@ -49,10 +49,10 @@ def tell(event: Event) -> str:
     """The event in words; it has several lines if the words in it had."""
     match event:
         case StepDone():
-            return _step(event)
+            return tell_step(event)
     words = WORDINGS[type(event)]
     if isinstance(words.told, str):
-        return _behind(words.told, words.detail(event))
+        return append_detail(words.told, words.detail(event))
     return words.told(event)
 
 
@@ -60,7 +60,7 @@ def tell_shortly(event: Event) -> str:
     """The same for a column of a table: the fewest words that say it."""
     match event:
         case StepDone():
-            return _step_shortly(event)
+            return tell_step_shortly(event)
     shortly = WORDINGS[type(event)].shortly
     return shortly(event) if shortly else tell(event)
 
@@ -77,22 +77,18 @@ def describe(event: Event) -> str:
     """What `sm trace --json` has of the event beside its name, in one sentence."""
     match event:
         case StepDone():
-            return event.result or event.trouble
+            return describe_step(event)
     return WORDINGS[type(event)].detail(event)
 
 
-def _behind(words: str, more: str) -> str:
-    return f"{words}: {more}" if more else words
-
-
-# Decisions and their steps
+# Decisions
 
 
 def _decided(event: events.Decided) -> str:
     if not (words := ROWS.get(event.row)):
         return f"decided: {describe(event)}"
     if event.row in WITH_REASON:
-        return _behind(words, event.reason)
+        return append_detail(words, event.reason)
     limit = word_limit(event.row, event.limits)
     return f"{words} ({limit})" if limit else words
 
@@ -103,169 +99,6 @@ WITH_REASON = ("escalate", "failed")
 
 def _phase(event: events.Decided) -> str:
     return event.phase or "no phase"
-
-
-STEPS: dict[str, str] = {
-    Verb.INJECT: "told the agent",
-    Verb.CREATE_PHASE: "made the phase file anew",
-    Verb.WRITE_CI_RESULT: "noted the result of CI",
-    Verb.OPEN_PULL: "opened the pull request",
-    Verb.RERUN_CI: "had CI run again",
-    Verb.MERGE: "merged it",
-    Verb.NOTIFY: "a person is needed",
-    Verb.REMIND: "reminded the person",
-    Verb.COMMENT: "commented on the issue",
-    Verb.TELL: "told people",
-    Verb.LABEL_BLOCKED: "labelled the issue as blocked",
-    Verb.RESTORE_BACKLOG: "put the issue back into the backlog",
-    Verb.CLEAN_LABELS: "took the labels of sm off the issue",
-    Verb.CLOSE_ISSUE: "closed the issue",
-    Verb.CLOSE_PULL: "closed the pull request",
-    Verb.KILL: "ended the agent",
-    Verb.START: "started the agent",
-    Verb.RECOVER: "restarted the agent",
-    Verb.MENTION: "told the agent at work",
-    Verb.INTERRUPT: "interrupted its turn",
-    Verb.HAND_OFF: "asked for a handoff document",
-    Verb.LET_GO_ON: "let it go on",
-    Verb.ADOPT_TEXT: "took over the edited text",
-    Verb.ADOPT_REVIEW: "took over the edited review",
-    Verb.KEEP_WORK: "kept its work in a branch of its own",
-    Verb.REMOVE_WORKTREE: "removed the worktree",
-    Verb.DELETE_BRANCH: "deleted the branch",
-    Verb.DELETE_EMPTY_BRANCH: "deleted the branch, which has no work",
-    Verb.RELEASE_CLAIM: "gave the claim up",
-    Verb.FORGET: "ended the session",
-}
-"""What is told of a step that was done; the verb of another version is told as it is."""
-
-REMOVED = "removed"
-DONE = (REMOVED, STOPPED)
-"""Results of steps that have done what they were to do: their words say so."""
-
-NOT_DONE = ("kept", "not set", FAILED)
-"""So begins the result of a step that has left things as they were."""
-
-
-def _step(event: StepDone) -> str:
-    more = describe(event)
-    if event.verb == Verb.PARK:
-        return _parked(event, more)
-    if event.verb == Verb.INTERRUPT and event.result != STOPPED:
-        return f"did not {event.verb}: {more}"
-    if event.result.startswith(NOT_DONE) or (event.trouble and not event.result):
-        return f"did not {event.verb}: {more}"
-    if event.need:
-        return _behind(STEPS.get(event.verb, event.verb), f"{event.text}. {event.command}")
-    # Of a message the result is the name of a text, of other steps it is in words.
-    return _behind(STEPS.get(event.verb, event.verb), "" if more in DONE else put_in_words(more))
-
-
-def _parked(event: StepDone, more: str) -> str:
-    """At a limit of what may be spent, or because its turn has failed."""
-    return (
-        f"held the session: {more}"
-        if event.row.startswith("limit")
-        else f"parked the session {more}"
-    )
-
-
-STEPS_SHORTLY: dict[str, str] = {
-    Verb.INJECT: "told",
-    Verb.NOTIFY: "asked",
-    Verb.REMIND: "reminded",
-    Verb.COMMENT: "commented",
-    Verb.TELL: "told people",
-}
-"""The same in a table; what they are about is the name of a text there, told in words."""
-
-
-def _step_shortly(event: StepDone) -> str:
-    if event.verb == Verb.RECOVER:
-        return "restarted"
-    if event.verb == Verb.PARK:
-        return f"parked {describe(event).partition(' (')[0]}"
-    if event.verb in STEPS_SHORTLY:
-        return _behind(STEPS_SHORTLY[event.verb], put_in_words(event.result) or event.trouble)
-    return _step(event)
-
-
-# The replacement of a context
-
-ASKED = {
-    "ask1": "asked for a handoff document",
-    "ask": "asked for a handoff document again",
-    "sections": "asked for what the document lacks",
-    "resume1": "the new context is to be told to resume",
-    "resume": "the new context is to be told again to resume",
-    "confirm": "asked whether it goes on",
-}
-"""The messages of a rotation, by their keys; some stand for each one with that and a number."""
-
-NUMBERED = re.compile(r"(ask|resume|confirm)\d+")
-
-CLEARED = {
-    "confirmed": "cleared",
-    "taken": "cleared, which its next prompt will confirm",
-    "unconfirmed": "the clear was not confirmed",
-}
-"""What came of each try to clear the context."""
-
-
-def _asked(event: Rotation) -> str:
-    numbered = NUMBERED.fullmatch(event.message)
-    return ASKED.get(event.message) or (ASKED[numbered[1]] if numbered else event.message)
-
-
-def _begun(event: Rotation) -> str:
-    if event.cause == LEAVE:
-        return "its machine's time is over soon: a handoff document is asked for"
-    at = "" if event.percent is None else f" at {event.percent:.0f}%"
-    return f"cycle begins{at} ({event.cause})"
-
-
-def _finished(event: Rotation) -> str:
-    took = f"finished, after {event.took_s or 0:.1f} s with '{event.document}'"
-    if event.task is None:
-        return took
-    return f"{took}: it goes on with {event.task}" if event.task else f"{took}: {NO_TASK}"
-
-
-NO_TASK = "it has not named its task"
-LEAVE = "leave"
-"""Of the causes, that nothing is cleared."""
-
-ROTATION: dict[RotationStep, Callable[[Rotation], str]] = {
-    RotationStep.BEGUN: _begun,
-    RotationStep.HANDOFF: lambda event: f"handoff with {event.document}",
-    RotationStep.DOCUMENT: lambda event: f"its document is {event.document}",
-    RotationStep.ASKED: lambda event: f"{event.message}: {event.text}",
-    RotationStep.INTERRUPTED: lambda _: "turn interrupted",
-    RotationStep.CLEARED: lambda event: f"clear {event.attempt}: {event.result}",
-    RotationStep.BLOCKED: lambda event: f"not cleared yet: {event.reason}",
-    RotationStep.RELAUNCHED: lambda _: "its agent is started anew: the clear had no effect",
-    RotationStep.FINISHED: _finished,
-    RotationStep.GIVEN_UP: lambda event: f"given up: {event.reason}",
-}
-
-
-def _rotation_detail(event: Rotation) -> str:
-    return ROTATION[event.step](event)
-
-
-def _rotation(event: Rotation) -> str:
-    if event.step is RotationStep.ASKED:
-        return f"context: {_asked(event)}: {event.text}"
-    if event.step is RotationStep.CLEARED:
-        again = f" (try {event.attempt})" if event.attempt > 1 else ""
-        return f"context: {CLEARED.get(event.result, event.result)}{again}"
-    return f"context: {_rotation_detail(event)}"
-
-
-def _rotation_shortly(event: Rotation) -> str:
-    if event.step is RotationStep.ASKED:
-        return f"context: {_asked(event)}"
-    return _rotation(event).partition(",")[0]
 
 
 # All kinds
@@ -279,11 +112,11 @@ def _passed_over(event: events.PassedOver) -> str:
 
 
 def _paused(event: events.Paused) -> str:
-    return _behind(f"by {event.by}", event.reason)
+    return append_detail(f"by {event.by}", event.reason)
 
 
 def _tell_paused(event: events.Paused) -> str:
-    return _behind(f"{event.what or 'everything'} was paused by {event.by}", event.reason)
+    return append_detail(f"{event.what or 'everything'} was paused by {event.by}", event.reason)
 
 
 def _message(event: events.MessageSent) -> str:
@@ -304,7 +137,7 @@ def _cancelled(event: events.Cancelled) -> str:
 
 
 def _describe_added(event: events.FromPlugin) -> str:
-    return _behind(event.event, event.text)
+    return append_detail(event.event, event.text)
 
 
 def _tell_added(event: events.FromPlugin) -> str:
@@ -435,10 +268,12 @@ WORDINGS: dict[type[Event], Wording] = dict(
             "context",
             lambda event: event.text,
             "told the agent",
-            lambda event: _behind("told", event.text),
+            lambda event: append_detail("told", event.text),
         ),
         _wording(events.Compacted, "compaction", _compacted, _compacted),
-        _wording(events.Rotation, "rotation", _rotation_detail, _rotation, _rotation_shortly),
+        _wording(
+            events.Rotation, "rotation", describe_rotation, tell_rotation, tell_rotation_shortly
+        ),
         _wording(events.PersonTold, "person", lambda event: event.text, "let a person know"),
         _wording(
             events.LockRemoved,

@@ -27,7 +27,7 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal
 from sm.store.paths import Root, name_session
 from sm.views import family
-from sm.views.elsewhere import list_issues, read_elsewhere
+from sm.views.elsewhere import list_issues, list_of_hosts, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
 from sm.views.people import find_people
@@ -79,6 +79,7 @@ def collect_needs(
     return sort_needs(
         (
             *_list_short(project),
+            *list_of_hosts(project),
             *_list_stopped(project, silence),
             *(() if silence else _list_unread(project, now, known)),
             *(row.need for row in rows if row.need),

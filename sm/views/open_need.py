@@ -55,7 +55,7 @@ def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] 
 def make_need(
     session: IssueSession, seen: Observation, waiting: Waiting, need: Need
 ) -> OpenNeed | None:
-    """The same as an entry of the list."""
+    """Make the entry of the list from what `find_need` has found; None for one of no kind."""
     if need.kind is None:
         return None
     return _make_entry(

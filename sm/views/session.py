@@ -41,6 +41,7 @@ class Inside(Struct, frozen=True):
     `percent` says how full its context is, None if that is not known. `queued` is the number of
     messages that wait for its agent, `words` what that said last, '' for nothing. `documents`: it
     has a handoff document. `told`: by a channel of that machine a person hears of what it needs.
+    `reminders` is how often that machine has reminded the person who was asked.
     """
 
     percent: float | None = None
@@ -49,6 +50,7 @@ class Inside(Struct, frozen=True):
     paused: bool = False
     documents: bool = False
     told: bool = False
+    reminders: int = 0
 
 
 class StatusRow(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from sm.issues import reaching
 from sm.issues.reaching import Elsewhere
 from sm.issues.runners import load_runner
 from sm.messages.send import QueuedMessage
+from sm.views.contexts import Gauge
 from sm.views.steering import explain
 from sm.views.trace import Story
 
@@ -41,6 +42,11 @@ def read_messages(there: Elsewhere) -> list[QueuedMessage]:
 def read_story(there: Elsewhere) -> Story:
     """Return its story, as `sm trace` tells it."""
     return _decode(there, _ask(there, "trace", "--json"), Story)
+
+
+def read_gauge(there: Elsewhere) -> Gauge:
+    """Return how full its context is, as `sm context` has it."""
+    return _decode(there, _ask(there, "context", "--json"), Gauge)
 
 
 def _ask(there: Elsewhere, verb: str, *options: str) -> str:

@@ -127,7 +127,7 @@ def test_half_edited_file_is_named_and_the_others_are_read(hub: Hub) -> None:
         ("number: 1", "number: 2", "line 2: number is '2', the file's name says 1"),
         ("title: a", "title:", "line 3: 'title' is missing"),
         ("[]", "{a: b}", "line 7: 'labels' has to be a list"),
-        ("created: 2026", "created: later", "which is no time"),
+        ("created: 2", "created: later", "which is no time"),
     ],
 )
 def test_wrong_value_is_named_with_its_line(hub: Hub, old: str, new: str, said: str) -> None:

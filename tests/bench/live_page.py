@@ -18,7 +18,7 @@ from sm.store.paths import name_session
 from tests.bench.crowd import Crowd, make_crowd
 from tests.bench.measure import Bench, Figure, used_s
 from tests.bench.page import fill_journal
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 CHANGED_MS, IDLE_PERCENT = 300.0, 0.2
 EVENTS = 50_000
@@ -45,7 +45,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
         fill_journal(crowd.project, count, 500 if bench.once else EVENTS)
         look(crowd.project)
         env = os.environ | {"SM_CONFIG": str(crowd.stage.config), "SM_PYTHON": sys.executable}
-        server = open_.enter_context(serving(bench.folder, base=env, clean=False))
+        server = open_.enter_context(serving(bench.folder, base=env, clean=False, program=STARTED))
         page = open_.enter_context(open_page(server.url))
         what = f"{count} sessions, {EVENTS:,} events"
         rounds = range(bench.rounds(20, 20) + 1)

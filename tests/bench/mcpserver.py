@@ -17,7 +17,7 @@ from sm.plugins.chat.threads.records import Client
 from sm.sessions.machine import load_here
 from tests.bench.bridge import LENGTH, filled
 from tests.bench.measure import Bench, Figure, call_ms, in_turns, run
-from tests.serving import Served, serving
+from tests.serving import STARTED, Served, serving
 
 PYTHON = (sys.executable, "-Ic")
 NOTHING = "pass"
@@ -112,7 +112,10 @@ def _calling(bench: Bench) -> Iterator[Figure]:
         with open_bridge(path) as handoffs:
             assert len(handoffs.get(ident, Client.CHAT).entries) == LENGTH
 
-    with _talking() as talk, serving(bench.folder, verb=("mcp", "--http")) as served:
+    with (
+        _talking() as talk,
+        serving(bench.folder, verb=("mcp", "--http"), program=STARTED) as served,
+    ):
         stdio, http, inside = in_turns(
             bench.rounds(50, 15),
             call_ms(lambda: _read(talk.ask("tools/call", params))),

@@ -80,6 +80,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "cycle": ("{session} --dry-run", "{other} --dry-run"),
     "health": ("", "{session}", "--check"),
     "notifier": ("{folder}/none",),
+    "terminal": ("{hostile} 1", "harb 99"),
     "notify": ("", "--json", "--test {hostile}"),
     "quota": ("", "--project {hostile}"),
     "cost": ("", "--by model", "--by model --csv", "--project {hostile}", "--since {hostile}"),

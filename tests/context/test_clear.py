@@ -45,7 +45,7 @@ def rotation(target: Session, **changes: object) -> Rotation:
     return structs.replace(record, step=Step.CLEAR, kept=True, clears=1, tried=1, **changes)
 
 
-def told(target: Session) -> list[str]:
+def read_story(target: Session) -> list[str]:
     return [describe(event) for event in journal.read(target.root.journal)]
 
 
@@ -64,7 +64,7 @@ def test_a_clear_that_cannot_be_typed_says_what_is_in_the_way(target: Session) -
 def test_the_record_has_the_code_and_people_read_the_sentence(target: Session) -> None:
     perform(target.provide(settings=Settings()), Move(Act.CLEAR, rotation(target)))
     assert on_record(target)["obstacle"] == "mode"
-    assert told(target) == [f"not cleared yet: {SENTENCE}"]
+    assert read_story(target) == [f"not cleared yet: {SENTENCE}"]
     found = progress.find_replacement(target.dir)
     assert found
     assert found.obstacle == SENTENCE
@@ -75,7 +75,7 @@ def test_a_record_of_an_older_version_has_the_sentence_and_means_the_same(target
     rotation_files.write_record(target.dir, record)
     perform(target.provide(settings=Settings()), Move(Act.CLEAR, record))
     assert rotation_files.read_record(target.dir) == record
-    assert told(target) == []  # nobody is told again, and its time stands
+    assert read_story(target) == []  # nobody is told again, and its time stands
     found = progress.find_replacement(target.dir)
     assert found
     assert found.obstacle == SENTENCE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -11,14 +10,13 @@ import pytest
 from msgspec import structs
 
 from sm.__main__ import run
-from sm.config.load import load
 from sm.context import health_log
 from sm.context.rotation import Cause, Step, begin
 from sm.sessions.project import Project
 from sm.sessions.registry import forget
 from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
-from tests.helpers import put_session, sm_yaml
+from tests.helpers import open_project, put_session, sm_yaml
 from tests.residents import settle
 
 NOW = 1_767_322_985.0
@@ -31,8 +29,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     monkeypatch.setenv("SM_CONFIG", str(path))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,13 +19,12 @@ from sm.adapters.forge.local import forge
 from sm.adapters.forge.local.check_folder import CheckFolder
 from sm.adapters.forge.model import ReviewState
 from sm.adapters.shell_command import end_leftovers
-from sm.config.load import load
 from sm.sessions import agent, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.forked import run_sm
 from tests.helpers import REPOSITORY as REPOSITORY
-from tests.helpers import Repository, git, make_repository, wait_for
+from tests.helpers import Repository, git, make_repository, open_project, wait_for
 from tests.teardown import end_sessions
 
 Env = dict[str, str]
@@ -43,8 +43,7 @@ class Stage:
     @property
     def project(self) -> Project:
         """The project, freshly loaded."""
-        config = load(self.config, os.environ, self.folder)
-        return Project(config, config.projects[0])
+        return open_project(self.config)
 
     def sm(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sm`, as the person or the monitor would."""
@@ -130,6 +129,19 @@ class Stage:
         pull = wait_for(lambda: self.project.forge.pulls.find_newest(branch), "a pull request")
         assert pull is not None
         self.project.forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
+
+    def find_need(self, kind: str) -> dict[str, Any]:
+        """What waits for a person, as soon as there is one of that kind.
+
+        A session may wait for a dev-poll as well: on a slow machine the last one is a minute ago.
+        """
+
+        def look() -> list[dict[str, Any]]:
+            found = json.loads(self.sm("needs", "--json", check=False).stdout)
+            return [one for one in found if one["kind"] == kind]
+
+        [need] = wait_for(look, f"a need of the kind '{kind}'", every_s=0.5)
+        return need
 
     def is_over(self, issue: int) -> bool:
         """Whether the issue is closed and its session gone without a trace."""

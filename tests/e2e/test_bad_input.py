@@ -23,7 +23,7 @@ def comments(stage: Stage, issue: int) -> list[str]:
     return [comment.body for comment in stage.project.forge.issues.read(issue).comments]
 
 
-def told(stage: Stage, text: str) -> list[str]:
+def await_told(stage: Stage, text: str) -> list[str]:
     return wait_for(lambda: [t for t in stage.told() if text in t], f"'{text}'")
 
 
@@ -128,7 +128,7 @@ def test_phase_file_that_cannot_be_trusted_is_told_once_and_the_session_goes_on_
         stage.sm("react", "harb", str(issue))
     assert len(comments(stage, issue)) == 1
     remove(path)
-    told(stage, "phase file was lost")
+    await_told(stage, "phase file was lost")
     stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
     wait_for(lambda: len(comments(stage, issue)) == 2, "the question")
     assert "which colour?" in comments(stage, issue)[1]
@@ -326,7 +326,7 @@ def test_issue_being_edited_while_its_agent_works_loses_nothing(stage_of: MakeSt
     whole = file.read_text()
     file.write_text(whole[: whole.index("state")])
     stage.write_phase(issue, "PHASE:nonsense")
-    told(stage, "no phase of the protocol")  # which quotes nothing of the issue
+    await_told(stage, "no phase of the protocol")  # which quotes nothing of the issue
     os.kill(stage.agent_pid(issue), signal.SIGKILL)
     wait_for(lambda: len(stage.told()) == 3, "the next agent")
     assert "Please." in stage.told()[-1], "it has the text of the pick-up"

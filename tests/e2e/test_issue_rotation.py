@@ -35,11 +35,11 @@ def stage(stage_of: MakeStage, tmp_path: Path) -> Stage:
     made = stage_of(settings={"profiles": profiles(tmp_path), "agent": agents})
     made.file_issue()
     made.poll()
-    wait_for(lambda: told(made), "the first prompt")
+    wait_for(lambda: list_told(made), "the first prompt")
     return made
 
 
-def told(stage: Stage) -> list[str]:
+def list_told(stage: Stage) -> list[str]:
     """What the agents of the issue were told."""
     return [one["text"] for one in peers_log(stage.folder) if one["kind"] == "message"]
 
@@ -62,7 +62,7 @@ def hand_off(stage: Stage, *more: str) -> Path:
 def is_rotated(stage: Stage) -> bool:
     directory = stage.session(1).dir
     files = (directory.hold, directory.handoff, directory.rotation)
-    return "Read " in "\n".join(told(stage)) and not any(file.exists() for file in files)
+    return "Read " in "\n".join(list_told(stage)) and not any(file.exists() for file in files)
 
 
 def test_the_context_of_an_issue_s_session_is_replaced_and_trace_tells_of_it(stage: Stage) -> None:
@@ -78,7 +78,7 @@ def test_the_context_of_an_issue_s_session_is_replaced_and_trace_tells_of_it(sta
 def test_an_agent_that_dies_as_it_is_cleared_is_begun_anew_with_its_document(stage: Stage) -> None:
     stage.sm("send", "harb#1", "mortal:\ngauge: 88")
     wait_for(lambda: is_rotated(stage), "the rotation", 60)
-    prompts = [text.partition("\n")[0] for text in told(stage)]
+    prompts = [text.partition("\n")[0] for text in list_told(stage)]
     assert sum(prompt.startswith("You take over") for prompt in prompts) == 1
     assert sum(prompt.startswith("Read handoff from") for prompt in prompts) == 1
 
@@ -106,9 +106,10 @@ def test_no_person_is_asked_about_a_message_that_waits_for_the_new_context(stage
     assert problem.refusal is Refusal.HOLD
     assert fold(read_receipts(directory)).troubles == ()
     go.touch()
-    wait_for(lambda: any("no phase of the protocol" in text for text in told(stage)), "the message")
-    begun = next(n for n, text in enumerate(told(stage)) if text.startswith(f"Read {path}"))
-    assert not [text for text in told(stage)[:begun] if "no phase of the protocol" in text]
+    unknown = "no phase of the protocol"
+    wait_for(lambda: [text for text in list_told(stage) if unknown in text], "the message")
+    begun = next(n for n, text in enumerate(list_told(stage)) if text.startswith(f"Read {path}"))
+    assert not [text for text in list_told(stage)[:begun] if unknown in text]
     assert not stage.project.forge.issues.read(1).comments
 
 
@@ -134,6 +135,6 @@ def test_an_agent_is_told_the_protocol_again_where_its_system_prompt_does_not_ho
     phase_file = str(stage.project.root.phase("harb", 1))
 
     def resumed() -> str:
-        return next((text for text in told(stage) if text.startswith(f"Read {path}")), "")
+        return next((text for text in list_told(stage) if text.startswith(f"Read {path}")), "")
 
     assert phase_file in wait_for(resumed, "the new context")

@@ -64,7 +64,7 @@ def session(stage: Stage, name: str) -> IssueSession:
     return registry.load_issue_session(stage.project.root, f"dev-{name}-1")
 
 
-def told(stage: Stage, name: str, part: str = "") -> list[str]:
+def list_told(stage: Stage, name: str, part: str = "") -> list[str]:
     """What the agent of that project's issue was told, as far as it has `part` in it."""
     mine = (f"dev-{name}-1", "message")
     entries = [one for one in peers_log(stage.folder) if (one["session"], one["kind"]) == mine]
@@ -83,7 +83,7 @@ def is_over(stage: Stage, name: str) -> bool:
 
 
 def wait_told(stage: Stage, name: str, part: str) -> None:
-    wait_for(lambda: told(stage, name, part), f"'{part}' in {name}", 60)
+    wait_for(lambda: list_told(stage, name, part), f"'{part}' in {name}", 60)
 
 
 def wait_over(stage: Stage, name: str) -> None:
@@ -99,7 +99,7 @@ def test_contexts_of_several_projects_are_replaced_at_once_and_none_meets_anothe
     for name in ("harb", "mole"):
         wait_over(stage, name)
         worktree = session(stage, name).worktree
-        (asked,), (resumed,) = told(stage, name, ASKED), told(stage, name, RESUMED)
+        (asked,), (resumed,) = list_told(stage, name, ASKED), list_told(stage, name, RESUMED)
         (entry,) = read_recent(stage.project.root, f"dev-{name}-1")
         document = Path(entry.details.handoff_file)
         assert (entry.project, entry.status) == (name, "confirmed")
@@ -108,7 +108,7 @@ def test_contexts_of_several_projects_are_replaced_at_once_and_none_meets_anothe
         assert str(document.parent) in asked
         assert f"{RESUMED} {document} and resume work" in resumed
         assert not git(worktree, "status", "--porcelain")
-    assert not told(stage, "pier", ASKED)
+    assert not list_told(stage, "pier", ASKED)
     assert not (session(stage, "pier").worktree / ".sm").exists()
     assert len(list(read_recent(stage.project.root))) == 2
 
@@ -119,8 +119,8 @@ def test_a_cycle_begins_at_exactly_its_percentage_and_not_below(stage: Stage) ->
         fill(stage, name, level - 0.1)
         fill(stage, name, level - 0.1)
         assert is_over(stage, name)
-        assert not told(stage, name, ASKED)
+        assert not list_told(stage, name, ASKED)
         stage.sm("send", f"{name}#1", f"gauge: {level}")
         wait_told(stage, name, ASKED)
-        assert told(stage, name, f"context at {level}%\n")
+        assert list_told(stage, name, f"context at {level}%\n")
         wait_over(stage, name)

@@ -48,13 +48,13 @@ def test_sessions_of_the_version_before_go_on(
         patched.setattr(monitors, "ensure", lambda _: False)
         ann = begin(stage)
         restore(stage, {"dev-harb-1": stage.session(1), "ann": ann})
-    begun = len(told(stage, "dev-harb-1"))
+    begun = len(list_told(stage, "dev-harb-1"))
     stage.poll()
 
     answer = hears(stage, "dev-harb-1", "answered")
     assert "blue" in answer
     hears(stage, "dev-harb-1", "This waits.")
-    heard = told(stage, "dev-harb-1")[begun:]
+    heard = list_told(stage, "dev-harb-1")[begun:]
     assert heard.count("This waits.") == 1
     assert not [text for text in heard if text == "This was typed." or text.startswith(EDITED)]
     hears(stage, ann.name, "Create handoff document now")
@@ -72,14 +72,14 @@ def test_sessions_of_the_version_before_go_on(
     wait_for(lambda: stage.is_over(1), "the merge")
     comments = stage.project.forge.issues.read(1).comments
     assert sum("which colour?" in one.body for one in comments) == 1
-    assert not [text for text in told(stage, "dev-harb-1") if "changes requested" in text]
+    assert not [text for text in list_told(stage, "dev-harb-1") if "changes requested" in text]
 
 
 def begin(stage: Stage) -> AnySession:
     """The two sessions of the record, as they are after their first turn; returns that of ann."""
     stage.file_issue(body="Please add it.\nBy Friday.")
     stage.poll()
-    wait_for(lambda: told(stage, "dev-harb-1"), "the first prompt")
+    wait_for(lambda: list_told(stage, "dev-harb-1"), "the first prompt")
     stage.push_work(1)
     stage.sm("new", "--provider", "peer", "--name", "ann", "--", "Hello.")
     ann = address.find(stage.project.root, "ann")
@@ -137,7 +137,7 @@ def shift(written: str, later: int) -> str:
     return f"{moved.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
 
 
-def told(stage: Stage, session: str) -> list[str]:
+def list_told(stage: Stage, session: str) -> list[str]:
     mine = (session, "message")
     log = peers_log(stage.folder)
     return [one["text"] for one in log if (one["session"], one["kind"]) == mine]
@@ -145,7 +145,7 @@ def told(stage: Stage, session: str) -> list[str]:
 
 def hears(stage: Stage, session: str, part: str) -> str:
     def found() -> str:
-        return next((text for text in told(stage, session) if part in text), "")
+        return next((text for text in list_told(stage, session) if part in text), "")
 
     return wait_for(found, f"{session} to hear '{part}'")
 

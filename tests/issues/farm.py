@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
 from msgspec import structs
 
+from sm.base import plugin
 from sm.base.errors import TemporaryError
-from sm.base.plugin import Plugin
+from sm.base.plugin import Plugin, Registry
+from sm.issues.hindrances import Hindrance
 from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Seen, Shown, Standing
 from sm.sessions.project import Project
 
@@ -21,6 +24,8 @@ class Farm:
 
     shown: Mapping[str, Shown] = MappingProxyType({})
     """What a test has it show."""
+    hindrances: Sequence[Hindrance] = ()
+    """What a test has be in the way of its hosts."""
 
     @property
     def folder(self) -> Path:
@@ -66,6 +71,10 @@ class Farm:
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Nothing is shown of a file, unless a test says what."""
         return self.shown
+
+    def list_hindrances(self, project: Project) -> Sequence[Hindrance]:
+        """Say what the test has said."""
+        return self.hindrances
 
     def call(
         self,
@@ -137,3 +146,20 @@ class Farm:
 RUNNER = Farm()
 _CHECKED: Runner = RUNNER
 PLUGIN = Plugin(runners={"farm": f"{__name__}:RUNNER"})
+
+
+def use_farm(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    find_others: Callable[[], Iterable[tuple[str, str]]] = tuple,
+) -> Farm:
+    """Have issues be placed in `folder`, where host `one` has two places; with other plugins."""
+    place = folder / "farm"
+    place.mkdir()
+    monkeypatch.setenv("SM_TEST_FARM", str(place))
+    places = ("farm", f"{__name__}:PLUGIN")
+    monkeypatch.setattr(plugin, "_registry", Registry(lambda: [*find_others(), places]))
+    for name in ("shown", "hindrances"):  # what a test sets of them ends with it
+        monkeypatch.setattr(RUNNER, name, getattr(Farm, name))
+    RUNNER.add("one", 2)
+    return RUNNER

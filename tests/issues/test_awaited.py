@@ -27,7 +27,7 @@ def waiter(there: Elsewhere) -> IssueSession:
     return session
 
 
-def told(session: IssueSession) -> list[str]:
+def list_waiting(session: IssueSession) -> list[str]:
     return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
 
 
@@ -37,11 +37,11 @@ def test_the_end_of_a_turn_there_is_told_here_once(
     for code in (124, 4):
         answer(farm, code)
         hand_on(there.project, [PLACED], farm)
-        assert not told(waiter), "it is not over, or nobody answers"
+        assert not list_waiting(waiter), "it is not over, or nobody answers"
     answer(farm, 0, "Done: \x1b[31mred")
     hand_on(there.project, [PLACED], farm)
     hand_on(there.project, [PLACED], farm)
-    (text,) = told(waiter)
+    (text,) = list_waiting(waiter)
     assert text.startswith("[sm] 'harb#7' has ended its turn") or "harb#7 has ended" in text
     assert "Done: " in text
     assert "\x1b" not in text
@@ -55,16 +55,16 @@ def test_a_session_that_is_gone_there_has_ended(
 ) -> None:
     answer(farm, code, "sm: there is no such session")
     hand_on(there.project, [PLACED], farm)
-    (text,) = told(waiter)
+    (text,) = list_waiting(waiter)
     assert "has ended" in text
 
 
 def test_a_placement_that_is_forgotten_has_ended(there: Elsewhere, waiter: IssueSession) -> None:
     project = there.project
     awaited.tell_gone(project.root, project.directory, "dev-harb-8", "harb#8")
-    assert not told(waiter)
+    assert not list_waiting(waiter)
     awaited.tell_gone(project.root, project.directory, "dev-harb-7", "harb#7")
-    assert "has ended" in told(waiter)[0]
+    assert "has ended" in list_waiting(waiter)[0]
     assert not awaited.list_all(project.directory)
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from sm.base import plugin
-from sm.base.plugin import Registry
 from sm.issues import kept_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import Placement, Standing
@@ -19,19 +17,13 @@ from sm.issues.work import claim
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
-from tests.issues import farm as farms
-from tests.issues.farm import Farm
+from tests.issues.farm import Farm, use_farm
 from tests.issues.nodes import make_node
 
 
 @pytest.fixture
 def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Farm:
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-    places = [("farm", f"{farms.__name__}:PLUGIN")]
-    monkeypatch.setattr(plugin, "_registry", Registry(lambda: places))
-    farms.RUNNER.add("one", 2)
-    return farms.RUNNER
+    return use_farm(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from sm.adapters.git import Git
 from sm.adapters.procfs import find_at_terminals
 from sm.adapters.tmux_start import start_session
 from sm.base.errors import SmError
-from sm.config.load import load
 from sm.issues.poll import tick
 from sm.issues.supervise import find
 from sm.issues.work import claim, worktree
@@ -28,14 +27,13 @@ from sm.sessions.project import Project
 from sm.setup.finding import Finding
 from sm.store import lock
 from sm.store.paths import Root
-from tests.helpers import git, make_repository, put_session, sm_yaml, wait_for
+from tests.helpers import git, make_repository, open_project, put_session, sm_yaml, wait_for
 
 HOUR_S = 3600.0
 
 
 def load_project(folder: Path) -> Project:
-    config = load(folder / "sm.yaml", os.environ, folder)
-    return Project(config, config.projects[0])
+    return open_project(folder / "sm.yaml")
 
 
 @pytest.fixture

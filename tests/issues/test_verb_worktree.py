@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,20 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.adapters.forge.local import forge
 from sm.adapters.forge.model import IssueState
-from sm.config.load import load
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.work import kept_worktrees, worktree
 from sm.issues.work.claim import claim
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from tests.helpers import Repository, an_issue, git, put_session, put_snapshot, sm_yaml
+from tests.helpers import (
+    Repository,
+    an_issue,
+    git,
+    open_project,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+)
 
 
 @pytest.fixture
@@ -28,8 +34,7 @@ def project(
     forge.create(tmp_path / "forge", repository.bare)
     path = sm_yaml(tmp_path, repo=str(repository.clone))
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from sm.adapters import procfs
 from sm.store.lock import is_held
 from sm.store.paths import Root, SessionDir
 from tests.helpers import HANG_S, remove_tree, wait_for
-from tests.shell import BIN, lines, stand_in, stand_in_server, strict
+from tests.shell import BIN, FOR_MONITORS, lines, stand_in, stand_in_server, strict
 
 FAR = 4_000_000_000
 REACTOR = """
@@ -74,7 +74,7 @@ class Monitor:
         """`settings`: other values for its constants; `more` is in its environment."""
         argv = [str(BIN / "agent-session"), "monitor", "ha.rb", "42"]
         if settings:
-            script = strict(f'{settings}\nagent_session_monitor "$1"')
+            script = strict(f'{settings}\nagent_session_monitor "$1"', FOR_MONITORS)
             argv = ["bash", "-c", script, "monitor", str(self.dir.path)]
         process = subprocess.Popen(
             argv,

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from pathlib import Path
 
 import pytest
 
+from sm.base.errors import TemporaryError
+from sm.messages.follow_up import see_to
 from sm.sessions import agent_state
 from sm.sessions.agent_state import State
+from sm.store import events, journal
 from sm.store.lock import is_held
+from sm.store.paths import Root
 from tests.company import SM, Company
 from tests.helpers import wait_for
+from tests.residents import settle
+
+
+def test_what_is_in_the_way_of_one_thing_is_noted_once_and_keeps_none_waiting(
+    root: Root, tmp_path: Path
+) -> None:
+    session = settle(root, tmp_path, "s-ann")
+
+    def fail() -> float:
+        raise TemporaryError("no room")
+
+    for _ in range(2):
+        assert time.time() < see_to(session, fail) < time.time() + 60
+    assert see_to(session, lambda: None) == math.inf
+    assert see_to(session, lambda: 7.0) == 7.0
+    (noted,) = journal.read(root.journal)
+    assert isinstance(noted, events.Problem)
+    assert (noted.session, noted.text) == ("s-ann", "no room")
 
 
 def test_a_message_to_an_idle_agent_is_accepted(company: Company) -> None:

@@ -41,7 +41,7 @@ def hand_over(session: Session, message: Message = ONE) -> None:
     queue.move(session.dir, message, Place.WAITING, Place.HANDED)
 
 
-def told(session: Session) -> list[MessageEnd]:
+def list_outcomes(session: Session) -> list[MessageEnd]:
     every = journal.read(session.root.journal)
     return [one.outcome for one in every if isinstance(one, MessageOutcome)]
 
@@ -53,10 +53,10 @@ def test_each_change_is_told_and_none_twice(session: Session) -> None:
     outcomes.note_return(session, ONE)  # who did so first was killed
     queue.move(session.dir, ONE, Place.DONE, Place.HANDED)
     outcomes.settle(session, ONE)
-    assert told(session) == [ACCEPTED, RETURNED, ACCEPTED]
+    assert list_outcomes(session) == [ACCEPTED, RETURNED, ACCEPTED]
     outcomes.note_return(session, ONE)
     outcomes.note_refusal(session, ONE)
-    assert told(session)[3:] == [RETURNED, MessageEnd.REFUSED]
+    assert list_outcomes(session)[3:] == [RETURNED, MessageEnd.REFUSED]
     assert delivery.is_at_rest(session)
 
 
@@ -70,7 +70,7 @@ def test_what_a_killed_process_has_not_told_is_told_and_old_receipts_go(session:
     queue.accept(session.dir, under_way.id)
     outcomes.catch_up(session)
     outcomes.catch_up(session)
-    assert told(session) == [ACCEPTED]
+    assert list_outcomes(session) == [ACCEPTED]
     assert queue.list_receipts(session.dir) == [under_way.id]
 
 
@@ -79,4 +79,4 @@ def test_what_sm_says_itself_is_not_told(session: Session) -> None:
     hand_over(session, ours)
     outcomes.settle(session, ours)
     outcomes.note_return(session, ours)
-    assert told(session) == []
+    assert list_outcomes(session) == []

@@ -12,7 +12,7 @@ from tests.shell import bash
 ASK = """
 dir=$1 ident=12.345 _AWAIT_S=5
 mkfifo "$dir/passes" "$dir/answer"
-exec {ask}<>"$dir/passes" {answer}<>"$dir/answer"
+exec {_ask}<>"$dir/passes" {answer}<>"$dir/answer"
 printf '%s' "$2" >&"$answer"
 { sleep 1.1; printf '%s' "$3" >&"$answer"; } &
 _await_server && echo "taken up"
@@ -28,5 +28,5 @@ _read_answer && echo "ended with $code"
 def test_an_answer_that_is_read_by_halves_is_heard(tmp_path: Path, first: str, rest: str) -> None:
     folder = tmp_path / f"sm-{os.geteuid()}"
     folder.mkdir()
-    found = bash(ASK, folder, first, rest)
+    found = bash(ASK, folder, first, rest, sources=["passes"])
     assert found.stdout == "taken up\nended with 7\n", found.stderr

@@ -102,7 +102,7 @@ def clone(tmp_path: Path) -> Path:
         (clone / name).write_bytes((REPOSITORY / name).read_bytes())
     tools = clone / ".venv/bin"
     tools.mkdir(parents=True)
-    for name in ("python", "ruff", "vermin", "lint-imports", "shellcheck", "shfmt"):
+    for name in ("python", "ruff", "lint-imports", "shellcheck", "shfmt"):
         (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >>"{clone}/calls"\n')
         (tools / name).chmod(0o755)
     (clone / ".venv/sm-setup-test").write_text(f"{clone}\n")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from sm.cli.root import list_verbs
+from tests import forked
 from tests.company import Company
-from tests.forked import run_sm
+from tests.forked import run_sm, start_sm
+from tests.helpers import HANG_S
 
 
 @pytest.mark.parametrize("args", [("--version",), ("statsu",), ("queue", "none"), ()])
@@ -60,3 +64,28 @@ def test_it_reads_what_it_is_given(company: Company) -> None:
 def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run_sm("serve", "--port", "0", env=os.environ, cwd=tmp_path, timeout_s=0.2)
+
+
+def test_one_that_is_left_running_says_and_ends_as_the_program_does(tmp_path: Path) -> None:
+    with start_sm("serve", "--port", "0", env=os.environ, cwd=tmp_path) as server:
+        assert server.stdout
+        assert server.stdout.readline().startswith("listening on http://")
+        server.terminate()
+        assert server.communicate(timeout=HANG_S) == ("", "")
+    assert server.returncode == 0
+
+
+def test_what_it_is_warned_of_and_logs_is_on_its_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def complain() -> None:
+        warnings.warn("a coroutine was never awaited", RuntimeWarning, stacklevel=1)
+        warnings.warn("of old", DeprecationWarning, stacklevel=1)
+        logging.getLogger("asyncio").warning("slow")
+        logging.getLogger("asyncio").info("quick")
+
+    monkeypatch.setattr(forked, "main", complain)
+    said = run_sm(env=os.environ, cwd=tmp_path).stderr
+    assert "RuntimeWarning: a coroutine was never awaited" in said
+    assert said.endswith("\nslow\n")
+    assert "of old" not in said

@@ -1,4 +1,4 @@
-"""Every Python 3.11 counts: vermin knows what 3.12 brought, not what came with 3.11.4."""
+"""Every Python 3.11 counts: mypy knows what 3.12 brought, not what came with 3.11.4."""
 
 from __future__ import annotations
 

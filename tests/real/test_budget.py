@@ -28,6 +28,8 @@ SIZE = Usage(input=100, output=100, cache_read=9800)
 EACH = 10_000
 LIMIT = 10
 """Requests that a limit has room for."""
+BEYOND = 10
+"""Requests beyond it at most until the turn is interrupted, however slow the machine is."""
 TOKENS, DOLLARS = f"{LIMIT * EACH} tokens", 0.08
 """As much in both units, more or less."""
 ASKED, GOES_ON = "Create handoff document now", "[sm] You may go on"
@@ -133,7 +135,7 @@ def test_what_is_spent_beyond_a_budget(api: Api, begin: Begin, kind: str) -> Non
     spender = api.model = Spender()
     stage = begin(kind, TOKENS)
     break_limit(stage, spender, kind, "1M", lambda: count_tokens(api) / (LIMIT * EACH))
-    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), "it to go on", 30)
+    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), "it to go on")
 
 
 @pytest.mark.parametrize("kind", ["issue", "day"])
@@ -141,7 +143,7 @@ def test_what_is_spent_beyond_a_budget_in_money(api: Api, begin: Begin, kind: st
     spender = api.model = Spender()
     stage = begin(kind, f"${DOLLARS}")
     break_limit(stage, spender, kind, "5", lambda: count_dollars(api) / DOLLARS)
-    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), "it to go on", 30)
+    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), "it to go on")
 
 
 @pytest.mark.parametrize("client", ["codex"])
@@ -153,7 +155,7 @@ def test_what_codex_spends_beyond_a_budget(api: Api, begin: Begin, client: str) 
         *(stage, spender, "issue", "1M", lambda: count_tokens(api) / (LIMIT * EACH)),
         broken=1 - title,
     )
-    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), f"{client} to go on", 30)
+    wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), f"{client} to go on")
 
 
 def break_limit(
@@ -174,17 +176,17 @@ def break_limit(
         return session.dir.receipts.exists() and f'"{row}"' in session.dir.receipts.read_text()
 
     try:
-        wait_for(lambda: measure() >= broken, "the limit to be broken", 120)
+        wait_for(lambda: measure() >= broken, "the limit to be broken")
         broken_at = time.monotonic()
-        wait_for(lambda: acted("limit-stop"), "the interruption", 30)
+        wait_for(lambda: acted("limit-stop"), "the interruption")
         stopped_s, beyond = time.monotonic() - broken_at, measure() - broken
-        wait_for(lambda: acted("limit-asked"), "the question", 120)
+        wait_for(lambda: acted("limit-asked"), "the question")
     except AssertionError:
         print(stage.sm("trace", "1").stdout, session.dir.monitor_log.read_text())
         raise
     handoff = measure() - broken - beyond
     print(f"{kind}: stopped after {stopped_s:.1f} s, {beyond:.0%} beyond, {handoff:.0%} for it")
-    assert stopped_s < 10
+    assert beyond * LIMIT <= BEYOND
     assert Path(spender.document).read_text() == "So far.\n"
     (row,) = json.loads(stage.sm("budget", "--json").stdout)
     assert row["scope"].removeprefix("project-") == kind
@@ -192,7 +194,7 @@ def break_limit(
     used = measure() * row["limit"]
     assert row["used"] - row["not_known"] <= used * 1.0001
     assert used <= row["used"] * 1.0001
-    [need] = json.loads(stage.sm("needs", "--json", check=False).stdout)
+    need = stage.find_need("budget")
     words = [word.format(stage.project.name) for word in RAISES[kind]]
     assert need["command"] == " ".join(("sm budget raise", *words, "AMOUNT"))
     stage.sm("budget", "raise", *words, more)

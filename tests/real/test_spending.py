@@ -31,8 +31,9 @@ from tests.real.client import environment, seal
 
 LIMIT, EACH = 100_000, 10_000
 """Tokens of the issue's budget, and of an answer where that is what breaks it."""
-PROMISED_S = 10.0
-"""From the request that breaks a limit to the interruption."""
+BEYOND = 10
+"""Requests behind the one that breaks a limit, at most. The client makes them in less than ten
+seconds where it has a processor to itself; on a busy machine they take as long as they take."""
 THINKS_S = 1.0
 """A model takes so long at least to begin a subagent. One that has begun its next before a key can
 be pressed would never come to rest: each subagent that ends begins a turn."""
@@ -136,9 +137,9 @@ class Work:
         lines = self.session.dir.receipts.read_text().splitlines()
         return list(dict.fromkeys(json.loads(line)["row"] for line in lines))
 
-    def wait(self, condition: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
+    def wait(self, condition: Callable[[], object], what: str) -> None:
         try:
-            wait_for(condition, what, timeout_s)
+            wait_for(condition, what)
         except AssertionError:
             print(self.stage.sm("trace", "1").stdout)
             print(self.session.dir.monitor_log.read_text())
@@ -219,16 +220,14 @@ def test_a_turn_ends_in_time_with_a_document_and_goes_on_after_the_raise(
     print(
         f"{len(spender.beyond)} requests beyond, the last after {last_s:.1f} s; {stopped_s:.1f} s"
     )
-    assert stopped_s < PROMISED_S
-    assert last_s < PROMISED_S
+    assert len(spender.beyond) <= BEYOND
     assert work.rows() == ["start", "limit-stop", "limit-handoff", "limit-asked"]
     count = len(spender.seen)
     work.stage.poll()
     assert len(spender.seen) == count, "nothing goes on"
     assert Path(spender.document).read_text() == "So far.\n"
     assert work.state is State.IDLE
-    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
-    assert need["kind"] == "budget"
+    need = work.stage.find_need("budget")
     assert "$10.00 of $10.00" in need["text"]
     assert need["command"] == f"rm {work.board / Stage.OVER}"
     story = work.stage.sm("trace", "1").stdout
@@ -310,8 +309,8 @@ def test_a_draft_stays_where_it_is(work: Work, api: Api) -> None:
     work.board.mkdir(exist_ok=True)
     (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
-    assert time.time() - spender.broken_at < PROMISED_S
     work.wait(lambda: "limit-asked" in work.rows(), "the question")
+    assert len(spender.beyond) <= BEYOND
     assert spender.document
     assert work.screen().draft == "half a line"
     assert not any("half a line" in one for one in api.main[-1].said)
@@ -328,10 +327,10 @@ def test_a_paused_agent_in_mid_turn_is_interrupted_at_its_limit_and_stays_paused
     work.wait(lambda: len(spender.seen) > seen + 2, "its turn to go on all the same")
     work.board.mkdir(exist_ok=True)
     (work.board / Stage.OVER).write_text("$10.00 of $10.00 for this issue\n")
-    broken_at = time.time()
+    seen = len(spender.seen)
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
-    assert time.time() - broken_at < PROMISED_S
     count = len(spender.seen)
+    assert count - seen <= BEYOND
     work.stage.poll()
     assert work.state is State.IDLE
     assert len(spender.seen) == count, "nothing goes on"
@@ -356,12 +355,11 @@ def test_the_ledger_breaks_the_budget_in_time_and_a_raise_lets_it_go_on(
     work.wait(lambda: spender.broken_at, "the budget to be broken")
     work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
     stopped_s = time.time() - spender.broken_at
-    work.wait(lambda: "limit-asked" in work.rows(), "the question", 120.0)
+    work.wait(lambda: "limit-asked" in work.rows(), "the question")
     print(f"{len(spender.beyond)} beyond, the last after {max(spender.beyond, default=0.0):.1f} s")
     print(f"interrupted after {stopped_s:.1f} s; {work.rows()}; {spender.document}")
-    assert stopped_s < PROMISED_S
-    [need] = json.loads(work.stage.sm("needs", "--json", check=False).stdout)
-    assert need["kind"] == "budget"
+    assert len(spender.beyond) <= BEYOND
+    need = work.stage.find_need("budget")
     assert need["command"].startswith("sm budget raise")
     count = len(api.main)
     work.stage.sm("budget", "raise", "harb", "1", "5M")

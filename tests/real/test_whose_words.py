@@ -64,7 +64,7 @@ def managed(listener: Managed) -> Managed:
     return listener
 
 
-def told(request: Request, before: Request | None = None) -> list[tuple[str, str]]:
+def list_new_texts(request: Request, before: Request | None = None) -> list[tuple[str, str]]:
     """Role and text of what a request says anew."""
     then = before.body["messages"] if before else []
     return [
@@ -88,12 +88,12 @@ def tell(managed: Managed, text: str) -> list[tuple[str, str]]:
     managed.wait_state(State.IDLE)
     settle(managed)
     assert len(managed.api.main) == len(before) + 1
-    return told(managed.api.main[-1], before[-1])
+    return list_new_texts(managed.api.main[-1], before[-1])
 
 
 def test_an_issue_comes_with_the_first_prompt_as_data(managed: Managed) -> None:
     first = managed.api.main[0]
-    said = told(first)
+    said = list_new_texts(first)
     assert as_data(said, "Words-of-a-stranger")
     assert "Words-of-a-stranger" not in first.system
     assert [role for role, text in said if "Do what the issue asks" in text] == ["system"]
@@ -135,7 +135,7 @@ def test_at_a_turns_end_it_is_data_too_and_costs_no_request_more(managed: Manage
     managed.wait_state(State.IDLE)
     settle(managed)
     assert len(managed.api.main) == before + 3
-    assert as_data(told(managed.api.main[-1], begun), "Words-of-a-stranger")
+    assert as_data(list_new_texts(managed.api.main[-1], begun), "Words-of-a-stranger")
 
 
 def test_within_a_turn_only_what_is_said_to_the_agent_comes_with_a_tools_result(
@@ -156,7 +156,7 @@ def test_within_a_turn_only_what_is_said_to_the_agent_comes_with_a_tools_result(
     wait_for(lambda: len(managed.api.main) >= before + 3, "the review", 60.0)
     settle(managed)
     assert len(managed.api.main) == before + 3
-    said = told(managed.api.main[-1], begun)
+    said = list_new_texts(managed.api.main[-1], begun)
     assert [role for role, text in said if "Words-to-the-point" in text] == ["system"]
     assert as_data(said, "Words-of-a-stranger")
 
@@ -179,5 +179,5 @@ def test_codex_is_told_what_others_say_as_its_users_words_not_as_a_developers(
     message = queue.Message(id=queue.make_id(), text=text)
     assert delivery.deliver(target, message) == ACCEPTED
     wait_for(lambda: api.main and prompt_of(target) == "idle", "its answer")
-    holding = {role for role, one in told(api.main[-1]) if "Words-of-a-stranger" in one}
+    holding = {role for role, one in list_new_texts(api.main[-1]) if "Words-of-a-stranger" in one}
     assert (holding, len(api.main)) == ({"user"}, 1)

@@ -44,7 +44,7 @@ def ready(log: Path) -> None:
     wait_for(lambda: log.with_name("log.argv").read_text(), "its arguments")
 
 
-def told(log: Path, session: IssueSession) -> str:
+def read_prompt(log: Path, session: IssueSession) -> str:
     """The prompt that its argument names, which itself all users can read."""
     (argument,) = arguments(log)
     assert argument.startswith("[sm] Task ")
@@ -63,7 +63,7 @@ def test_the_agent_is_the_panes_own_program_in_its_worktree(
 ) -> None:
     agent = agent_process.launch(tmux, session, launch_of(project, PROMPT), generation=1)
     ready(log)
-    assert told(log, session) == PROMPT
+    assert read_prompt(log, session) == PROMPT
     assert agent.pid == in_pane(tmux, session)
     assert Path(f"/proc/{agent.pid}/cwd").readlink() == session.worktree
     assert agents.load(session.dir) == agent
@@ -180,7 +180,7 @@ def test_a_prompt_of_any_length_reaches_the_agent(
     prompt = "é" * (size // 2)
     agent_process.launch(tmux, session, launch_of(project, prompt), generation=1)
     ready(log)
-    assert told(log, session) == prompt
+    assert read_prompt(log, session) == prompt
     assert session.dir.prompt.stat().st_mode & 0o777 == 0o600
 
 
@@ -189,7 +189,7 @@ def test_a_prompt_that_looks_like_an_option_is_none(
 ) -> None:
     agent_process.launch(tmux, session, launch_of(project, "--help\0"), generation=1)
     ready(log)
-    assert told(log, session) == "Note: --help"
+    assert read_prompt(log, session) == "Note: --help"
 
 
 LAUNCH = """

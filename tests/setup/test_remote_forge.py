@@ -11,7 +11,13 @@ import pytest
 
 from sm.__main__ import run
 from sm.base.errors import UsageError
-from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
+from sm.config.forges import (
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+    GitlabSettings,
+    RemoteSettings,
+)
 from sm.config.load import load
 from sm.setup.problems import list_project_problems
 from sm.setup.remote_forge import GH, Wish, choose_forge
@@ -65,6 +71,21 @@ def test_a_forge_that_is_there_is_set_up_with_its_labels(
     left = list(list_project_problems(made, {}))
     assert len(left) == 1, "the remote of the test is a folder, and leads to no server"
     assert "does not lead to 'harbor/harb'" in left[0]
+
+
+def test_whether_the_forge_has_ci_is_said_and_nothing_of_a_command(
+    side: RemoteSide, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(side, "--ci", "make test") == 2
+    assert "the forge runs CI, not sm" in capsys.readouterr().err
+    assert init(side, "--ci", "none") == 0
+    assert "CI: none" in capsys.readouterr().out
+    [made] = load(Path(MADE), os.environ, Path.cwd()).projects
+    assert isinstance(made.forge, RemoteSettings)
+    assert not made.forge.has_ci
+    written = Path(MADE).read_text()
+    assert "\nci:" not in written
+    assert "as files" not in written
 
 
 def test_a_second_run_changes_nothing(side: RemoteSide, capsys: pytest.CaptureFixture[str]) -> None:

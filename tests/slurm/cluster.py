@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.helpers import REPOSITORY
@@ -15,6 +15,7 @@ sys.path.append(str(REPOSITORY / "demo"))
 import cluster
 
 NODES = cluster.NODES
+ClusterError = cluster.ClusterError
 MISSING = cluster.find_missing()
 
 
@@ -24,18 +25,33 @@ class Cluster(cluster.Cluster):
     def find_processes(self, name: str, place: Path) -> set[int]:
         """Return the daemon of a node, and all that runs there; `place` is a folder of its own."""
         daemon = self.running[name].pid
-        found, wanted = {daemon, *list_children(daemon)}, os.fsencode(place)
-        for entry in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes():
-                    found.add(int(entry.name))
-        return found
+        return {daemon, *list_children(daemon), *find_within(place)}
 
     def signal(self, name: str, place: Path, number: signal.Signals) -> None:
         """Send a signal to all of a node."""
-        for pid in self.find_processes(name, place):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        send(self.find_processes(name, place), number)
+
+
+def signal_within(place: Path, number: signal.Signals) -> None:
+    """Send a signal to all that has a folder in its environment."""
+    send(find_within(place), number)
+
+
+def send(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to those that are still there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def find_within(place: Path) -> set[int]:
+    """Return the processes that have a folder in their environment."""
+    found, wanted = set(), os.fsencode(place)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes():
+                found.add(int(entry.name))
+    return found
 
 
 def list_children(pid: int) -> Iterator[int]:

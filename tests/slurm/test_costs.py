@@ -10,7 +10,7 @@ import yaml
 from tests.helpers import wait_for
 from tests.plugins.hosts.test_costs import spend
 from tests.slurm.cluster import MISSING
-from tests.slurm.world import MakeWorld, begun
+from tests.slurm.world import MakeWorld, begin
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -23,7 +23,7 @@ def test_what_a_job_has_used_is_known_and_held_from_here(world_of: MakeWorld) ->
     config = yaml.safe_load(world.stage.config.read_text())
     config["budget"] = {"issue": "$1", "unknown": "allow"}
     world.stage.config.write_text(yaml.safe_dump(config))
-    issue = begun(world)
+    issue = begin(world)
     node = world.find_node(issue)
     spend(world.folder / node, "r1", 2.0)
 

@@ -19,7 +19,7 @@ from tests.forges.sides import remote_side
 from tests.helpers import git, wait_for
 from tests.hub import Hub
 from tests.slurm.cluster import MISSING, NODES
-from tests.slurm.world import MakeWorld, World, begun, poll_until
+from tests.slurm.world import MakeWorld, World, begin, begin_half, has_half, poll_until
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -37,7 +37,7 @@ def test_an_issue_becomes_a_merge_in_a_job(world_of: MakeWorld) -> None:
 
 def test_a_session_in_a_job_is_seen_and_steered_from_here(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    issue = begun(world)
+    issue = begin(world)
     node = world.find_node(issue)
     sm = world.stage.sm
     poll_until(world, lambda: node in [one.host for one in world.seen], "a look")
@@ -57,7 +57,7 @@ def test_a_session_in_a_job_is_seen_and_steered_from_here(world_of: MakeWorld) -
 
 def test_a_full_queue_says_what_it_waits_for(world_of: MakeWorld) -> None:
     world = world_of(auto=False, licenses=["agents:2"], sessions=2)
-    begun(world)
+    begin(world)
     waiting = [world.stage.file_issue(), world.stage.file_issue()]
     world.stage.poll()
     world.stage.poll()
@@ -80,24 +80,16 @@ def test_an_agent_that_writes_no_document_in_time_leaves_its_work_alone(
     world_of: MakeWorld,
 ) -> None:
     world = world_of(auto=False, time_limit="1h", notice="4s")
-    issue = begun(world)
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
+    issue = begin_half(world)
     world.cluster.call("scancel", "--batch", "--signal=USR1", world.placed[0].handle)
     poll_until(world, lambda: "You take over" in world.stage.told()[-1], "the next attempt")
     assert "handoff document" not in world.stage.told()[-1]
-    now = world.session_on(world.find_node(issue), issue)
-    assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n"
+    assert has_half(world, issue)
 
 
 def test_a_job_that_is_cancelled_or_put_back_goes_on_in_another(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    issue, call = begun(world), world.cluster.call
-    session = world.session_on(world.find_node(issue), issue)
-    assert session
-    (session.worktree / "half.txt").write_text("half\n")
+    issue, call = begin_half(world), world.cluster.call
     call("scancel", world.placed[0].handle)
     poll_until(world, lambda: len(world.stage.told()) > 1, "the next attempt")
     assert [one.attempt for one in world.placed] == [2]
@@ -111,9 +103,7 @@ def test_a_job_that_is_cancelled_or_put_back_goes_on_in_another(world_of: MakeWo
     poll_until(world, lambda: len(world.stage.told()) > 2, "the third attempt")
     assert [one.attempt for one in world.placed] == [3]
     assert world.cluster.list_jobs()[-2].startswith("CANCELLED"), "it never begins again"
-    now = world.session_on(world.find_node(issue), issue)
-    assert now
-    assert (now.worktree / "half.txt").read_text() == "half\n", "nothing is lost"
+    assert has_half(world, issue), "nothing is lost"
 
 
 def reason_of(world: World, job: str) -> str:
@@ -123,7 +113,7 @@ def reason_of(world: World, job: str) -> str:
 
 def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    issue = begun(world)
+    issue = begin(world)
     node = world.find_node(issue)
     world.cluster.kill(node)
     try:
@@ -152,7 +142,7 @@ def test_a_node_that_is_lost_in_mid_turn_is_overtaken(world_of: MakeWorld) -> No
 
 def test_a_frozen_node_finds_itself_overtaken(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    issue = begun(world)
+    issue = begin(world)
     node = world.find_node(issue)
     world.freeze(node)
     try:
@@ -168,7 +158,7 @@ def test_a_frozen_node_finds_itself_overtaken(world_of: MakeWorld) -> None:
 
 def test_a_controller_that_is_away_loses_nothing(world_of: MakeWorld) -> None:
     world = world_of(auto=False)
-    issue = begun(world)
+    issue = begin(world)
     world.cluster.stop_controller()
     try:
         seen = RUNNER.follow(world.project, world.placed)[world.placed[0].session]

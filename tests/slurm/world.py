@@ -162,12 +162,30 @@ def poll_until(world: World, condition: Callable[[], object], what: str) -> None
     wait_for(look, what, every_s=0.3)
 
 
-def begun(world: World) -> int:
+def begin(world: World) -> int:
     """An issue whose agent has its first prompt, in a job."""
     issue = world.stage.file_issue()
     world.stage.poll()
     wait_for(world.stage.told, "the first prompt")
     return issue
+
+
+def begin_half(world: World) -> int:
+    """An issue whose agent has written half of its work, which is in no commit."""
+    issue = begin(world)
+    _locate_half(world, issue).write_text("half\n")
+    return issue
+
+
+def has_half(world: World, issue: int) -> bool:
+    """Whether the agent that works on the issue now has what another has left half done."""
+    return _locate_half(world, issue).read_text() == "half\n"
+
+
+def _locate_half(world: World, issue: int) -> Path:
+    session = world.session_on(world.find_node(issue), issue)
+    assert session
+    return session.worktree / "half.txt"
 
 
 def find_request(world: World) -> re.Match[str] | None:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
-import signal
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import FrameType
 
 from tests.soak.figures import Figure
 from tests.soak.fleet import Fleet
@@ -19,15 +14,15 @@ from tests.soak.harm import Harm
 from tests.soak.hostfigures import HostOutcome
 from tests.soak.people import People
 from tests.soak.room import Room, new_path
+from tests.soak.trial import carry_out, play, say, tell
 from tests.soak.trouble import draw
-from tests.soak.work import NAME, parts
+from tests.soak.work import parts
 from tests.soak.writers import Writers
 
 LOOK_S, PEOPLE_S, NOTE_S = 0.1, 1.0, 1.0
 QUIET_S = 180.0
 LOST_AFTER = "8s"
 """Some of what happens to hosts takes longer, and some does not."""
-FAILED, INTERRUPTED = 1, 130
 SETTINGS: dict[str, object] = {
     "recovery": {"max": 8, "pause": "0.2s"},
     "max_sessions": 100,
@@ -36,33 +31,10 @@ SETTINGS: dict[str, object] = {
 
 def main() -> int:
     """Run what the arguments ask for; returns the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
     options = _options()
     room = Room(new_path(), step_s=options.step, polls=1, size="")
     fleet = Fleet(room)
-    try:
-        return _run(fleet, options)
-    except KeyboardInterrupt:
-        print("soak: interrupted, all is stopped", file=sys.stderr)
-        return INTERRUPTED
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        fleet.end()
-        if options.keep:
-            shutil.copytree(
-                room.path, options.keep, symlinks=True, ignore=_list_specials, dirs_exist_ok=True
-            )
-        room.remove()
-
-
-def _list_specials(folder: str, names: list[str]) -> list[str]:
-    """What cannot be copied: named pipes and sockets."""
-    special = ("wake", "soak", "link", "master", "passes", "pass.answer", "pass.caller")
-    return [name for name in names if name in special]
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    return carry_out(lambda: _run(fleet, options), room, fleet.end, options.keep)
 
 
 def _options() -> argparse.Namespace:
@@ -95,17 +67,17 @@ class Story:
 def _run(fleet: Fleet, options: argparse.Namespace) -> int:
     plan = draw(options.seed, count=options.troubles, gap_s=options.gap, longest_s=options.longest)
     whole_s = options.troubles * options.gap
-    print(f"seed {options.seed}: {len(plan)} troubles, in '{fleet.room.path}'", flush=True)
+    say(f"seed {options.seed}: {len(plan)} troubles, in '{fleet.room.path}'")
     settings = {"hosts": options.hosts, "sessions": options.sessions}
     fleet.build(SETTINGS, **settings, lost_after=LOST_AFTER)
     story = Story(
         fleet,
-        Harm(fleet, plan, _say),
+        Harm(fleet, plan, say),
         People(fleet.room, parts(options.issues, whole_s)),
         Writers(fleet.room, random.Random(options.seed)),
     )
     began = time.monotonic()
-    in_time = play(story, whole_s + options.deadline)
+    in_time = _play(story, whole_s + options.deadline)
     is_quiet = in_time and await_quiet(fleet)
     took_s = time.monotonic() - began
     figures = list(HostOutcome(fleet, story.harm, story.people, story.writers).figures())
@@ -113,40 +85,29 @@ def _run(fleet: Fleet, options: argparse.Namespace) -> int:
         figures.append(Figure("deadline", f"{took_s:.0f} s", ("not all was merged by then",)))
     elif not is_quiet:
         figures.append(Figure("deadline", f"{took_s:.0f} s", ("not all had ended by then",)))
-    return _tell(story, figures, took_s)
+    return tell(fleet.room, story.people, figures, took_s)
 
 
-def play(story: Story, deadline_s: float) -> bool:
+def _play(story: Story, deadline_s: float) -> bool:
     """Let it all happen; False if it was not over by the deadline."""
-    began, over, stop = time.monotonic(), threading.Event(), threading.Event()
+    noted_at = 0.0
 
-    def be_people() -> None:
-        noted_at = 0.0
-        while not stop.wait(PEOPLE_S):
-            is_over = story.people.look(time.monotonic() - began)
-            if is_over and not story.harm.waiting:
-                return over.set()
-            placed = [one.issue for one in story.fleet.list_placed() if one.handle]
-            if placed and time.monotonic() > noted_at + NOTE_S:
-                story.writers.write(placed)
-                noted_at = time.monotonic()
-        return None
+    def look(elapsed_s: float) -> None:
+        story.harm.look(elapsed_s)
+        if not story.harm.is_away:
+            story.fleet.room.keep_polling()
 
-    with ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(be_people)
-        try:
-            while not (over.is_set() or busy.done()):
-                elapsed_s = time.monotonic() - began
-                if elapsed_s > deadline_s:
-                    return False
-                story.harm.look(elapsed_s)
-                if not story.harm.is_away:
-                    story.fleet.room.keep_polling()
-                time.sleep(LOOK_S)
-        finally:
-            stop.set()
-        busy.result()
-    return True
+    def meet_people(elapsed_s: float) -> bool:
+        nonlocal noted_at
+        if story.people.look(elapsed_s) and not story.harm.waiting:
+            return True
+        placed = [one.issue for one in story.fleet.list_placed() if one.handle]
+        if placed and elapsed_s > noted_at + NOTE_S:
+            story.writers.write(placed)
+            noted_at = elapsed_s
+        return False
+
+    return play(look, meet_people, every_s=LOOK_S, people_every_s=PEOPLE_S, deadline_s=deadline_s)
 
 
 def await_quiet(fleet: Fleet) -> bool:
@@ -159,25 +120,6 @@ def await_quiet(fleet: Fleet) -> bool:
             return True
         time.sleep(LOOK_S)
     return False
-
-
-def _tell(story: Story, figures: list[Figure], took_s: float) -> int:
-    """Print the table, and the stories of what went wrong; returns the exit code."""
-    print(f"\n{took_s:.0f} s, {len(story.people.problems)} commands of people that failed")
-    for figure in figures:
-        print(f"{'!!' if figure.wrong else '  '} {figure.name:42} {figure.value}")
-        for line in figure.wrong[:20]:
-            print(f"       {line}")
-    if not any(figure.wrong for figure in figures):
-        return 0
-    for issue in story.fleet.room.project.forge.issues.find()[0]:
-        if issue.state == "open":
-            print(story.fleet.room.run("sm", "trace", NAME, str(issue.number)).stdout)
-    return FAILED
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 if __name__ == "__main__":

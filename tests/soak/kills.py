@@ -3,51 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import signal
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from types import FrameType
 
 from tests.soak.faults import Kind, draw, duration_s
 from tests.soak.figures import Figure, Outcome
 from tests.soak.hunt import Hunt
 from tests.soak.people import People
 from tests.soak.room import Room, new_path
-from tests.soak.work import NAME, parts
+from tests.soak.trial import carry_out, play, say, tell
+from tests.soak.work import parts
 
 LOOK_S = 0.03
 PEOPLE_S = 0.5
 QUIET_S = 60.0
-FAILED, INTERRUPTED = 1, 130
 
 
 def main() -> int:
     """Run what the arguments ask for; returns the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
     options = _options()
     room = Room(new_path(), step_s=options.step, polls=options.polls)
-    try:
-        return _run(room, options)
-    except KeyboardInterrupt:
-        print("soak: interrupted, all is stopped", file=sys.stderr)
-        return INTERRUPTED
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        room.kill_all()
-        if options.keep:
-            shutil.copytree(room.path, options.keep, symlinks=True, ignore=_specials)
-        room.remove()
-
-
-def _specials(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name in ("wake", "soak", "ballast")]
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    return carry_out(lambda: _run(room, options), room, room.kill_all, options.keep)
 
 
 def _options() -> argparse.Namespace:
@@ -80,17 +56,25 @@ def _run(room: Room, options: argparse.Namespace) -> int:
         gap_s=options.gap,
     )
     whole_s = duration_s(options.kills, options.gap)
-    print(
-        f"seed {options.seed}: {len(plan)} faults within {whole_s:g} s, in '{room.path}'",
-        flush=True,
-    )
+    say(f"seed {options.seed}: {len(plan)} faults within {whole_s:g} s, in '{room.path}'")
     room.enter()
     room.build(
         {"max_sessions": options.sessions, "recovery": {"max": options.restarts, "pause": "0.2s"}}
     )
-    hunt, people = Hunt(room, plan, _say), People(room, parts(options.issues, whole_s))
+    hunt, people = Hunt(room, plan, say), People(room, parts(options.issues, whole_s))
+
+    def look(elapsed_s: float) -> None:
+        room.keep_polling()
+        hunt.look(elapsed_s)
+
     began = time.monotonic()
-    in_time = _play(room, hunt, people, whole_s + options.deadline)
+    in_time = play(
+        look,
+        people.look,
+        every_s=LOOK_S,
+        people_every_s=PEOPLE_S,
+        deadline_s=whole_s + options.deadline,
+    )
     took_s = time.monotonic() - began
     if in_time:
         room.stop_polling()
@@ -98,33 +82,7 @@ def _run(room: Room, options: argparse.Namespace) -> int:
     figures = [*_faults(hunt, options), *Outcome(room, hunt, people).figures()]
     if not in_time:
         figures.append(Figure("deadline", f"{took_s:.0f} s", ("not all was merged by then",)))
-    return _tell(room, people, figures, took_s)
-
-
-def _play(room: Room, hunt: Hunt, people: People, deadline_s: float) -> bool:
-    """Let it all happen; False where it was not over by the deadline."""
-    began, over, stop = time.monotonic(), threading.Event(), threading.Event()
-
-    def be_people() -> None:
-        while not stop.wait(PEOPLE_S):
-            if people.look(time.monotonic() - began):
-                return over.set()
-        return None
-
-    with ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(be_people)
-        try:
-            while not (over.is_set() or busy.done()):
-                elapsed_s = time.monotonic() - began
-                if elapsed_s > deadline_s:
-                    return False
-                room.keep_polling()
-                hunt.look(elapsed_s)
-                time.sleep(LOOK_S)
-        finally:
-            stop.set()
-        busy.result()
-    return True
+    return tell(room, people, figures, took_s)
 
 
 def _await_quiet(room: Room) -> None:
@@ -147,25 +105,6 @@ def _faults(hunt: Hunt, options: argparse.Namespace) -> list[Figure]:
         Figure("found no victim", str(len(hunt.waiting))) if hunt.waiting else None,
     ]
     return [figure for figure in found if figure]
-
-
-def _tell(room: Room, people: People, figures: list[Figure], took_s: float) -> int:
-    """Print the table, and the stories of what went wrong; returns the exit code."""
-    print(f"\n{took_s:.0f} s, {len(people.problems)} commands of people that failed")
-    for figure in figures:
-        print(f"{'!!' if figure.wrong else '  '} {figure.name:42} {figure.value}")
-        for line in figure.wrong[:20]:
-            print(f"       {line}")
-    if not any(figure.wrong for figure in figures):
-        return 0
-    for issue in room.project.forge.issues.find()[0]:
-        if issue.state == "open":
-            print(room.run("sm", "trace", NAME, str(issue.number)).stdout)
-    return FAILED
-
-
-def _say(text: str) -> None:
-    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from sm.store import events
 from tests.bench.crowd import make_crowd
 from tests.bench.live_page import open_page
 from tests.bench.run import sealed
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 SESSIONS = 20
 DAY_EVENTS = 8640
@@ -90,7 +90,7 @@ def main(words: list[str]) -> int:
         crowd = make_crowd(folder / "crowd", SESSIONS, awaiting=True)
         with crowd.held, ExitStack() as open_:
             env = os.environ | {"SM_CONFIG": str(crowd.stage.config), "SM_PYTHON": sys.executable}
-            server = open_.enter_context(serving(folder, base=env, clean=False))
+            server = open_.enter_context(serving(folder, base=env, clean=False, program=STARTED))
             page = open_.enter_context(open_page(server.url))
             browser = page.context.new_cdp_session(page)
             browser.send("Performance.enable")

@@ -23,10 +23,9 @@ import yaml
 from sm.adapters import procfs
 from sm.adapters.forge.local import forge
 from sm.adapters.procfs import Process
-from sm.config.load import load
 from sm.sessions.project import Project
 from tests.disks import fill, mount_small, unmount
-from tests.helpers import Repository, make_repository, wait_for
+from tests.helpers import Repository, make_repository, open_project, wait_for
 from tests.soak.work import CI, NAME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,8 +79,7 @@ class Room:
     @property
     def project(self) -> Project:
         """The project, opened as every command of sm does."""
-        config = load(self.config, os.environ, self.disk)
-        return Project(config, config.projects[0])
+        return open_project(self.config)
 
     def enter(self) -> None:
         """Make the folders, and this process's environment its own from here on."""

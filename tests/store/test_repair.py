@@ -46,7 +46,7 @@ def is_open(path: Path) -> None:
     path.chmod(0o755)
 
 
-def told(root: Root) -> list[str]:
+def list_problems(root: Root) -> list[str]:
     return [
         describe(event) for event in journal.read(root.journal) if name_event(event) == "problem"
     ]
@@ -78,9 +78,9 @@ def test_whatever_is_in_place_of_a_file_of_a_session_makes_room(
     damage(path)
     repair(root, directory)
     assert is_right(path, kind)
-    said = told(root)
+    said = list_problems(root)
     repair(root, directory)
-    assert told(root) == said
+    assert list_problems(root) == said
     assert all(str(path) in each for each in said)
 
 
@@ -93,7 +93,7 @@ def test_a_file_that_may_not_be_read_may_be_again_with_what_is_in_it(
     repair(root, directory)
     assert stat.S_IMODE(directory.identity.stat().st_mode) == 0o600
     assert directory.identity.read_bytes() == before
-    assert f"had mode {mode:03o}" in told(root)[0]
+    assert f"had mode {mode:03o}" in list_problems(root)[0]
 
 
 def test_a_file_with_another_name_becomes_a_copy(root: Root, directory: SessionDir) -> None:
@@ -121,7 +121,7 @@ def test_what_nobody_knows_is_left_alone(root: Root, directory: SessionDir) -> N
     (directory.path / "of-a-later-version").mkdir(mode=0o755)
     repair(root, directory)
     assert (directory.path / "of-a-later-version").is_dir()
-    assert not told(root)
+    assert not list_problems(root)
 
 
 def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: Root) -> None:
@@ -135,7 +135,7 @@ def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: 
     repair(root, project)
     assert is_right(root.sessions, EntryKind.DIRECTORY)
     # The folders of the projects, too, which were made with the umask's mode.
-    assert len(told(root)) == 10
+    assert len(list_problems(root)) == 10
     folders = {name for name, kind in layout(ProjectDir).items() if kind is EntryKind.DIRECTORY}
     assert folders == {
         "ci",

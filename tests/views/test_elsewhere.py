@@ -8,9 +8,10 @@ import pytest
 from msgspec import structs, to_builtins
 
 from sm.base.need import NeedKind
+from sm.config.forges import GiteaSettings
 from sm.issues.runners import Placement, Shown
 from sm.sessions.activity import Evidence, Proof
-from sm.views.elsewhere import make_row
+from sm.views.elsewhere import make_row, take_on_review
 from sm.views.open_need import OpenNeed
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
@@ -87,6 +88,9 @@ NEED = OpenNeed(
         ("sm reply harb 7 $(id)", "sm attach harb#7"),
         ("sm reply harb 7 `id`", "sm attach harb#7"),
         ("sm send harb#7 x\nid", "sm attach harb#7"),
+        ("https://example.com/a/b/pulls/8", "https://example.com/a/b/pulls/8"),
+        ("https://example.com/;id", "sm attach harb#7"),
+        ("javascript:x", "sm attach harb#7"),
     ],
 )
 def test_a_command_to_copy_is_one_of_sm(command: str, shown: str) -> None:
@@ -94,3 +98,23 @@ def test_a_command_to_copy_is_one_of_sm(command: str, shown: str) -> None:
     found = show(need=to_builtins(need)).need
     assert found
     assert (found.command, found.name, found.project, found.link) == (shown, "harb#7", "harb", "")
+
+
+@pytest.mark.parametrize(
+    ("page", "token_here", "shown"),
+    [
+        ("https://example.com/a/b/pulls/8", "gh auth token", "sm review harb#8 --approve"),
+        ("https://example.com/a/b/pulls/8", "", "https://example.com/a/b/pulls/8"),
+        ("https://example.org/a/b/pulls/8", "gh auth token", "https://example.org/a/b/pulls/8"),
+    ],
+)
+def test_a_review_is_by_the_account_that_is_set_here(
+    page: str, token_here: str, shown: str
+) -> None:
+    forge = GiteaSettings(
+        repository="a/b", url="https://example.com", reviewer_token_command=token_here
+    )
+    need = structs.replace(NEED, kind=NeedKind.REVIEW, command=page)
+    found = take_on_review(forge, show(need=to_builtins(need))).need
+    assert found
+    assert found.command == shown

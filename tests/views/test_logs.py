@@ -16,14 +16,13 @@ import pytest
 from sm.__main__ import run
 from sm.adapters import emulator
 from sm.config.duration import Seconds
-from sm.config.load import load
 from sm.config.schema import Logs
 from sm.sessions import registry, terminal_log
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views import logs
-from tests.helpers import HANG_S, put_session, sm_yaml, wait_for
+from tests.helpers import HANG_S, open_project, put_session, sm_yaml, wait_for
 
 
 @pytest.fixture
@@ -31,8 +30,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     assert root.path == tmp_path / "state"
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from tests.helpers import (
     a_pull,
     an_issue,
     make_repository,
+    open_project,
     put_session,
     put_snapshot,
     sm_yaml,
@@ -55,8 +56,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"], agent={"profile": "claude"})
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 def only(project: Project) -> OpenNeed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from sm.adapters.forge.model import CheckState
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
-from sm.config.load import load
 from sm.issues.act.problem import Problem, write_problem
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
@@ -28,6 +26,7 @@ from tests.helpers import (
     a_pull,
     an_issue,
     make_repository,
+    open_project,
     put_session,
     put_snapshot,
     sm_yaml,
@@ -44,8 +43,7 @@ def project(
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"], tmux_socket=tmux_socket)
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 def test_a_question_in_whose_terminal_a_person_types_needs_nobody_else(

@@ -49,6 +49,7 @@ from tests.helpers import (
     a_pull,
     an_issue,
     make_repository,
+    open_project,
     put_session,
     put_snapshot,
     put_tick,
@@ -64,8 +65,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"])
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 def only(project: Project) -> StatusRow:
@@ -610,8 +610,7 @@ def test_issues_that_wait_are_not_nothing_to_do(project: Project) -> None:
 def claude(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
-    config = load(sm_yaml(tmp_path, agent={"profile": "claude"}), os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(sm_yaml(tmp_path, agent={"profile": "claude"}))
 
 
 def asks(project: Project) -> str:

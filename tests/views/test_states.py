@@ -30,6 +30,7 @@ from tests.helpers import (
     a_pull,
     an_issue,
     make_repository,
+    open_project,
     put_session,
     put_snapshot,
     sm_yaml,
@@ -51,8 +52,7 @@ def ann(tmp_path: Path, root: Root) -> AdHocSession:
 def project(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
     make_repository(tmp_path)
-    config = load(sm_yaml(tmp_path, trusted=["ada"]), os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(sm_yaml(tmp_path, trusted=["ada"]))
 
 
 def write(path: Path, text: str) -> None:

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sm.base import plugin
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.need import NeedKind
-from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.issues import placements
 from sm.issues.kept_messages import hand_on, list_kept
@@ -24,8 +22,7 @@ from sm.views import steering
 from sm.views.offers import Act
 from sm.views.open_need import OpenNeed
 from tests.helpers import make_repository, put_session, sm_yaml
-from tests.issues import farm as farms
-from tests.issues.farm import Farm
+from tests.issues.farm import Farm, use_farm
 
 PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
 PERSON = Caller()
@@ -33,13 +30,9 @@ PERSON = Caller()
 
 @pytest.fixture
 def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Farm:
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-    places = [("farm", f"{farms.__name__}:PLUGIN")]
-    monkeypatch.setattr(plugin, "_registry", Registry(lambda: places))
-    farms.RUNNER.add("one", 2)
-    farms.RUNNER.say(PLACED, Standing.RUNNING)
-    return farms.RUNNER
+    made = use_farm(tmp_path, monkeypatch)
+    made.say(PLACED, Standing.RUNNING)
+    return made
 
 
 @pytest.fixture

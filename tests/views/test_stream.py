@@ -33,7 +33,7 @@ def put_aside(path: Path) -> None:
     path.replace(journal.name_previous(path))
 
 
-def told(path: Path, since: float = 0.0, session: str = "") -> list[str]:
+def read_texts(path: Path, since: float = 0.0, session: str = "") -> list[str]:
     return [as_text(event) for event in follow_events(path, since=since, session=session)]
 
 
@@ -62,22 +62,22 @@ def collect(path: Path, *deeds: Callable[[], object], since: float = 0.0) -> lis
 
 
 def test_what_is_there_is_told_oldest_first_also_of_the_journal_before(path: Path) -> None:
-    assert told(path) == []
+    assert read_texts(path) == []
     said(path, "first")
     put_aside(path)
     said(path, "second", "dev-a-1")
     said(path, "third", "dev-a-12")
-    assert told(path) == ["first", "second", "third"]
-    assert told(path, session="dev-a-1") == ["second"]
-    assert told(path, since=time.time() + 60) == []
+    assert read_texts(path) == ["first", "second", "third"]
+    assert read_texts(path, session="dev-a-1") == ["second"]
+    assert read_texts(path, since=time.time() + 60) == []
 
 
 def test_since_leaves_out_what_was_before(path: Path) -> None:
     path.write_bytes(encode_line(Problem(text="old", at=time.time() - 700)))
     path.chmod(0o600)
     said(path, "new")
-    assert told(path, since=time.time() - 600) == ["new"]
-    assert told(path, since=time.time() - 800) == ["old", "new"]
+    assert read_texts(path, since=time.time() - 600) == ["new"]
+    assert read_texts(path, since=time.time() - 800) == ["old", "new"]
 
 
 def test_what_comes_is_told_as_it_comes(path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from pathlib import Path
@@ -12,7 +11,6 @@ from msgspec import convert, structs
 from sm.__main__ import run
 from sm.cli.times import format_age, format_span
 from sm.cli.trace import sum_up
-from sm.config.load import load
 from sm.issues.act.effects import EFFECTS
 from sm.issues.rules.facts import Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
@@ -27,7 +25,7 @@ from sm.views.event_words import describe, tell, tell_shortly
 from sm.views.row_words import put_in_words
 from sm.views.trace import OUTCOMES, read_story, summarise
 from tests.events import encode_line
-from tests.helpers import put_session, remove_tree, sm_yaml
+from tests.helpers import open_project, put_session, remove_tree, sm_yaml
 from tests.residents import settle
 
 JOURNEY = (
@@ -55,8 +53,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     monkeypatch.setenv("SM_CONFIG", str(path))
     monkeypatch.setenv("TZ", "UTC")
     root.private.mkdir(mode=0o700)
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 Entry = tuple[float, Event]

@@ -203,6 +203,7 @@ def gather(
         locked_out=escalation.is_locked_out(facts),
         stuck=escalation.is_stuck(facts),
         attach_command=_attach_command(session),
+        reviewed_at=escalation.find_review_page(session.project.settings, seen.pull),
         edited=seen.edited or Edited(),
         edited_review=seen.edited_review or EditedReview(),
         channels=people.introduce(session, channels),

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 from msgspec import Struct, structs
@@ -43,7 +43,7 @@ from sm.issues.rules.outage import OutageError
 from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.issues.work import locks, slots
 from sm.messages import alerts
-from sm.messages.follow_up import tend_messages
+from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
 from sm.sessions import agent_process, pause, registry
@@ -54,7 +54,7 @@ from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.store import events, journal, lock
+from sm.store import events, lock
 from sm.store.failpoint import crash_point
 from sm.store.files import backdate, discard, read_guarded, write_atomic
 from sm.store.paths import SessionDir
@@ -68,8 +68,6 @@ FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_I
 
 BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
 """Of these a person is the cause. The session waits for them, and leaves its slot to others."""
-
-MESSAGE_RETRY_S = 15.0
 
 REASON_LIMIT = 300
 """Characters of what an agent gives as its reason that the journal has."""
@@ -119,7 +117,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             for _ in _passes(session, directory):
                 attempts.note(session, fence)
             if fence and directory.identity.exists():
-                again_at = min(again_at, _see_to(session, lambda: attempts.save_work(session)))
+                again_at = min(again_at, see_to(session, lambda: attempts.save_work(session)))
         _call_sooner(directory, again_at)
     have_followed(session, partial(limiting.wake_if_changed, session))
 
@@ -144,17 +142,7 @@ def _tend(session: IssueSession) -> float:
         lambda: tend_messages(session),
         lambda: tell_of_holdups(session),
     )
-    return min(_see_to(session, tend) for tend in seen_to)
-
-
-def _see_to(session: IssueSession, tend: Callable[[], float | None]) -> float:
-    try:
-        again_at = tend()
-    except SmError as error:
-        problem = events.Problem(session=session.name, text=error.message)
-        journal.record_once(session.root.journal, problem)
-        return time.time() + MESSAGE_RETRY_S
-    return math.inf if again_at is None else again_at
+    return min(see_to(session, tend) for tend in seen_to)
 
 
 def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:

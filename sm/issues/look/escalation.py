@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sm.adapters.forge.model import PullRequest
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
@@ -42,8 +43,14 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         unasked=not seen.facts.escalated,
         limit=tell_limit(seen.facts),
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
+        reviewed_at=find_review_page(session.project.settings, seen.pull),
     )
     return describe_need(case)
+
+
+def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:
+    """Return the address at which alone a person can review `pull`; '' if `sm review` can do it."""
+    return project.forge.link_pull(pull.number) if pull and not project.forge.reviewer else ""
 
 
 def tell_limit(facts: Facts) -> str:

@@ -132,6 +132,8 @@ class Material(Struct, frozen=True):
     until: str = ""
     """Until when the session is parked, as a time of day."""
     attach_command: str = ""
+    reviewed_at: str = ""
+    """The page of the pull request, if a person can review it nowhere else."""
     asked_row: str = "escalate"
     """The row of the matrix that asked the question of a reminder."""
     locked_out: bool = False

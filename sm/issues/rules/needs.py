@@ -73,7 +73,8 @@ class Case(Struct, frozen=True):
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
-    up, and `raised_by` is the command that changes that.
+    up, and `raised_by` is the command that changes that. `reviewed_at` is the page
+    of the pull request if a person can review it nowhere else.
     """
 
     row: str
@@ -91,12 +92,14 @@ class Case(Struct, frozen=True):
     unasked: bool = False
     limit: str = ""
     raised_by: str = ""
+    reviewed_at: str = ""
 
 
 class Need(Struct, frozen=True):
     """Why a person is needed: `cause` in a few words, `detail` of this case or ''.
 
-    `waits_for` says what helps, and `command` how. `by_answer`: an answer to the agent helps.
+    `waits_for` says what helps, and `command` how: it is a command, or the address of a page.
+    `by_answer`: an answer to the agent helps.
     `kind` is what a person is needed for, None for nothing.
     """
 
@@ -266,7 +269,7 @@ def _way(case: Case) -> tuple[str, str]:
         case "question" if case.unasked:
             return "an answer", f"sm send {case.address} TEXT"
         case "review-waits" | "review-timeout" if case.pull:
-            return "a review", f"sm review {project}#{case.pull} --approve"
+            return "a review", case.reviewed_at or f"sm review {project}#{case.pull} --approve"
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
         case _:

@@ -58,6 +58,7 @@ def _case(row: str, m: Material) -> Case:
         stuck=m.stuck,
         limit=tell_limit(m),
         raised_by=m.allowance.command if m.allowance else "",
+        reviewed_at=m.reviewed_at,
     )
 
 
@@ -116,11 +117,12 @@ def _watched(m: Material) -> str:
 def _review_waits(m: Material) -> str:
     pull = cite_pull(m)
     review = f"sm review {m.project}#{pull}"
+    by_sm = f"`{review} --approve`. To ask for changes: `{review} --request-changes -m TEXT`."
     return (
         f"**Pull request {name_pull(m)} waits for a review** (issue #{m.issue.number}, "
         f"{code(_name_title(m))}). CI: {m.check.state}.\n\nTo read it: "
-        f"`sm pr diff {m.project}#{pull}`. To approve: `{review} --approve`. To ask for changes: "
-        f"`{review} --request-changes -m TEXT`."
+        f"`sm pr diff {m.project}#{pull}`. "
+        f"To approve: {code(m.reviewed_at) if m.reviewed_at else by_sm}"
     )
 
 

@@ -1,36 +1,30 @@
-"""What sm tells an agent. Foreign words are fenced as data."""
+"""What sm tells an agent. The words of others in it are in `quotes.py`: fenced as data. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sm.adapters.forge.model import Check, Comment, InlineComment, Issue, Review
+from sm.adapters.forge.model import Check, Review
 from sm.base import quoting
 from sm.base.phase import SENTINELS, Phase, explain_protocol
-from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part, name
+from sm.base.quoting import SENTENCE_LIMIT, fence, name
 from sm.base.text import format_count, one_line
-from sm.issues.rules.material import Edited, Material, cite_pull, name_pull
+from sm.issues.rules.material import Material, cite_pull, name_pull
+from sm.issues.rules.quotes import (
+    name_issue_command,
+    name_pull_command,
+    quote_answer,
+    quote_comments,
+    quote_edit,
+    quote_git,
+    quote_issue,
+    quote_log,
+    quote_review,
+    quote_review_edit,
+)
 
-COMPARED = 1_000_000
-"""Pairs of lines of two texts, up to which their order counts where they are compared."""
-GIT_LIMIT = 5_000
-"""Characters of the output of a git command."""
 CONFLICTS_LISTED = 20
 """Files of a conflict that are named; the others are counted."""
-
-
-def _last_lines(text: str, count: int) -> str:
-    lines = text.rstrip().splitlines()
-    cut = len(lines) - count
-    shown = "\n".join([f"… {cut} lines above", *lines[-count:]] if cut > 0 else lines)
-    return shown if len(shown) <= QUOTE_LIMIT else f"… cut\n{shown[-QUOTE_LIMIT:]}"
-
-
-def _quoted_issue(m: Material) -> str:
-    whole = f"sm issue show {m.issue.number} --project {m.project}"
-    body = first_part(m.issue.body.strip() or "(no text)", whole)
-    title = fence("issue title", m.issue.title, m.nonce)
-    return f"{title}\n\n{fence('issue', body, m.nonce)}"
 
 
 def _protocol_here(m: Material) -> str:
@@ -50,7 +44,7 @@ def _start(m: Material) -> str:
     return f"""You work on issue #{m.issue.number} of project {m.project}, in this git worktree, \
 on branch {m.branch} (from {m.remote}/{m.base}).
 
-{_quoted_issue(m)}
+{quote_issue(m)}
 
 Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 
@@ -64,18 +58,18 @@ def _recovery(m: Material) -> str:
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _moved(m),
-        _quoted_issue(m),
-        _git_says(m, stat, m.git.diff_stat, "nothing committed"),
-        _git_says(m, "git log", m.git.log, "no commits yet"),
-        _git_says(m, "git status --short", m.git.status, "clean"),
+        quote_issue(m),
+        quote_git(m, stat, m.git.diff_stat, "nothing committed"),
+        quote_git(m, "git log", m.git.log, "no commits yet"),
+        quote_git(m, "git status --short", m.git.status, "clean"),
         f"Last phase: {_phase(m)}",
     ]
     if m.phase is Phase.AWAITING_CI and m.check.log:
-        parts.append(f"Last CI result ({m.check.state}):\n{_ci_log(m, m.check)}")
+        parts.append(f"Last CI result ({m.check.state}):\n{quote_log(m, m.check)}")
     if m.phase is Phase.AWAITING_REVIEW and m.review:
-        parts.append(f"Latest review:\n{_review_text(m, m.review)}")
+        parts.append(f"Latest review:\n{quote_review(m, m.review)}")
     if m.discussion:
-        parts.append(f"Comments on {name_pull(m)}:\n{_comments(m, m.discussion)}")
+        parts.append(f"Comments on {name_pull(m)}:\n{quote_comments(m, m.discussion)}")
     if m.reason:
         parts.append(f"Its reason:\n{fence('reason', m.reason, m.nonce)}")
     parts.append(_waiting_note(m))
@@ -91,13 +85,6 @@ def _moved(m: Material) -> str:
     if not m.document:
         return left
     return f"{left}\nBefore anything else, read its handoff document: {quoting.path(m.document)}"
-
-
-def _git_says(m: Material, command: str, said: str, nothing: str) -> str:
-    """Names of files and subjects of commits are words of others, too."""
-    if not said:
-        return f"{command}: ({nothing})"
-    return f"{command}:\n{fence('git', first_part(said, command, GIT_LIMIT), m.nonce)}"
 
 
 def _phase(m: Material) -> str:
@@ -156,7 +143,7 @@ def _ci_none(m: Material) -> str:
 
 def _ci_failed(m: Material) -> str:
     return (
-        f"[sm] CI failed{_step(m.check)} at {_head(m)}.\n{_ci_log(m, m.check)}\n"
+        f"[sm] CI failed{_step(m.check)} at {_head(m)}.\n{quote_log(m, m.check)}\n"
         f"Mend it, push, and write {Phase.AWAITING_CI} again. "
         f"Attempts left after this one: {max(0, m.fixes_left - 1)}."
     )
@@ -164,14 +151,6 @@ def _ci_failed(m: Material) -> str:
 
 def _step(check: Check) -> str:
     return f", step {name(check.step)}," if check.step else ""
-
-
-def _ci_log(m: Material, check: Check) -> str:
-    """The end of its log, below the step that failed and where to see all of it."""
-    named = (("step", check.step), ("address", check.url), ("the whole log", check.file))
-    head = [f"{what}: {one_line(words, SENTENCE_LIMIT)}" for what, words in named if words]
-    log = _last_lines(check.log, m.log_lines)
-    return fence("CI log", "\n".join([*head, *([""] if head else []), log]), m.nonce)
 
 
 def _head(m: Material) -> str:
@@ -183,7 +162,7 @@ def _ci_timeout(m: Material) -> str:
 
 
 def _review_changes(m: Material) -> str:
-    review = _review_text(m, m.review) if m.review else ""
+    review = quote_review(m, m.review) if m.review else ""
     return (
         f"[sm] Review of {name_pull(m)}: changes requested{_remarks(m.review)}.\n{review}\n"
         f"Address every point, push, and write {Phase.AWAITING_REVIEW} again."
@@ -192,41 +171,15 @@ def _review_changes(m: Material) -> str:
 
 def _pull_comment(m: Material) -> str:
     return (
-        f"[sm] New on {name_pull(m)}:\n{_comments(m, m.said)}\n"
+        f"[sm] New on {name_pull(m)}:\n{quote_comments(m, m.said)}\n"
         "If it asks for a change, make it, push, and write your phase again; to answer, use "
         f"sm pr comment {cite_pull(m)} --project {m.project}. Else go on as before."
     )
 
 
-def _comments(m: Material, said: Iterable[Comment]) -> str:
-    """What people say on a pull request outside of reviews."""
-    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
-    texts = (fence(f"comment by {c.author}", first_part(c.body, whole), m.nonce) for c in said)
-    return "\n".join(texts)
-
-
 def _remarks(review: Review | None) -> str:
     count = len(review.comments) if review else 0
     return f" ({format_count(count, 'remark')})" if count else ""
-
-
-def _review_text(m: Material, review: Review) -> str:
-    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
-    text = first_part(_said(review) or "(no text)", whole)
-    return fence(f"review by {review.author}", text, m.nonce)
-
-
-def _said(review: Review) -> str:
-    lines = [review.body.strip()] if review.body.strip() else []
-    return "\n\n".join([*lines, *map(_remark_text, review.comments)])
-
-
-def _remark_text(remark: InlineComment) -> str:
-    """A remark on a line, with the code that it is about."""
-    since = " (the code has changed since)" if remark.outdated else ""
-    said = f"{remark.path}:{remark.line}{since}: {remark.body.strip()}"
-    hunk = "\n".join(f"    {line}" for line in remark.hunk.splitlines())
-    return "\n".join(filter(None, [said, hunk]))
 
 
 def _approved(m: Material) -> str:
@@ -379,55 +332,30 @@ def _limit_over(m: Material) -> str:
 
 
 def _reply(m: Material) -> str:
-    answer = first_part(m.reply.strip(), f"sm issue show {m.issue.number} --project {m.project}")
-    said = fence("answer", answer, m.nonce, PERSON)
-    return f"[sm] A person answered:\n{said}\nGo on with the work."
+    return f"[sm] A person answered:\n{quote_answer(m)}\nGo on with the work."
 
 
 def _edited(m: Material) -> str:
-    now = m.edited
-    whole = f"sm issue show {m.issue.number} --project {m.project}"
-    who = ", ".join(name(one) for one in now.editors if one)
-    changed = first_part(_compare(m.issue, now) or "(no line)", whole)
     return (
-        f"[sm] Issue #{m.issue.number} was edited{f' by {who}' if who else ''}. What has changed:\n"
-        f"{fence('changes', changed, m.nonce)}\n"
-        f"All of it as it is now: {whole}\n"
+        f"[sm] Issue #{m.issue.number} was edited{_by(m.edited.editors)}. What has changed:\n"
+        f"{quote_edit(m)}\n"
+        f"All of it as it is now: {name_issue_command(m)}\n"
         f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
         "Otherwise go on, or wait on."
     )
 
 
-def _compare(known: Issue, now: Edited) -> str:
-    return _list_changes(*([one.title, "", *one.body.splitlines()] for one in (known, now)))
-
-
-def _list_changes(before: list[str], after: list[str]) -> str:
-    """The lines that are gone (-) and new (+), with some around them."""
-    import difflib
-
-    if len(before) * len(after) > COMPARED:
-        # What it takes grows with the product, up to its cube (Python's documentation of difflib).
-        old, new = set(before), set(after)
-        gone = [f"-{line}" for line in before if line not in new]
-        return "\n".join([*gone, *(f"+{line}" for line in after if line not in old)])
-    lines = difflib.unified_diff(before, after, lineterm="", n=2)
-    return "\n".join(list(lines)[2:])
+def _by(editors: Iterable[str]) -> str:
+    """Who has edited it, as the end of a sentence: those that the forge names."""
+    who = ", ".join(name(one) for one in editors if one)
+    return f" by {who}" if who else ""
 
 
 def _review_edited(m: Material) -> str:
-    edited = m.edited_review
-    whole = f"sm pr show {cite_pull(m)} --project {m.project}"
-    who = ", ".join(name(one) for one in edited.editors if one)
-    changed = first_part(
-        _list_changes(*(_said(one).splitlines() for one in (edited.before, edited.now)))
-        or "(no line)",
-        whole,
-    )
     return (
-        f"[sm] A review of {name_pull(m)} was edited{f' by {who}' if who else ''}. What has "
-        f"changed:\n{fence(f'changes of the review by {edited.now.author}', changed, m.nonce)}\n"
-        f"All of it as it is now: {whole}\n"
+        f"[sm] A review of {name_pull(m)} was edited{_by(m.edited_review.editors)}. What has "
+        f"changed:\n{quote_review_edit(m)}\n"
+        f"All of it as it is now: {name_pull_command(m)}\n"
         f"If this changes what you have to do, do it, push, and write {Phase.AWAITING_CI} again. "
         "Otherwise go on, or wait on."
     )

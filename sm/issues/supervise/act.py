@@ -10,7 +10,8 @@ from msgspec import Struct
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.git_push import PushRefusedError
 from sm.base.errors import SmError
-from sm.issues.rules.supervision import Act, By, Left, Ruling, Thing, judge
+from sm.issues.rules.found import Left, Thing
+from sm.issues.rules.supervision import Act, By, Ruling, judge
 from sm.issues.start import identify, put_on_record, settle
 from sm.issues.supervise.find import Scene, find_left
 from sm.issues.work import kept_worktrees, leftovers, locks, remnants

@@ -17,7 +17,8 @@ from sm.base.errors import StateError
 from sm.base.foreign import read_number
 from sm.config.schema import ProjectSettings
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.supervision import Left, Owner, Place, Standing, Thing
+from sm.issues.rules.found import Left, Owner, Standing, Thing
+from sm.issues.rules.supervision import Place
 from sm.issues.start import is_started
 from sm.issues.work import claim, kept_worktrees, locks, remnants
 from sm.sessions import agent_process, monitors, pause, registry

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.adapters.tmux import Tmux
-from sm.issues.rules.supervision import Left, Thing
+from sm.issues.rules.found import Left, Thing
 from sm.sessions import agent, agent_process, monitors, strays
 from sm.store import lock
 from sm.store.paths import Root, SessionDir

@@ -8,6 +8,7 @@ from sm.config.schema import Config
 from sm.plugins.chat.threads import database, takeover
 from sm.setup.finding import Check, Finding, ok
 from sm.store import sqlite_file
+from sm.store.sqlite import check_shared
 
 
 def check_database(config: Config) -> Iterator[Finding]:
@@ -16,7 +17,7 @@ def check_database(config: Config) -> Iterator[Finding]:
     if not sqlite_file.is_there(path):
         yield ok(f"'{path}' is made with the first handoff")
         return
-    database.check(path)
+    check_shared(path, database.LAYOUT)
     told = "".join(
         f"; as another program had made it: '{copy}'" for copy in takeover.list_copies(path)
     )

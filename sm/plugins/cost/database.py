@@ -1,4 +1,4 @@
-"""Makes, opens and updates the database of the ledger.
+"""The tables of the ledger's database, and how they came about.
 
 The sums are kept beside the entries by SQLite itself, in the transaction that changes an entry: so
 they are never behind, whoever is killed, and showing them takes no look at the entries.
@@ -7,21 +7,10 @@ they are never behind, whoever is killed, and showing them takes no look at the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 
 from sm.plugins.cost.budget import tables
 from sm.plugins.cost.nodes import sharing
-from sm.store.sqlite import (
-    Connection,
-    Layout,
-    check_shared,
-    is_older,
-    make_foreign_error,
-    open_shared,
-    read_pragma,
-    transaction,
-)
+from sm.store.sqlite import Layout
 
 APPLICATION = 0x736D636F
 """`application_id` of our files: "smco"."""
@@ -270,45 +259,4 @@ HOSTS = (
 """On which machine a request was made, '' for this one; and what machines tell one another."""
 
 MIGRATIONS = (FIRST, OWN, SESSIONS, tables.STATEMENTS, COMPARED, HOSTS)
-"""Number n leads from `user_version` n to n + 1. A released one never changes."""
-
-VERSION = len(MIGRATIONS)
-
-
-def open_database(path: Path) -> AbstractContextManager[Connection]:
-    """Open the database at `path`, as `open_shared` does; for errors see there."""
-    return open_shared(path, LAYOUT)
-
-
-def check(path: Path) -> None:
-    """Check that the existing database can be used; for errors see `check_shared`."""
-    check_shared(path, LAYOUT)
-
-
-def _is_behind(connection: Connection, path: Path) -> bool:
-    """Say whether something must be done before the database can be used.
-
-    Raises:
-        StateError: it belongs to another program, or to a newer version.
-
-    """
-    with transaction(connection, writes=False):  # another process may be making it right now
-        is_ours = read_pragma(connection, "application_id") == APPLICATION
-        version = read_pragma(connection, "user_version")
-        (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if not is_ours and (things or version):
-        raise make_foreign_error(path)
-    return is_older(path, version, VERSION)
-
-
-def _bring_up_to_date(connection: Connection, _path: Path) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    with transaction(connection):
-        for number in range(read_pragma(connection, "user_version"), VERSION):
-            for statement in MIGRATIONS[number]:
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-LAYOUT = Layout(_is_behind, _bring_up_to_date)
+LAYOUT = Layout(APPLICATION, MIGRATIONS)

@@ -20,6 +20,7 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store import sqlite_file
+from sm.store.sqlite import check_shared
 
 NEEDED_DAYS = int(LATELY_S / 86400)
 
@@ -28,7 +29,7 @@ def check_ledger(config: Config) -> Iterator[Finding]:
     """Check the ledger, which need not exist, and whether there are prices."""
     path = find_ledger(config)
     if sqlite_file.is_there(path):
-        database.check(path)
+        check_shared(path, database.LAYOUT)
         yield ok(f"what agents use is in '{path}'")
         with open_ledger(path) as ledger:
             yield from _list_differences(compare(ledger, time.time() - LATELY_S))

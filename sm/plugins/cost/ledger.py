@@ -25,7 +25,8 @@ from sm.adapters.agent.spending import (
     Tokens,
 )
 from sm.base.foreign import tidy_name
-from sm.plugins.cost.database import COUNTS, open_database
+from sm.plugins.cost import database
+from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.joining import (
     ACCOUNT,
     FRESH,
@@ -36,7 +37,7 @@ from sm.plugins.cost.joining import (
     list_told,
     read_rests,
 )
-from sm.store.sqlite import Connection, transaction
+from sm.store.sqlite import Connection, open_shared, transaction
 
 CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
@@ -151,8 +152,8 @@ MARK = """
 
 @contextlib.contextmanager
 def open_ledger(path: Path) -> Iterator[Ledger]:
-    """Open the ledger at `path`, which is made if it is missing; errors as `open_database`."""
-    with open_database(path) as connection:
+    """Open the ledger at `path`, which is made if it is missing; errors as `open_shared`."""
+    with open_shared(path, database.LAYOUT) as connection:
         yield Ledger(connection)
 
 

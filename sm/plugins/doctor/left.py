@@ -7,7 +7,8 @@ from functools import partial
 
 from sm.base.errors import SmError
 from sm.issues.look.snapshot import Snapshot, last_snapshot, look
-from sm.issues.rules.supervision import By, Place, Ruling, Thing, judge
+from sm.issues.rules.found import Thing
+from sm.issues.rules.supervision import By, Place, Ruling, judge
 from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene
 from sm.issues.supervise.processes import end_process, find_processes

@@ -159,7 +159,14 @@ def check_dev_poll(project: Project) -> Iterator[Finding]:
 
 def check_ci_exists(project: Project) -> Iterator[Finding]:
     """Check whether there is CI. It runs only when a person asks for it."""
-    if command := project.settings.ci.command:
+    forge = project.settings.forge
+    if forge.is_elsewhere:
+        yield ok(
+            "CI: what the forge says of each commit"
+            if isinstance(forge, RemoteSettings) and forge.has_ci
+            else "no CI: 'forge.has_ci' is false"
+        )
+    elif command := project.settings.ci.command:
         shown = one_line(redact(command))
         yield ok(f"CI: '{shown}'; sm doctor --ci runs it once on the primary branch")
     else:
@@ -169,7 +176,7 @@ def check_ci_exists(project: Project) -> Iterator[Finding]:
 def check_ci(project: Project) -> Iterator[Finding]:
     """Run the CI command on the primary branch as it is."""
     settings = project.settings
-    if not settings.ci.command:
+    if settings.forge.is_elsewhere or not settings.ci.command:
         yield from check_ci_exists(project)
         return
     found = try_ci(project)

@@ -19,10 +19,15 @@ GAP_S = 300.0
 
 
 class Kept(Struct, frozen=True):
-    """A report, and when it came by our own clock (seconds since 1970)."""
+    """A report, and when it came by our own clock (seconds since 1970).
+
+    `short_since` is when the first one came that said that the machine lacks something, 0 if it
+    lacks nothing.
+    """
 
     at: float
     report: NodeReport
+    short_since: float = 0.0
 
 
 class Silence(Struct, frozen=True):
@@ -35,7 +40,11 @@ class Silence(Struct, frozen=True):
 
 def keep_report(folder: HostFolder, project: str, report: NodeReport) -> Kept:
     """Keep what a node has just said; it is not silent any more."""
-    kept = Kept(time.time(), report)
+    now, since = time.time(), 0.0
+    if report.short:
+        before = read_report(folder, project)
+        since = (before.short_since if before else 0.0) or now
+    kept = Kept(now, report, since)
     with contextlib.suppress(SmError):  # on a full disk it is known for now all the same
         write_json(folder.report(project), kept, limit=LIMIT)
         discard(folder.silent)

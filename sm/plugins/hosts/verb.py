@@ -95,8 +95,9 @@ def _check(config: Config, node: Node) -> bool:
     """Tell what is found on the host; say whether nothing is broken."""
     from sm.plugins.hosts.ssh.examine import examine
 
-    meant = [Project(config, one) for one in config.projects if names_runner(one)]
-    return _tell(node.name, lambda: examine(node, meant))
+    elsewhere = [one for one in config.projects if one.forge.is_elsewhere]
+    meant = [one for one in config.projects if names_runner(one)] or elsewhere
+    return _tell(node.name, lambda: examine(node, [Project(config, one) for one in meant]))
 
 
 def _check_slurm(project: Project) -> bool:

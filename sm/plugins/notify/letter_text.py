@@ -25,6 +25,7 @@ TITLES = {
     NeedKind.REFUSED: "something was refused",
     NeedKind.POLL: "dev-poll does not run",
     NeedKind.MACHINE: "this machine needs a look",
+    NeedKind.HOST: "another machine needs a look",
 }
 BEFORE = " (perhaps told before)"
 """The last try to send it was cut short, and may have reached the service."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
+from sm.issues.runners import list_runners
 from sm.issues.ticks import Listener, Tick
 from sm.plugins.notify.settings import Notify
 from sm.sessions.project import Project
@@ -33,26 +35,32 @@ def hear(root: Root, tick: Tick) -> None:
 
 
 def list_projects_there(tick: Tick) -> list[Project]:
-    """Return those with services of which something runs elsewhere, or did at the last look."""
+    """Return those of which something runs elsewhere, or did at the last look."""
     root = Root(tick.config.state_root)
     return [
         Project(tick.config, one)
         for one in tick.config.projects
         if one.name in tick.projects and list_names(root.project(one.name).placements)
-        if read_section(one, Notify).channels
     ]
 
 
 def is_wanted_there(tick: Tick) -> bool:
-    """Whether there are any."""
-    return bool(list_projects_there(tick))
+    """Whether anything runs elsewhere, or may, and people are told by a service or a command."""
+    config = tick.config
+    if not config.notify_command and not any(map(_has_channels, config.projects)):
+        return False
+    return any(map(list_runners, config.projects)) or bool(list_projects_there(tick))
+
+
+def _has_channels(project: ProjectSettings) -> bool:
+    return bool(read_section(project, Notify).channels)
 
 
 def hear_there(root: Root, tick: Tick) -> None:
     """Tell what sessions elsewhere need."""
     from sm.plugins.notify.there import tell
 
-    tell(root, list_projects_there(tick))
+    tell(root, tick.config, list_projects_there(tick))
 
 
 THERE = Listener(hear=hear_there, wants=is_wanted_there)

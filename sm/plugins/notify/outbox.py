@@ -227,6 +227,11 @@ class Post(Struct, frozen=True):
         return self.path / "heartbeat.json"
 
     @property
+    def commanded(self) -> Path:
+        """Which needs elsewhere `notify_command` was told of, and when."""
+        return self.path / "commanded.json"
+
+    @property
     def channels(self) -> Path:
         """A folder for each destination."""
         return self.path / "channels"

@@ -1,90 +1,134 @@
 """Tells what sessions elsewhere need a person for, if their own machine tells nobody.
 
 It is done after each tick of dev-poll, which is when their machines were asked. The words go into
-the outboxes of here, each once; those whose need is over by the time they are sent go again.
+the outboxes of here, and to `notify_command`, each once; those whose need is over by the time they
+are sent go again. What keeps a host from having sessions is told in the same way.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.config.schema import Config
+from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
-from sm.plugins.notify import starting
+from sm.plugins.notify import commanded, starting
 from sm.plugins.notify.channel import SENTENCE_LIMIT
 from sm.plugins.notify.model import Held
 from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from sm.views.elsewhere import read_elsewhere
+from sm.views.elsewhere import list_of_hosts, read_elsewhere
 from sm.views.open_need import OpenNeed
 from sm.views.session import NOTHING_SEEN, StatusRow
 
 OURS = "there:"
-"""The ids of these words begin with it."""
+"""The ids of words about sessions begin with it."""
+OF_HOSTS = "hosts:"
+"""The ids of words about hosts begin with it."""
 
 
-def tell(root: Root, projects: Iterable[Project]) -> None:
-    """Have all that is needed told, and drop what is not needed any more."""
-    for project in projects:
-        settings = read_section(project.settings, Notify)
-        rows = read_elsewhere(project, time.time(), NOTHING_SEEN, _pass_over)
-        words = [make_word(settings, need) for need in list_untold(rows)]
-        if _put_all(root, project, settings, words):
-            starting.wake(Post(root), settings.variables)
+class Untold(Struct, frozen=True):
+    """What a person is needed for, and how often its own machine has reminded of it."""
+
+    need: OpenNeed
+    reminders: int = 0
+
+
+class Box(Struct, frozen=True):
+    """An outbox, all that is to be told by it, and the variables that its sender needs."""
+
+    outbox: Outbox
+    words: list[Held]
+    variables: tuple[str, ...]
+
+
+def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
+    """Have all that is needed told, and drop what is not needed any more.
+
+    `projects` are those whose sessions are to be asked for. Of hosts all is known in any case.
+    """
+    asked = {one.name: _list_of_sessions(one) for one in projects}
+    boxes, wanted = dict[Path, Box](), dict[str, Held]()
+    for settings in config.projects:
+        notify = read_section(settings, Notify)
+        untold = [*asked.get(settings.name, ()), *_list_of_hosts(config, settings)]
+        words = [make_word(notify, one) for one in untold]
+        wanted |= {word.id: word for word in words}
+        for name, channel in notify.channels.items():
+            outbox = _open(root, config, settings.name, name, channel)
+            box = boxes.setdefault(outbox.path, Box(outbox, [], notify.variables))
+            box.words.extend(word for word in words if word.need in channel.needs)
+    if _put_all(boxes.values(), asked):
+        variables = dict.fromkeys(name for box in boxes.values() for name in box.variables)
+        starting.wake(Post(root), variables)
+    if config.notify_command:
+        commanded.tell(Post(root), config.notify_command, wanted.values())
+
+
+def _list_of_sessions(project: Project) -> list[Untold]:
+    return list(list_untold(read_elsewhere(project, time.time(), NOTHING_SEEN, _pass_over)))
+
+
+def _list_of_hosts(config: Config, settings: ProjectSettings) -> list[Untold]:
+    return [Untold(one) for one in list_of_hosts(Project(config, settings))]
 
 
 def _pass_over(_: SmError) -> None:
     """A host that is silent needs nobody for this; `sm status` names it."""
 
 
-def list_untold(rows: Iterable[StatusRow]) -> Iterator[OpenNeed]:
+def list_untold(rows: Iterable[StatusRow]) -> Iterator[Untold]:
     """The needs of these sessions of which their own machine tells nobody."""
     for row in rows:
         if row.need and row.inside and not row.inside.told:
-            yield row.need
+            yield Untold(row.need, row.inside.reminders)
 
 
-def make_word(settings: Notify, need: OpenNeed) -> Held:
+def make_word(settings: Notify, untold: Untold) -> Held:
     """Return what leaves the machine of a need: one line, without secrets."""
+    need, times = untold.need, untold.reminders
+    asks = f"{'still ' if times else ''}needs a person: " if need.session else ""
+    again = f":again:{times}" if times else ""
     return Held(
-        id=f"{OURS}{need.key}",
+        id=f"{OURS if need.session else OF_HOSTS}{need.key}{again}",
         at=time.time(),
         need=need.kind,
         session=need.session,
         address=need.name,
-        sentence=one_line(redact(need.text), SENTENCE_LIMIT),
+        sentence=one_line(redact(f"{asks}{need.text}"), SENTENCE_LIMIT),
         command=one_line(redact(need.command)),
         links=(need.link,) if need.link else (),
-        page=settings.link_to(need.session),
+        page=settings.link_to(need.session) if need.session else settings.page,
     )
 
 
-def _put_all(root: Root, project: Project, settings: Notify, words: list[Held]) -> bool:
-    """Put them into the outboxes of all services that want them; say whether any is new."""
+def _put_all(boxes: Iterable[Box], asked: Collection[str]) -> bool:
+    """Put the words into the outboxes; say whether any is new."""
     is_new = False
-    for name, channel in settings.channels.items():
-        outbox = _open(root, project, name, channel)
-        wanted = [word for word in words if word.need in channel.needs]
-        _drop_others(outbox, project, {word.id for word in wanted})
-        for word in wanted:
-            is_new |= outbox.put(word)
+    for box in boxes:
+        _drop_others(box, asked)
+        for word in box.words:
+            is_new |= box.outbox.put(word)
     return is_new
 
 
-def _open(root: Root, project: Project, name: str, channel: NotifyChannel) -> Outbox:
-    config: Config = project.config
+def _open(root: Root, config: Config, project: str, name: str, channel: NotifyChannel) -> Outbox:
     shared = read_section(config, Notify).channels.get(name) == channel
-    return Post(root).open(Destination(str(config.source), "" if shared else project.name, name))
+    return Post(root).open(Destination(str(config.source), "" if shared else project, name))
 
 
-def _drop_others(outbox: Outbox, project: Project, ids: set[str]) -> None:
-    for word in outbox.list_waiting():
-        is_ours = word.id.startswith(OURS) and word.address.rpartition("#")[0] == project.name
-        if is_ours and word.id not in ids:
-            outbox.move(word, outbox.new, outbox.told)
+def _drop_others(box: Box, asked: Collection[str]) -> None:
+    """Drop what waits there and is needed no more, as far as that is known."""
+    ids = {word.id for word in box.words}
+    for word in box.outbox.list_waiting():
+        is_ours = word.id.startswith(OURS) and word.address.rpartition("#")[0] in asked
+        if (is_ours or word.id.startswith(OF_HOSTS)) and word.id not in ids:
+            box.outbox.move(word, box.outbox.new, box.outbox.told)

@@ -10,7 +10,7 @@ from sm.adapters.forge.model import Hold, ReviewState
 from sm.base.errors import UsageError
 from sm.cli.forges import find_author_name
 from sm.context import cycle
-from sm.issues import ci, kill, recover, reply
+from sm.issues import ci, kill, recover, reply, review
 from sm.issues.act.unblock import unblock
 from sm.issues.meters import SetLimit
 from sm.messages import pausing
@@ -77,9 +77,8 @@ def _request_changes(looks: Looks, wish: Wish) -> str:
 def _review(looks: Looks, wish: Wish, state: ReviewState) -> str:
     project = _project(looks, wish)
     author = find_author_name(project, None)
-    pulls = project.forge.pulls
-    review = pulls.review(wish.number, state, wish.text, [], author=author, head=wish.head)
-    return f"Pull request {wish.number}: {review.state} at {review.head[:12]}."
+    given = review.review(project, wish.number, state, wish.text, author=author, head=wish.head)
+    return f"Pull request {wish.number}: {given.state} at {given.head[:12]}."
 
 
 def _merge(looks: Looks, wish: Wish) -> str:

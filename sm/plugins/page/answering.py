@@ -21,8 +21,9 @@ from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.sites import Entrance
 from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
+from sm.plugins.page.gone import GoneError
 from sm.plugins.page.logins import Logins
-from sm.plugins.page.looks import GoneError, Looks
+from sm.plugins.page.looks import Looks
 from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream

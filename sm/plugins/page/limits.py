@@ -8,7 +8,8 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
-from sm.plugins.page.looks import GoneError, Looks
+from sm.plugins.page.gone import GoneError
+from sm.plugins.page.looks import Looks
 from sm.views import steering
 from sm.views.board import Board
 from sm.views.offers import NO_LIMITS, Limits

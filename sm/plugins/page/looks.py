@@ -7,6 +7,7 @@ import time
 
 from sm.base.errors import SmError, UsageError
 from sm.issues.reaching import Elsewhere
+from sm.plugins.page.gone import GoneError
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
@@ -21,10 +22,6 @@ FRESH_S = 1.0
 """A board is as good as new for so long, unless something was told since."""
 
 
-class GoneError(UsageError):
-    """What was asked for is not there, or not any more."""
-
-
 class Looks:
     """Reads the board at most once at a time: tabs that ask together get the same one."""
 
@@ -34,6 +31,7 @@ class Looks:
         self._lock = threading.Lock()
         self._watched = WatchedBoard(machine)
         self._last: tuple[float, int, Board] | None = None
+        self._spoilt = 0.0
 
     def list_projects(self) -> list[Project]:
         """Those of the configuration; none without one.
@@ -50,7 +48,8 @@ class Looks:
             position = journal.find_size(self.machine.root.journal)
             if self._last:
                 at, known, board = self._last
-                if known == position and time.monotonic() < at + FRESH_S:
+                is_new = self._spoilt < at and time.monotonic() < at + FRESH_S
+                if known == position and is_new:
                     return board, position
             at = time.monotonic()
             board = self._watched.read(self.list_projects())
@@ -65,8 +64,11 @@ class Looks:
         return {row.id: row for row in self.read()[0].rows if row.host}
 
     def spoil(self) -> None:
-        """Have the next look read all anew: something has changed that no event tells."""
-        self._last = None
+        """Have the next look read all anew: something has changed that no event tells.
+
+        What is being read just now may be from before that.
+        """
+        self._spoilt = time.monotonic()
 
     def find_row(self, ident: str) -> BoardRow:
         """The row of a session.

@@ -57,9 +57,10 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
     only = request.query_params.get("only", "")
 
     def make() -> Response:
+        board, position = page.looks.read()
+        # Read last: an event that comes in between is at worst told twice, and never passed over.
         changed = {""} if since is None else list_changed(page.looks.machine, since)[0]
         changed |= named
-        board, position = page.looks.read()
         limits = find_needed(page.looks, board)
         chosen = [row for row in choose_rows(board, choice) if only in ("", row.id)]
         whole = "" in changed

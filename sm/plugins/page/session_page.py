@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import structs
 from starlette.exceptions import HTTPException
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sm.base.errors import SmError, UsageError
+from sm.issues.meters import SetLimit
 from sm.issues.reaching import Elsewhere
 from sm.plugins.page import session_parts, session_there
 from sm.plugins.page.access import Visitor
@@ -23,7 +25,7 @@ from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
-from sm.views.board import Board, BoardRow
+from sm.views.board import BoardRow
 from sm.views.offers import (
     list_limit_offers,
     list_steering,
@@ -41,49 +43,49 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         row = board.find(ident)
         if row is None:
             return _show_ended(page, ident, visitor)
-        if row.host and page.looks.find_there(ident):
-            return _show_there(page, board, row, visitor, position)
-        session = page.looks.find_session(ident)
         limits = list_limits(page.looks, ident)
         named = {limit.command: limit for limit in limits}
-        needs = [one for one in answer_needs(board, named) if one.need.session == ident]
         letter = offer_message(row.id, row.name)
+        is_there = row.host and page.looks.find_there(ident)
         return show(
             "session.html",
             visitor,
             row=row,
-            needs=needs,
-            told=session_parts.read_told(page.looks.machine.root, ident),
-            messages=session_parts.list_messages(session),
-            has_documents=session_parts.has_documents(session),
+            needs=[one for one in answer_needs(board, named) if one.need.session == ident],
             letter=letter,
             line=structs.replace(letter, asks=f"{letter.asks}; Enter sends it"),
-            limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
-            steering=list_steering(row, paused=session_parts.is_paused(session)),
-            has_branch=isinstance(session, IssueSession),
             position=position,
             draw=page.draw,
+            **(_gather_there(row) if is_there else _gather_here(page, row, limits)),
         )
 
     return await page.read(make)
 
 
-def _show_there(
-    page: Page, board: Board, row: BoardRow, visitor: Visitor, position: int
-) -> Response:
-    """The page of a session elsewhere, without what its node is asked for."""
-    limits = {limit.command: limit for limit in list_limits(page.looks, row.id)}
-    letter = offer_message(row.id, row.name)
-    return show(
-        "session_there.html",
-        visitor,
-        row=row,
-        needs=[one for one in answer_needs(board, limits) if one.need.session == row.id],
-        letter=letter,
-        steering=list_steering(row, paused=row.inside is not None and row.inside.paused),
-        position=position,
-        draw=page.draw,
-    )
+def _gather_here(page: Page, row: BoardRow, limits: Sequence[SetLimit]) -> dict[str, Any]:
+    """What the page has of a session of this machine alone."""
+    session = page.looks.find_session(row.id)
+    return {
+        "host": "",
+        "told": session_parts.read_told(page.looks.machine.root, row.id),
+        "messages": session_parts.list_messages(session),
+        "has_branch": isinstance(session, IssueSession),
+        "has_documents": session_parts.has_documents(session),
+        "limits": [(limit, list_limit_offers(limit, row.id)) for limit in limits],
+        "steering": list_steering(row, paused=session_parts.is_paused(session)),
+    }
+
+
+def _gather_there(row: BoardRow) -> dict[str, Any]:
+    """The same of one elsewhere, without what its node is asked for."""
+    inside = row.inside
+    return {
+        "host": row.host,
+        "has_branch": True,
+        "has_documents": inside is not None and inside.documents,
+        "limits": (),
+        "steering": list_steering(row, paused=inside is not None and inside.paused),
+    }
 
 
 def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
@@ -160,16 +162,6 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
 }
 
 
-def _show_screen_there(there: Elsewhere, visitor: Visitor) -> Response:
-    path = f"{BELOW}session/{there.placement.session}/screen"
-    text = why = ""
-    try:
-        text = session_there.read_screen(there)
-    except SmError as error:  # it is asked again
-        why = error.message
-    return show("screen_there.html", visitor, path=path, text=text, why=why)
-
-
 THERE: dict[str, Callable[[Elsewhere, Visitor], Response]] = {
     "story": lambda there, visitor: show(
         "story.html", visitor, told=session_there.read_told(there)
@@ -183,7 +175,6 @@ THERE: dict[str, Callable[[Elsewhere, Visitor], Response]] = {
     "documents": lambda there, visitor: show(
         "documents.html", visitor, documents=session_there.list_documents(there)
     ),
-    "screen": _show_screen_there,
 }
 """The same parts of a session elsewhere."""
 ASKED = frozenset({"diff", "pull"})

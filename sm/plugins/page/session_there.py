@@ -26,8 +26,6 @@ from sm.plugins.page.patch import FILES, GIT_S, Patch, make_patch
 from sm.plugins.page.session_parts import ShownMessage, Stage, Told, shorten
 from sm.views import there as looks
 
-SCREEN_LINES = 200
-
 
 def read_told(there: Elsewhere) -> Told:
     """Its story, as its node tells it.
@@ -113,8 +111,3 @@ def list_documents(there: Elsewhere) -> list[ShownDocument]:
     text = printable(redact(data[:BYTES].decode("utf-8", "replace")))
     at = float(call(git.repo, "log", "-1", "--format=%ct", found.commit).stdout.strip() or 0)
     return [ShownDocument(at, found.ref, text, is_cut=len(data) > BYTES)]
-
-
-def read_screen(there: Elsewhere) -> str:
-    """What its terminal shows now."""
-    return looks.read_screen(there, SCREEN_LINES)

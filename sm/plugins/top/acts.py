@@ -12,8 +12,9 @@ from msgspec import Struct
 from sm.adapters.forge.model import Hold, ReviewState
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
+from sm.cli.agent_forge import is_agent
 from sm.cli.forges import find_author_name
-from sm.issues import meters
+from sm.issues import meters, review
 from sm.issues.meters import SetLimit
 from sm.plugins.top.listing import Entry
 from sm.sessions import pause, registry
@@ -205,11 +206,6 @@ def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None
     return steering.find(list(projects.values()), session)
 
 
-def is_agent(root: Root) -> bool:
-    """Whether an agent has called this program."""
-    return identify(root, os.environ).session is not None
-
-
 def _approve(project: Project, plan: Plan, text: str) -> list[str]:
     return _review(project, plan, ReviewState.APPROVED, text)
 
@@ -220,10 +216,8 @@ def _request_changes(project: Project, plan: Plan, text: str) -> list[str]:
 
 def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> list[str]:
     author = find_author_name(project, None)
-    review = project.forge.pulls.review(
-        plan.number, verdict, text, [], author=author, head=plan.head
-    )
-    return [f"{review.state} #{plan.number} at {review.head[:12]}"]
+    given = review.review(project, plan.number, verdict, text, author=author, head=plan.head)
+    return [f"{given.state} #{plan.number} at {given.head[:12]}"]
 
 
 def _merge(project: Project, plan: Plan, _text: str) -> list[str]:

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from sm.base.errors import TemporaryError
 from sm.config.duration import Seconds
-from sm.config.load import load
 from sm.issues.look.polled import (
     LEAST_S,
     RAREST_S,
@@ -28,14 +27,13 @@ from sm.sessions.project import Project
 from sm.sessions.undone import Unable
 from sm.store import lock
 from sm.store.paths import Root
-from tests.helpers import put_tick, sm_yaml
+from tests.helpers import open_project, put_tick, sm_yaml
 
 
 @pytest.fixture
 def project(tmp_path: Path, root: Root) -> Project:
     assert root.path == tmp_path / "state"
-    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(sm_yaml(tmp_path))
 
 
 def lines(*said: str, error: Exception | None = None) -> Iterator[str]:

@@ -10,19 +10,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.git_locks import OLD_S
-from sm.issues.rules.supervision import (
-    BY_NAME,
-    MOMENT_S,
-    ROWS,
-    Act,
-    By,
-    Left,
-    Owner,
-    Place,
-    Standing,
-    Thing,
-    judge,
-)
+from sm.issues.rules.found import MOMENT_S, Left, Owner, Standing, Thing
+from sm.issues.rules.supervision import BY_NAME, ROWS, Act, By, Place, judge
 from sm.issues.supervise.act import ACTS, STARTS
 from tests.helpers import REPOSITORY
 from tests.supervision import supervision_table

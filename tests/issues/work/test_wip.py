@@ -77,7 +77,7 @@ def commit(tree: Path, name: str, text: str) -> str:
     return git(tree, "rev-parse", "HEAD")
 
 
-def told(session: IssueSession) -> str:
+def read_done(session: IssueSession) -> str:
     return (session.project.git.at(session.worktree).git_dir() / wip.DONE).read_text()
 
 
@@ -142,7 +142,7 @@ def test_a_merge_goes_on_where_it_was(
     successor = succeed()
     found = successor.worktree
     assert "<<<<<<<" in (found / "base.txt").read_text()
-    assert "in the middle of a merge" in told(successor)
+    assert "in the middle of a merge" in read_done(successor)
     (found / "base.txt").write_text("both\n")
     git(found, "add", "-A")
     git(found, "commit", "-qm", "merged")
@@ -166,7 +166,7 @@ def test_a_rebase_is_not_repeated_and_loses_no_commit(
     successor = succeed()
     assert tip in git(successor.worktree, "rev-list", "HEAD").split()
     assert status(successor.worktree) == []
-    assert "in the middle of a rebase" in told(successor)
+    assert "in the middle of a rebase" in read_done(successor)
 
 
 def test_a_branch_that_was_rewritten_is_gone_on_with(
@@ -180,7 +180,7 @@ def test_a_branch_that_was_rewritten_is_gone_on_with(
     wip.save(session)
     successor = succeed()
     assert git(successor.worktree, "rev-parse", "HEAD") == kept
-    assert "--force-with-lease" in told(successor)
+    assert "--force-with-lease" in read_done(successor)
 
 
 def test_what_others_pushed_meanwhile_is_not_taken_back(
@@ -208,7 +208,7 @@ def test_large_files_and_repositories_within_are_named(
     successor = succeed()
     assert not (successor.worktree / "big.bin").exists()
     assert (successor.worktree / "small.bin").exists()
-    assert "Not brought along: 'big.bin', 'inner/'" in told(successor)
+    assert "Not brought along: 'big.bin', 'inner/'" in read_done(successor)
 
 
 def test_a_submodule_with_work_of_its_own_is_named(stage: Stage, one: Node, tmp_path: Path) -> None:

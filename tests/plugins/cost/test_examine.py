@@ -26,7 +26,7 @@ from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
-from tests.helpers import make_repository, sm_yaml
+from tests.helpers import make_repository, open_project, sm_yaml
 from tests.plugins.cost.lines import OWNER
 
 TOKENS = Tokens(input=1000, output=1000)
@@ -39,8 +39,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     assert root
     monkeypatch.setattr(own_settings, "MANAGED", tmp_path / "managed.json")
     make_repository(tmp_path)
-    config = load(sm_yaml(tmp_path), os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(sm_yaml(tmp_path))
 
 
 def account(project: Project, folder: Path, price: float, tokens: Tokens = TOKENS) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
 import time
 from pathlib import Path
@@ -14,7 +13,6 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.cli.status import draw_status
-from sm.config.load import load
 from sm.plugins.cost import database
 from sm.plugins.cost.figures import FIGURES
 from sm.plugins.cost.ledger import Owner, open_ledger
@@ -25,7 +23,7 @@ from sm.store import events, journal
 from sm.store.paths import Root
 from sm.views.figures import Subject
 from sm.views.project import read_overview
-from tests.helpers import make_repository, put_session, sm_yaml
+from tests.helpers import make_repository, open_project, put_session, sm_yaml
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 from tests.plugins.cost.test_ledger import check_sums
 
@@ -38,8 +36,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     make_repository(tmp_path)
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 def spend(project: Project, folder: Path) -> None:

@@ -20,6 +20,7 @@ from sm.plugins.cost.database import COUNTS, GROUPS
 from sm.plugins.cost.ledger import Ledger, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
 from sm.plugins.cost.sums import By, Sum, read_sums
+from sm.store.sqlite import Layout, check_shared
 from tests.chance import dice
 from tests.disks import fill, small_disk
 from tests.helpers import wait_for
@@ -115,7 +116,7 @@ def test_a_clock_that_was_set_back_loses_and_hides_nothing(
 
 def test_a_ledger_of_before_is_brought_up_to_date(path: Path, transcript: Path) -> None:
     with pytest.MonkeyPatch.context() as before:
-        before.setattr(database, "VERSION", 1)
+        before.setattr(database, "LAYOUT", Layout(database.APPLICATION, [database.FIRST]))
         with open_ledger(path) as ledger:
             assert not ledger.connection.execute(
                 "SELECT 1 FROM sqlite_schema WHERE name = 'own'"
@@ -260,7 +261,7 @@ def test_a_full_disk_loses_nothing_that_is_read_later(tmp_path: Path, transcript
 def test_what_is_not_ours_is_left_alone(path: Path) -> None:
     with open_ledger(path):
         pass
-    database.check(path)
+    check_shared(path, database.LAYOUT)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(StateError, match="newer sm"), open_ledger(path):

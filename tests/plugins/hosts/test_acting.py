@@ -53,7 +53,7 @@ def tells_itself(world: World) -> bool:
     return bool(row["inside"]["told"])
 
 
-def told(world: World, text: str) -> None:
+def await_told(world: World, text: str) -> None:
     wait_for(lambda: text in "".join(world.stage.told()), f"'{text}'")
 
 
@@ -68,9 +68,9 @@ def test_the_page_answers_and_steers_a_session_on_a_node(world: World) -> None:
     world.box.config.write_text(yaml.safe_dump(said | {"notify_command": "true"}))
     wait_for(lambda: tells_itself(world), "a machine that tells its needs itself")
     assert "answered #1" in browser.act(act="reply", text="blue\n--no option", **about).text
-    told(world, "--no option")
+    await_told(world, "--no option")
     assert "Message to harb#1 " in browser.act(act="send", text="only the cart", **about).text
-    told(world, "only the cart")
+    await_told(world, "only the cart")
     wait_for(lambda: "only the cart" in browser.get(f"{PATH}/messages").text, "it in the list")
     assert "took the issue" in browser.get(f"{PATH}/story").text
     assert "❯" in browser.get(f"{PATH}/screen").text
@@ -112,7 +112,7 @@ def test_sm_top_answers_and_enters_a_session_on_a_node(world: World) -> None:
         screen.type("blue")
         screen.press("Enter")
         screen.await_text("answered #1")
-        told(world, "blue")
+        await_told(world, "blue")
         screen.press("p")
         screen.await_text("pause harb#1?")
         screen.press("Enter")

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -288,6 +289,17 @@ def test_a_host_that_comes_back_gets_work_again(world_of: MakeWorld) -> None:
     assert find(world, issue).handle
 
 
+def test_a_host_without_sessions_that_has_room_again_gets_work(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    folder = open_folder(world.project.root, "box")
+    with patch.object(time, "time", return_value=time.time() - RETURN_S):
+        looking.keep_report(folder, "harb", NodeReport(now=0.0, short=("10 MB on the disk",)))
+    assert RUNNER.list_free(world.project, []) == []
+    issue = world.stage.file_issue()
+    world.stage.poll()
+    assert find(world, issue).handle
+
+
 def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: MakeWorld) -> None:
     world = world_of(auto=False, keep_free={"disk": 1, "memory": 0})
     sm = world.stage.sm
@@ -303,6 +315,8 @@ def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: M
         assert RUNNER.list_free(world.project, [placement]) == []
         assert "host 'box' gets nothing new: the disk of" in sm("status").stdout
         assert "1 of 2    0     now    the disk of" in sm("host", "list").stdout
+        needed = "Host 'box' gets nothing new: the disk of"
+        assert needed in sm("needs", check=False).stdout
         checked = sm("host", "check", check=False).stdout
         assert "make room: du" in checked
         assert "dev-poll" not in checked + world.box.sm("status").stdout, "none is to run there"
@@ -311,7 +325,7 @@ def test_a_node_whose_disk_is_full_says_so_loses_nothing_and_goes_on(world_of: M
         wait_for(lambda: "go on" in "".join(world.stage.told()), "the message")
         RUNNER.follow(world.project, [placement])
         assert RUNNER.list_free(world.project, [placement]) == ["box"]
-        assert "nothing new" not in sm("status").stdout
+        assert "nothing new" not in sm("status").stdout + sm("needs", check=False).stdout
         assert "what nobody takes" not in "".join(world.stage.told())
         world.box.end_sessions()
 

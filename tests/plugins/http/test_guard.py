@@ -20,7 +20,7 @@ from sm.store.paths import Root
 from tests.company import Company
 from tests.conftest import sealed_environment
 from tests.helpers import HANG_S, wait_for
-from tests.serving import Served, heard, serving
+from tests.serving import STARTED, Served, heard, serving
 
 TOKEN = "0123456789abcdef-a-secret"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -93,7 +93,7 @@ def test_with_a_token_every_request_needs_it(root: Root, tmp_path: Path) -> None
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     file.chmod(0o600)
-    with serving(tmp_path, "--token-file", str(file)) as served:
+    with serving(tmp_path, "--token-file", str(file), program=STARTED) as served:
         for path in ("/health", "/sessions", "/openapi.json", "/nothing"):
             said = served.get(path)
             assert (said.status, said.headers["www-authenticate"]) == (401, "Bearer")

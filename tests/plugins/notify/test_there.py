@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs, to_builtins
 
-from sm.base import plugin
 from sm.base.need import NeedKind
-from sm.base.plugin import Registry
 from sm.config.load import load
 from sm.issues import placements
+from sm.issues.hindrances import Hindrance
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.runners import Placement, Shown, Standing
 from sm.issues.ticks import Tick
@@ -28,8 +27,10 @@ from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from sm.views.session import Inside, StatusRow
 from sm.views.states import ShownState
+from tests.channels.commands import await_commands
 from tests.helpers import make_repository, sm_yaml
 from tests.issues import farm as farms
+from tests.issues.farm import use_farm
 
 PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
 NEED = OpenNeed(
@@ -39,6 +40,7 @@ NEED = OpenNeed(
     command="sm reply harb 7 TEXT",
 )
 SERVICES = """\
+runner: farm
 notify:
   page: https://sm.example.com
   channels:
@@ -50,25 +52,18 @@ notify:
 @pytest.fixture
 def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
     assert root.path
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-
-    def find() -> list[tuple[str, str]]:
-        return [*find_plugins(), ("farm", f"{farms.__name__}:PLUGIN")]
-
-    monkeypatch.setattr(plugin, "_registry", Registry(find))
+    use_farm(tmp_path, monkeypatch, find_plugins)
     monkeypatch.setattr(starting, "_start", lambda *_: None)  # nobody sends
     make_repository(tmp_path)
     path = sm_yaml(tmp_path)
     path.write_text(path.read_text() + SERVICES)
     config = load(path, os.environ, tmp_path)
-    farms.RUNNER.add("one", 2)
     farms.RUNNER.say(PLACED, Standing.RUNNING)
     placements.keep(Project(config, config.projects[0]).directory, PLACED)
     return Tick(config, {"harb": Polled(Clock(1.0))})
 
 
-def show(need: OpenNeed | None, *, told: bool = False) -> None:
+def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> None:
     row = StatusRow(
         project="harb",
         issue=7,
@@ -79,7 +74,7 @@ def show(need: OpenNeed | None, *, told: bool = False) -> None:
         worktree="/there",
         proof=Proof(Evidence.PROCESS, 1.0, "7"),
         need=need,
-        inside=Inside(told=told),
+        inside=Inside(told=told, reminders=reminders),
     )
     shown = Shown(to_builtins(row), time.time())
     farms.RUNNER.shown = {PLACED.session: shown}
@@ -96,7 +91,7 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     hear_there(root, tick)
     (word,) = list_waiting(root)
     assert word.address == "harb#7"
-    assert word.sentence == NEED.text
+    assert word.sentence == f"needs a person: {NEED.text}"
     assert word.command == NEED.command
     assert word.page == "https://sm.example.com/#need-dev-harb-7"
     for outbox in Post(root).list_all():
@@ -106,9 +101,8 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     assert not list_waiting(root), "it was sent"
     show(structs.replace(NEED, key="dev-harb-7:question:2", text="Asks: and which size?"))
     hear_there(root, tick)
-    assert [one.sentence for one in list_waiting(root)] == ["Asks: and which size?"], (
-        "the first is over"
-    )
+    (word,) = list_waiting(root)  # the first is over
+    assert word.sentence == "needs a person: Asks: and which size?"
 
 
 def test_what_its_machine_tells_is_not_told_again(root: Root, tick: Tick) -> None:
@@ -125,6 +119,72 @@ def test_what_is_settled_before_it_was_sent_is_not_sent(root: Root, tick: Tick) 
     assert not list_waiting(root)
 
 
+def test_people_are_reminded_as_often_as_its_machine_reminds(root: Root, tick: Tick) -> None:
+    show(NEED)
+    hear_there(root, tick)
+    show(NEED, reminders=1)
+    hear_there(root, tick)
+    hear_there(root, tick)
+    (word,) = list_waiting(root)  # what was not sent yet is said by it
+    assert word.sentence == f"still needs a person: {NEED.text}"
+    show(NEED, reminders=2)
+    hear_there(root, tick)
+    assert [one.id for one in list_waiting(root)] == [f"there:one:{NEED.key}:again:2"]
+
+
+LOST = Hindrance("host:one:silent:5", "Host 'one' does not answer", "sm host check one", 5.0)
+
+
+def test_a_host_that_needs_a_person_is_told_once_until_it_is_over(root: Root, tick: Tick) -> None:
+    placements.forget(root.project("harb"), 7)
+    farms.RUNNER.hindrances = [LOST]
+    hear_there(root, tick)
+    hear_there(root, tick)
+    (word,) = list_waiting(root)
+    assert (word.need, word.sentence, word.command) == (NeedKind.HOST, LOST.text, LOST.command)
+    assert word.page == "https://sm.example.com"
+    assert not word.session
+    farms.RUNNER.hindrances = ()
+    hear_there(root, tick)
+    assert not list_waiting(root), "it is back before anybody was told"
+
+
+def test_what_one_project_knows_of_a_host_is_not_dropped_by_another(root: Root, tick: Tick) -> None:
+    (harb,) = tick.config.projects
+    others = structs.replace(harb, name="shop", runner="local")
+    notify: object = harb.notify  # type: ignore[attr-defined]
+    config = structs.replace(tick.config, projects=(harb, others), notify=notify)
+    farms.RUNNER.hindrances = [LOST]
+    for _ in range(2):
+        hear_there(root, structs.replace(tick, config=config))
+    assert [one.sentence for one in list_waiting(root)] == [LOST.text]
+
+
+def test_a_command_is_told_of_each_thing_once(root: Root, tick: Tick, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    config = structs.replace(tick.config, notify_command=f"cat >> {told}")
+    tick = structs.replace(tick, config=config)
+    farms.RUNNER.hindrances = [LOST]
+    show(NEED)
+    for _ in range(3):
+        hear_there(root, tick)
+    await_commands()
+    assert sorted(told.read_text().splitlines()) == [
+        "Host 'one' does not answer. sm host check one",
+        "harb#7 needs a person: Asks: which colour? sm reply harb 7 TEXT",
+    ]
+    show(None)
+    hear_there(root, tick)
+    show(NEED, reminders=1)
+    hear_there(root, tick)
+    await_commands()
+    last = told.read_text().splitlines()[-1]
+    assert last == "harb#7 still needs a person: Asks: which colour? sm reply harb 7 TEXT"
+
+
 def test_without_a_session_elsewhere_nobody_is_asked(root: Root, tick: Tick) -> None:
     placements.forget(root.project("harb"), 7)
-    assert not is_wanted_there(tick)
+    assert is_wanted_there(tick), "its host may need a person"
+    here = [structs.replace(one, runner="local") for one in tick.config.projects]
+    config = structs.replace(tick.config, projects=tuple(here))
+    assert not is_wanted_there(structs.replace(tick, config=config))

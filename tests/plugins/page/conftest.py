@@ -1,15 +1,21 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from sm.adapters.forge.model import CheckState
-from sm.config.load import load
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from tests.helpers import a_pull, an_issue, make_repository, put_session, put_snapshot, sm_yaml
+from tests.helpers import (
+    a_pull,
+    an_issue,
+    make_repository,
+    open_project,
+    put_session,
+    put_snapshot,
+    sm_yaml,
+)
 from tests.plugins.page.client import Browser, make_server
 
 
@@ -19,8 +25,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     make_repository(tmp_path)
     path = sm_yaml(tmp_path, trusted=["ada"])
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 @pytest.fixture

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
+from collections.abc import Collection
 
 import pytest
 from msgspec import structs
@@ -99,6 +101,57 @@ def test_changes_are_the_rows_that_the_journal_tells_of(review: Project, browser
     assert (
         'data-key="dev-harb-3"' in browser.get(f"/page/changes?since={end}&session=dev-harb-3").text
     )
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before-the-look", "behind-it"])
+def test_what_happens_while_changes_are_read_is_never_passed_over(
+    review: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    session = put_session(review, 4)
+    since, read = journal.find_size(review.root.journal), Looks.read
+
+    def happen() -> None:
+        review.record(events.Monitor(session=session.name, state="started"))
+
+    def read_meanwhile(looks: Looks) -> tuple[Board, int]:
+        if first:
+            happen()
+        found = read(looks)
+        if not first:
+            happen()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Looks, "read", read_meanwhile)
+        found = browser.get(f"/page/changes?since={since}").text
+    position = re.search(r'data-position="(\d+)"', found)
+    assert position
+    later = browser.get(f"/page/changes?since={position[1]}").text
+    assert "monitor started" in (found if first else later)
+
+
+def test_what_was_being_read_as_it_changed_is_read_again(
+    review: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, made, read = Looks(review.machine), put_session(review, 4), WatchedBoard.read
+    monkeypatch.setattr("sm.plugins.page.looks.FRESH_S", math.inf)
+
+    def change_meanwhile(board: WatchedBoard, projects: Collection[Project]) -> Board:
+        found = read(board, projects)
+        made.dir.usage.write_text(f"{time.time():.6f} - 41.5 200000 - - - - 83000\n")
+        made.dir.usage.chmod(0o600)
+        looks.spoil()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WatchedBoard, "read", change_meanwhile)
+        row = looks.read()[0].find(made.name)
+        assert row
+        assert row.percent is None
+    row = looks.read()[0].find(made.name)
+    assert row
+    assert row.percent == 41.5
+    assert looks.read()[0] is looks.read()[0], "and then no more"
 
 
 def _check_harmless(html: str) -> None:

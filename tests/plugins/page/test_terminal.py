@@ -23,7 +23,7 @@ from sm.messages.presence import observe_hands
 from sm.plugins.http.running import FRAME_LIMIT
 from sm.plugins.page.logins import Book, make_pledge
 from sm.plugins.page.terminal.page import VIEWS
-from sm.plugins.page.terminal.view import AHEAD
+from sm.plugins.page.terminal.words import AHEAD
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import put_session, remove_tree, wait_for
@@ -297,6 +297,7 @@ def test_a_browser_that_draws_slowly_is_waited_for(
 ) -> None:
     begin(tmux, tmp_path, FLOOD)
     watcher = Watcher(server, draws=False)
+    watcher.wait_for(b"7")
     wait_for(lambda: _silent(watcher), "it to wait")
     assert AHEAD < len(watcher.shown) < 2 * AHEAD
     watcher.socket.send(f'{{"what":"drawn","bytes":{AHEAD}}}')

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
-from sm.base import plugin
 from sm.base.need import NeedKind
-from sm.base.plugin import Registry
 from sm.issues import placements
 from sm.issues.kept_messages import list_kept
+from sm.issues.reaching import Elsewhere
 from sm.issues.runners import Placement, Shown, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
+from sm.plugins.page.terminal.there import spell_relay
+from sm.plugins.page.terminal.words import OverError
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.views.open_need import OpenNeed
@@ -25,11 +26,12 @@ from sm.views.session import Inside, StatusRow
 from sm.views.states import ShownState
 from sm.views.trace import Story, StoryEvent, Summary
 from tests.issues import farm as farms
-from tests.issues.farm import Farm
+from tests.issues.farm import Farm, use_farm
 from tests.plugins.page.client import Browser
 
 PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-harb-7.1", 1.0)
 PATH = f"/page/session/{PLACED.session}"
+TEXT = f"/page/terminal/{PLACED.session}/text"
 
 
 def make_row(**changed: object) -> StatusRow:
@@ -53,14 +55,7 @@ def make_row(**changed: object) -> StatusRow:
 
 @pytest.fixture
 def farm(tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> Farm:
-    (tmp_path / "farm").mkdir()
-    monkeypatch.setenv("SM_TEST_FARM", str(tmp_path / "farm"))
-
-    def find() -> list[tuple[str, str]]:
-        return [*find_plugins(), ("farm", f"{farms.__name__}:PLUGIN")]
-
-    monkeypatch.setattr(plugin, "_registry", Registry(find))
-    farms.RUNNER.add("one", 2)
+    use_farm(tmp_path, monkeypatch, find_plugins)
     farms.RUNNER.say(PLACED, Standing.RUNNING)
     placements.keep(project.directory, PLACED)
     show_row(make_row())
@@ -104,7 +99,7 @@ def test_its_parts_are_asked_of_its_node(farm: Farm, browser: Browser) -> None:
     answer(farm, 0, json.dumps([to_builtins(one)]))
     assert "hello" in browser.get(f"{PATH}/messages").text
     answer(farm, 0, "the \x1b[31mscreen")
-    screen = browser.get(f"{PATH}/screen").text
+    screen = browser.get(TEXT).text
     assert "screen</pre>" in screen
     assert "\x1b" not in screen
     answer(farm, 0, "this is no JSON")
@@ -120,8 +115,8 @@ def test_a_node_that_does_not_answer_is_said_and_its_page_is_there(
     page = browser.get(PATH)
     assert page.status_code == 200
     assert "which was heard last" in page.text
-    for part in ("story", "messages", "screen"):
-        assert "t does not answer" in browser.get(f"{PATH}/{part}").text
+    for path in (f"{PATH}/story", f"{PATH}/messages", TEXT):
+        assert "t does not answer" in browser.get(path).text
     assert browser.act(act="kill", session=PLACED.session).status_code == 409
     said = browser.act(act="send", session=PLACED.session, text="only the cart")
     assert "queued: its host &#39;one&#39; does not answer" in said.text
@@ -170,4 +165,13 @@ def test_a_limit_there_is_raised_there(farm: Farm, browser: Browser) -> None:
 def test_who_has_not_logged_in_may_look_and_not_act(farm: Farm, browser: Browser) -> None:
     assert browser.act(act="kill", session=PLACED.session).status_code == 401
     assert 'name="act"' not in browser.get(PATH).text
+    assert not farm.list_calls()
+
+
+def test_a_runner_that_passes_no_pipes_on_has_it_shown_as_text(
+    farm: Farm, project: Project
+) -> None:
+    with pytest.raises(OverError) as over:
+        spell_relay(Elsewhere(project, PLACED))
+    assert (over.value.what, over.value.why) == ("plain", "the runner 'farm' cannot show it live")
     assert not farm.list_calls()

@@ -66,7 +66,7 @@ class Checks(Struct, frozen=True):
         return CheckFolder(self.path / head)
 
     def make_folder(self, head: str) -> CheckFolder:
-        """The same, made if it is missing."""
+        """What is kept for the commit `head`, in a folder that is made if it is missing."""
         folder = self.folder(head)
         with _usable(self.path):
             folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Makes, opens and updates the database file of the bridge, which many processes share.
+"""The tables of the bridge, in a database file of ours or of another program.
 
 It is SQLite in WAL mode: readers and the one writer do not wait for each other. What a killed
 process had not committed is gone as a whole.
@@ -6,21 +6,11 @@ process had not committed is gone as a whole.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sm.base.errors import StateError
 from sm.plugins.chat.threads import takeover
-from sm.store.sqlite import (
-    Connection,
-    Layout,
-    check_shared,
-    is_older,
-    make_foreign_error,
-    open_shared,
-    read_pragma,
-    transaction,
-)
+from sm.store.sqlite import Connection, Layout, read_pragma, transaction
 
 APPLICATION = 0x736D6272
 """`application_id` of our files: "smbr"."""
@@ -59,82 +49,50 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX entries_once ON handoff_entries(handoff_id, key) WHERE key IS NOT NULL;
     """,
 )
-"""Number n leads from `user_version` n to n + 1. A released one never changes."""
-
-VERSION = len(MIGRATIONS)
 
 
-def open_database(path: Path) -> AbstractContextManager[Connection]:
-    """Open the database at `path`, as `open_shared` does; for errors see there."""
-    return open_shared(path, LAYOUT)
+class BridgeLayout(Layout, frozen=True):
+    """The layout of our own database, and of another program's that has threads already."""
+
+    def find_version(self, connection: Connection, path: Path) -> int:
+        """Return which version it is of; 0 if sm has not given it one yet.
+
+        Raises:
+            StateError: as `Layout`, or its threads cannot be used.
+
+        """
+        if read_pragma(connection, "application_id") != self.application:
+            if version := takeover.find_version(connection):
+                return version
+            if takeover.has_handoffs(connection):
+                if obstacle := takeover.find_obstacle(connection):
+                    raise StateError(
+                        f"cannot use the handoffs in '{path}', of another program: {obstacle}, or "
+                        "name another file; it was not touched"
+                    )
+                return 0
+        return super().find_version(connection, path)
+
+    def bring_up_to_date(self, connection: Connection, path: Path) -> None:
+        """Lead it to the newest version; another program's is copied before, and adopted."""
+        if not self._is_another_programs(connection):
+            super().bring_up_to_date(connection, path)
+            return
+        version = self.find_version(connection, path)
+        if not version:
+            takeover.back_up(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        with transaction(connection):
+            if not version:
+                takeover.adopt(connection)
+                version = 1
+            self.migrate(connection, version)
+            takeover.note_version(connection, self.version)
+
+    def _is_another_programs(self, connection: Connection) -> bool:
+        """Say whether it was made without sm."""
+        is_ours = read_pragma(connection, "application_id") == self.application
+        return not is_ours and takeover.has_handoffs(connection)
 
 
-def check(path: Path) -> None:
-    """Check that the existing database can be used; for errors see `check_shared`."""
-    check_shared(path, LAYOUT)
-
-
-def _is_behind(connection: Connection, path: Path) -> bool:
-    """Say whether something must be done before the database can be used.
-
-    Raises:
-        StateError: it belongs to another program, or to a newer version.
-
-    """
-    with transaction(connection, writes=False):  # another process may be making it right now
-        version = _find_version(connection, path)
-    return is_older(path, version, VERSION)
-
-
-def _find_version(connection: Connection, path: Path) -> int:
-    """Return which layout the database has; 0 if sm has not given it one yet."""
-    if read_pragma(connection, "application_id") == APPLICATION:
-        return read_pragma(connection, "user_version")
-    if version := takeover.find_version(connection):
-        return version
-    if takeover.has_handoffs(connection):
-        if obstacle := takeover.find_obstacle(connection):
-            raise StateError(
-                f"cannot use the handoffs in '{path}', of another program: {obstacle}, or name "
-                "another file; it was not touched"
-            )
-    elif not _is_new(connection):
-        raise make_foreign_error(path)
-    return 0
-
-
-def _is_new(connection: Connection) -> bool:
-    (things,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    return not (
-        things
-        or read_pragma(connection, "application_id")
-        or read_pragma(connection, "user_version")
-    )
-
-
-def _is_another_programs(connection: Connection) -> bool:
-    """Say whether it was made without sm."""
-    is_ours = read_pragma(connection, "application_id") == APPLICATION
-    return not is_ours and takeover.has_handoffs(connection)
-
-
-def _bring_up_to_date(connection: Connection, path: Path) -> None:
-    version, is_theirs = _find_version(connection, path), _is_another_programs(connection)
-    if is_theirs and not version:
-        takeover.back_up(connection, path)
-    connection.execute("PRAGMA journal_mode = WAL")
-    with transaction(connection):
-        if is_theirs and not version:
-            takeover.adopt(connection)
-            version = 1
-        for number in range(version, VERSION):
-            for statement in MIGRATIONS[number].split(";"):
-                connection.execute(statement)
-        if is_theirs:
-            takeover.note_version(connection, VERSION)
-        else:
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-LAYOUT = Layout(_is_behind, _bring_up_to_date)
+LAYOUT = BridgeLayout(APPLICATION, tuple(one.split(";") for one in MIGRATIONS))

@@ -22,7 +22,7 @@ from sm.plugins.chat.threads.records import (
     Thread,
     make_id,
 )
-from sm.store.sqlite import transaction
+from sm.store.sqlite import open_shared, transaction
 from sm.store.sqlite_faults import RowError
 
 Record = TypeVar("Record", Handoff, Entry)
@@ -75,8 +75,8 @@ class CompletedError(SmError):
 
 @contextlib.contextmanager
 def open_bridge(path: Path) -> Iterator[Bridge]:
-    """Open the threads in the database at `path`; for errors see `database.open_database`."""
-    with database.open_database(path) as connection:
+    """Open the threads in the database at `path`; for errors see `open_shared`."""
+    with open_shared(path, database.LAYOUT) as connection:
         yield Bridge(connection)
 
 

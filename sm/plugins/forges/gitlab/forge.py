@@ -104,7 +104,8 @@ class GitlabPulls(Pulls[GitlabReader]):
             name = self.reader.account
             given = {(one.state, one.author) for one in self.reader.reviews(number)}
             if (ReviewState.APPROVED, name) not in given:
-                raise SmError(f"GitLab does not let '{name}' approve pull request {number}")
+                said = f"GitLab does not let '{name}' approve pull request {number}"
+                raise RefusedError(said, NOT_YOU, said)
 
     def _request_changes(self, number: int, at: str) -> None:
         """GitLab takes this only of a reviewer, and only as a command in a comment."""

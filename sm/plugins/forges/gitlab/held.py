@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from sm.adapters.forge.model import Hold, PullRequest, PullState
-from sm.base.text import one_line
+from sm.base.text import append_detail, one_line
 from sm.plugins.forges.gitlab.shapes import MergeRequest, Note
 
 UNSURE = frozenset(
@@ -83,4 +83,4 @@ def explain(said: str, now: MergeRequest) -> str:
     """What is in the way of a merge, after GitLab's own words."""
     behind = f"it has to be rebased on '{now.target_branch}'" if now.standing == BEHIND else ""
     reason = behind or REASONS.get(now.standing) or now.merge_error or now.standing
-    return f"{said}: {reason}" if reason else said
+    return append_detail(said, reason)

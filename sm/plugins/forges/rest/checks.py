@@ -77,7 +77,7 @@ class Checks(ABC, Generic[R]):
         )
 
     def read_short(self, head: str, base: str) -> Check:
-        """The same without a log."""
+        """What CI says of `head`, without a log."""
         required = self.rules(base).checks
         return self._combine(self.reader.parts(head), head, required)
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.git_access import find_place
+from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
@@ -30,6 +34,7 @@ def find_rest_problems(
     yield from _find_access_problems(project, url)
     try:
         yield from _ask(forge)
+        yield from _find_reviewer_problems(forge, project)
     except RefusedError as error:
         if error.status == 404:
             yield (
@@ -79,3 +84,16 @@ def leads_to(url: str, repository: str) -> bool:
     """Whether the URL of a remote ends in that repository, by SSH or by HTTPS."""
     path = re.sub(r"(?:\.git)?/?$", "", url)
     return path.lower().endswith((f"/{repository}".lower(), f":{repository}".lower()))
+
+
+def _find_reviewer_problems(forge: RestForge[Reader], project: ProjectSettings) -> Iterator[str]:
+    """What keeps a person's reviews from being taken, if they are to be written by sm."""
+    reviewer = project.forge.reviewer
+    if reviewer is None or reviewer is project.forge:
+        return
+    theirs = open_forge(structs.replace(project, forge=reviewer))
+    if isinstance(theirs, Accounted) and theirs.find_account() == forge.find_account():
+        yield (
+            f"both tokens are of '{forge.find_account()}', and the forge takes no verdict from the "
+            "account that opens the pull requests: give sm an account of its own"
+        )

@@ -279,7 +279,7 @@ def list_files(reader: Reader, number: int) -> list[File]:
 
 
 def list_files_at(reader: Reader, pull: PullRequest, head: str) -> list[str]:
-    """The same up to the commit `head`."""
+    """The names of the files that a pull request changes up to the commit `head`."""
     found = reader.compare(pull.base, head, f"commit '{head}'")
     return [file.filename for file in found.files or []]
 

@@ -332,7 +332,7 @@ class Reader:
         return make_pull(self.pull_shape(number), self.reviews(number))
 
     def whole_pull(self, number: int) -> PullRequest:
-        """The same with the texts of all."""
+        """A pull request with its reviews and comments, and the texts of all."""
         shape = self.pull_shape(number)
         return make_pull(shape, self.whole_reviews(number), self.comments(number))
 

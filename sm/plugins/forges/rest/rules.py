@@ -23,7 +23,7 @@ class BranchRules(Struct, frozen=True):
     """Every thread of a review must be resolved."""
 
     def join(self, other: BranchRules) -> BranchRules:
-        """Both together."""
+        """Return what both ask for: of each rule the stricter one."""
         return BranchRules(
             checks=tuple(dict.fromkeys((*self.checks, *other.checks)))[:CHECKS],
             approvals=max(self.approvals, other.approvals),

@@ -175,12 +175,6 @@ class Run(Struct, frozen=True):
     conclusion: str | None = None
 
 
-class Runs(Struct, frozen=True):
-    """The runs of workflows on a commit."""
-
-    workflow_runs: list[Run] = []
-
-
 class StepShape(Struct, frozen=True):
     """A step of a job."""
 

@@ -38,7 +38,7 @@ class Count(Struct, frozen=True):
     points: int = 0
 
     def plus(self, other: Count) -> Count:
-        """Both together."""
+        """Return the sums of both."""
         return Count(
             *(a + b for a, b in zip(structs.astuple(self), structs.astuple(other), strict=True))
         )

@@ -8,13 +8,15 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, json, structs, to_builtins
 
-from sm.base.errors import UsageError
+from sm.base.errors import SmError, UsageError
 from sm.channels import people
 from sm.context import rotation_files
 from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.begin import find_attempt, has_begun
-from sm.sessions import pause, registry
+from sm.sessions import pause, plan, registry
+from sm.sessions.history import fold
 from sm.sessions.project import Project
+from sm.store.paths import SessionDir
 from sm.views.board import read_inside
 from sm.views.project import read_overview
 from sm.views.session import StatusRow
@@ -67,9 +69,19 @@ def _describe(project: Project, row: StatusRow) -> dict[str, Any]:
         paused=pause.find(project.root, project.name, row.session) is not None,
         documents=rotation_files.read_last_document(directory) is not None,
         told=bool(row.need) and _tells(project, row),
+        reminders=_count_reminders(directory) if row.need else 0,
     )
     found: dict[str, Any] = to_builtins(structs.replace(row, inside=inside))
     return found
+
+
+def _count_reminders(directory: SessionDir) -> int:
+    """How often the person was reminded whom the session has asked last."""
+    try:
+        asked = fold(plan.read_receipts(directory)).escalations.values()
+    except SmError:  # its passes say what is wrong with it
+        return 0
+    return max(asked, key=lambda one: one.at).reminders if asked else 0
 
 
 def _tells(project: Project, row: StatusRow) -> bool:

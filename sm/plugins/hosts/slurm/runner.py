@@ -9,8 +9,10 @@ from msgspec import structs
 
 from sm.issues import placements as records
 from sm.issues.bringing import MakeShare
+from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.plugins.hosts import hindering
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Said
@@ -21,6 +23,8 @@ HOST = "slurm"
 """Where a session is before Slurm has chosen a node."""
 CALL_S = 600.0
 SHOW_S = 0.5
+PATIENCE_S = 600.0
+"""So long Slurm may be away until people are told: its controller may be started anew."""
 AGAIN_S = 5.0
 """So long nobody waits for Slurm again after it did not answer, as within one tick of dev-poll."""
 
@@ -115,6 +119,13 @@ class SlurmRunner:
             for one in placements
         }
 
+    def list_hindrances(self, project: Project) -> list[Hindrance]:
+        """Return which jobs cannot begin, and whether Slurm has been away for long."""
+        directory = project.root.project(project.name)
+        placed = [one for one in records.list_placements(directory) if one.runner == HOST]
+        seen = records.read_seen(directory)
+        return list(hindering.list_of_cluster(placed, seen, PATIENCE_S, time.time()))
+
     def call(
         self,
         project: Project,
@@ -144,9 +155,18 @@ class SlurmRunner:
 
         Without a terminal here srun goes on without one there, and says so.
         """
+        return self._run_in_job(project, placement, argv, terminal=True)
+
+    def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that is a step of its job without a terminal."""
+        return self._run_in_job(project, placement, argv, terminal=False)
+
+    def _run_in_job(
+        self, project: Project, placement: Placement, argv: Sequence[str], *, terminal: bool
+    ) -> list[str]:
         name = name_job(project.root, placement.session)
         settings = step.read_settings(project)
-        return [*step.run_in(settings, placement.handle, name, terminal=True), *argv]
+        return [*step.run_in(settings, placement.handle, name, terminal=terminal), *argv]
 
     def end(self, project: Project, placement: Placement) -> None:
         """Cancel the job; its session keeps its work, and ends its agent."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import structs
@@ -12,10 +12,11 @@ from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
 from sm.issues.bringing import MakeShare
+from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import hand_on
 from sm.issues.placements import list_placements
-from sm.issues.runners import SILENT_S, Answer, Placement, Seen, Shown, Standing
-from sm.plugins.hosts import looking, standing
+from sm.issues.runners import SILENT_S, Answer, NoAnswerError, Placement, Seen, Shown, Standing
+from sm.plugins.hosts import hindering, looking, standing
 from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
@@ -43,7 +44,7 @@ AGAIN_S = 5.0
 """A host that was asked in vain is left alone for so long by those who show something again and
 again."""
 RETURN_S = 20.0
-"""A host without sessions that did not answer is asked again after so long whether it is back."""
+"""So long a host without sessions is left alone that did not answer, or lacked something."""
 
 
 class SshRunner:
@@ -69,7 +70,11 @@ class SshRunner:
         node = find_node(project.config, placement.host)
         words = (project.name, str(placement.issue), "--attempt", str(placement.attempt))
         argv = ("host", "begin", *words, "--claim", placement.claim)
-        answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
+        try:
+            answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
+        except NoAnswerError as error:
+            looking.note_silence(node.folder, error.message, time.time())
+            raise
         if answer.code:
             raise explain(node, answer)
         handle = one_line(answer.stdout.strip(), 100)
@@ -78,8 +83,9 @@ class SshRunner:
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
         """Ask all hosts at once, each for its sessions, and those that did not answer before."""
         lost_after_s = read_section(project.settings, Hosts).lost_after_s
+        is_due = partial(_is_overdue, project.name)
         found: dict[str, Seen] = {}
-        for node, there, kept, why in self._look(project, placements, LOOK_S, _is_overdue):
+        for node, there, kept, why in self._look(project, placements, LOOK_S, is_due):
             silence = looking.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
                 hand_on(project, there, self)
@@ -133,9 +139,22 @@ class SshRunner:
 
     def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
         """Return the command that runs there in a terminal of its own, which ends with it."""
+        return self._run_there(project, placement, argv, terminal=True)
+
+    def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
+        """Return the command that runs there without a terminal, by the connection that is there.
+
+        sshd closes the stdin of what runs there when ssh has ended, and does not end it.
+        """
+        return self._run_there(project, placement, argv, terminal=False)
+
+    def _run_there(
+        self, project: Project, placement: Placement, argv: Sequence[str], *, terminal: bool
+    ) -> list[str]:
         node = find_node(project.config, placement.host)
         master.ensure(node.folder, node.host)
-        there = command.run_there(node.host, command.call_sm(node.host, argv), terminal=True)
+        called = command.call_sm(node.host, argv)
+        there = command.run_there(node.host, called, terminal=terminal)
         return ["env", "-C", str(node.folder.path), *there]
 
     def end(self, project: Project, placement: Placement) -> None:
@@ -147,6 +166,10 @@ class SshRunner:
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
         """Bring each node what was seen of the forge, all at once."""
         bringing.bring_all(list_nodes(project.config), project, placements, make)
+
+    def list_hindrances(self, project: Project) -> list[Hindrance]:
+        """Return which hosts are lost, do not let us in, or lack something."""
+        return list(_list_hindrances(project))
 
     def _look(
         self,
@@ -201,6 +224,22 @@ class SshRunner:
         return node, there, kept, ""
 
 
+def _list_hindrances(project: Project) -> Iterator[Hindrance]:
+    lost_after_s = read_section(project.settings, Hosts).lost_after_s
+    nodes, name = list_nodes(project.config), project.name
+    for node in nodes:
+        silence, kept = looking.read_silence(node.folder), looking.read_report(node.folder, name)
+        if silence:
+            found = hindering.explain_silence(node.name, silence, lost_after_s, time.time())
+        else:
+            found = hindering.explain_shortage(node.name, name, kept) if kept else None
+        if found:
+            yield found
+    placed = list_placements(project.root.project(name))
+    of_ours = [one for one in placed if one.runner == RUNNER_NAME]
+    yield from hindering.list_unknown((node.name for node in nodes), of_ours)
+
+
 def _count_used(project: Project) -> dict[str, int]:
     """How many sessions each host has of ours, whatever project they are of."""
     used: dict[str, int] = {}
@@ -211,10 +250,17 @@ def _count_used(project: Project) -> dict[str, int]:
     return used
 
 
-def _is_overdue(node: Node) -> bool:
-    """Whether it did not answer some time ago; without an answer it would get nothing any more."""
-    silence = looking.read_silence(node.folder)
-    return silence is not None and not 0 <= time.time() - silence.last_at < RETURN_S
+def _is_overdue(project: str, node: Node) -> bool:
+    """Whether it did not answer some time ago, or lacked something.
+
+    Unless it is asked again, it would get nothing any more.
+    """
+    if silence := looking.read_silence(node.folder):
+        return not 0 <= time.time() - silence.last_at < RETURN_S
+    kept = looking.read_report(node.folder, project)
+    if kept is None or not kept.report.short:
+        return False
+    return not 0 <= time.time() - kept.at < RETURN_S
 
 
 def _takes_more(node: Node, project: Project) -> bool:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from sm.cli.times import format_moment
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
-from sm.plugins.page.looks import GoneError
+from sm.plugins.page.gone import GoneError
 from sm.plugins.page.numbers.charts import list_charts
 from sm.plugins.page.numbers.data import SPANS, USUAL, Choice, Shown
 from sm.plugins.page.numbers.drawing import POLICY, draw

@@ -7,6 +7,7 @@
   if (!("position" in body.dataset)) return;
   const SOON_MS = 60, HIDDEN_MS = 3000, AGAIN_MS = 2000, AGES_MS = 10000;
   let position = Number(body.dataset.position);
+  const ALL = [""]; // whatever has changed, also what no event tells: nobody has named that to us
   let named = new Set(), timer = 0, asking = false, again = false;
 
   // What has changed
@@ -33,7 +34,8 @@
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
       show(found.getElementById("changes"));
     } catch {
-      for (const one of wanted) named.add(one); // asked for again with the next word
+      for (const one of wanted) named.add(one);
+      if (body.dataset.live === "on") setTimeout(() => ask([], true), AGAIN_MS); // the next word may be far
     } finally {
       asking = false;
       if (again) { again = false; ask([], true); }
@@ -165,8 +167,11 @@
   const hear = (word) => {
     heard = performance.now();
     if (word.what === "changed") { setLive(true); ask(word.sessions, false); }
-    else if (word.what === "live") { setLive(word.on); if (word.on) ask([], false); }
-    else if (word.what === "look") ask([], true);
+    else if (word.what === "live") {
+      const was_off = body.dataset.live === "off";
+      setLive(word.on);
+      if (word.on) ask(was_off ? ALL : [], false);
+    } else if (word.what === "look") ask(ALL, true);
     else if (word.what === "hello" && source) say({ what: "live", on: source.readyState === EventSource.OPEN });
   };
   const say = (word) => channel?.postMessage(word);
@@ -212,11 +217,11 @@
     setInterval(watch, BEAT_MS);
   } else open();
 
-  const wake = () => { ask([], true); if (channel && navigator.locks) watch(); };
+  const wake = (missed) => { ask(missed, true); if (channel && navigator.locks) watch(); };
   addEventListener("pagehide", () => source?.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) { if (source) open(); wake(); } });
-  document.addEventListener("resume", wake);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) wake(); });
+  addEventListener("pageshow", (event) => { if (event.persisted) { if (source) open(); wake(ALL); } });
+  document.addEventListener("resume", () => wake(ALL));
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) wake([]); });
   body.addEventListener("sm-look", (event) => ask(event.detail, true));
 
   // Ages, as the program gives them

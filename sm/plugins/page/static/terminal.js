@@ -6,11 +6,11 @@
   if (!part) return;
   const find = (name) => part.querySelector(`[data-is="${name}"]`);
   const frame = find("frame"), inner = find("inner"), state = find("state"), text = find("text");
-  const AGAIN_MS = [500, 1000, 2000, 4000, 8000], LOST_MS = 40000, HIDDEN_MS = 10000, PIECE = 16384;
+  const AGAIN_MS = [500, 1000, 2000, 4000, 8000], LOST_MS = 40000, HIDDEN_MS = 10000, PIECE = 16384, TEXT_MS = 3000;
   const FONT = 'ui-monospace, "DejaVu Sans Mono", "Noto Sans Mono", monospace';
   const SMALLEST = 9, SMALLEST_ON_PHONE = 11, LARGEST = 16, WHOLE = 2, PHONE = 640, EDGE = 6;
   const COLOURS = { background: "#0f1215", foreground: "#e6e9ec", cursor: "#e6e9ec", cursorAccent: "#0f1215", selectionBackground: "#3b5378" };
-  let terminal = null, socket = null, size = null, types = false, heard = 0, tries = 0, timer = 0, ending = "";
+  let terminal = null, socket = null, size = null, types = false, heard = 0, tries = 0, timer = 0, ending = "", plain = false;
 
   const say = (words, kind) => { state.textContent = words; part.dataset.state = kind; };
 
@@ -137,6 +137,7 @@
     if (socket || !part.open || document.hidden) return;
     say("connecting …", "waits");
     ending = "";
+    if (plain) showPlain(false);
     const scheme = location.protocol === "https:" ? "wss:" : "ws:";
     const own = new WebSocket(`${scheme}//${location.host}/page/terminal/${encodeURIComponent(part.dataset.session)}`);
     socket = own;
@@ -158,6 +159,7 @@
   const lose = () => {
     socket = null;
     setTypes(false);
+    if (plain) { say(`${ending}: as text, every ${TEXT_MS / 1000} seconds`, "waits"); return; }
     if (ending) { say(ending, "over"); return; }
     say("not connected: trying again", "off");
     timer = setTimeout(open, AGAIN_MS[Math.min(tries++, AGAIN_MS.length - 1)]);
@@ -172,6 +174,7 @@
     else if (word.what === "gone") { setTypes(false); say(word.why, "waits"); }
     else if (word.what === "refused") { choose("off"); say(word.why, "off"); }
     else if (word.what === "over") ending = word.why;
+    else if (word.what === "plain") { ending = word.why; showPlain(true); }
   };
 
   // The server waits for us, so a slow line or a slow machine lags no further behind than this.
@@ -290,5 +293,16 @@
   });
   press(find("whole"), fit);
   press(find("aloud"), (on) => { if (terminal) terminal.options.screenReaderMode = on; });
-  press(find("plain"), (on) => { text.hidden = !on; if (on) window.htmx?.trigger(text, "sm-read"); });
+  const readText = () => window.htmx?.trigger(text, "sm-read");
+  press(find("plain"), (on) => { text.hidden = !on; if (on) readText(); });
+
+  // What cannot be shown live is read again and again, for as long as somebody sees it.
+  const showPlain = (on) => {
+    plain = on;
+    find("plain").setAttribute("aria-pressed", String(on));
+    text.hidden = !on;
+    frame.hidden = on;
+    if (on) readText();
+  };
+  setInterval(() => { if (plain && part.open && !document.hidden) readText(); }, TEXT_MS);
 })();

@@ -15,9 +15,10 @@ import pty
 import signal
 import subprocess
 import termios
+from typing import Annotated
 
 from anyio import CancelScope, to_thread
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sm.adapters.tmux import Tmux, check_session, join_commands, select_plain_environment
 
@@ -28,6 +29,7 @@ LEAVES_S = 2.0
 KINDS = ("-T", "RGB")
 """What a browser's terminal can do beyond its TERM: all colours."""
 TERM = "xterm-256color"
+LARGEST = 1000
 
 FACTS = (
     "#{client_tty} #{session_name} #{window_width} #{window_height} #{status} #{status-position}"
@@ -35,11 +37,14 @@ FACTS = (
 
 
 class Size(Struct, frozen=True):
-    """Columns and rows of a client, and how many of its last rows are tmux's own (`below`)."""
+    """Columns and rows of a client, and how many of its last rows are tmux's own (`below`).
 
-    columns: int
-    rows: int
-    below: int = 0
+    What another machine says of them is bounded, or a browser would make room for it.
+    """
+
+    columns: Annotated[int, Meta(ge=1, le=LARGEST)]
+    rows: Annotated[int, Meta(ge=1, le=LARGEST)]
+    below: Annotated[int, Meta(ge=0, le=LARGEST)] = 0
 
 
 class Client:

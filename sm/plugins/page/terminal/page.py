@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from sm.base.errors import SmError
 from sm.plugins.page.access import (
     RefusedError,
     Visitor,
@@ -20,15 +21,27 @@ from sm.plugins.page.access import (
 )
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.paths import BELOW
-from sm.plugins.page.terminal.view import TRY_AGAIN, OverError, Seats, View, close
+from sm.plugins.page.terminal.here import Askers, Here
+from sm.plugins.page.terminal.there import Host, There
+from sm.plugins.page.terminal.view import Seats, View, close
+from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Screen
 from sm.views.logs import read_screen_lines
+from sm.views.there import read_screen
 
 VIEWS = 24
-"""Terminals that are shown at the same time; each is a process of tmux."""
+"""Terminals that are shown at the same time; each is a process of tmux, here or on its host."""
 LINES = 200
 
 
-async def watch(page: Page, seats: Seats, socket: WebSocket) -> None:
+class Shared:
+    """What all views of a server share. For one event loop."""
+
+    def __init__(self) -> None:
+        """Nobody looks."""
+        self.seats, self.askers, self.hosts = Seats(VIEWS), Askers(), dict[str, Host]()
+
+
+async def watch(page: Page, shared: Shared, socket: WebSocket) -> None:
     """Show a session's terminal to whoever may read, if it is asked for by a page of ours."""
     try:
         check_watches(page, socket)
@@ -36,12 +49,20 @@ async def watch(page: Page, seats: Seats, socket: WebSocket) -> None:
         await socket.send_denial_response(PlainTextResponse(refused.why, refused.status))
         return
     await socket.accept()
-    with seats.take() as is_free:
+    ident = socket.path_params["ident"]
+    with shared.seats.take() as is_free:
         if is_free:
-            await View(page, seats, socket, socket.path_params["ident"]).run()
+            await View(page, socket, await _choose(page, shared, ident)).run()
         else:
             why = f"{VIEWS} terminals are open already: close one of them"
             await close(socket, OverError(why, TRY_AGAIN))
+
+
+async def _choose(page: Page, shared: Shared, ident: str) -> Screen:
+    """What shows it: this machine, or the one that it runs on."""
+    if await page.read(partial(page.looks.find_there, ident)):
+        return There(page, shared.hosts, ident)
+    return Here(partial(page.looks.find_session, ident), shared.askers)
 
 
 def check_watches(page: Page, socket: WebSocket) -> None:
@@ -59,12 +80,15 @@ def check_watches(page: Page, socket: WebSocket) -> None:
 async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with the end of the screen, as `sm tail` shows it."""
     ident = request.path_params["ident"]
-
-    def make() -> Response:
-        text = read_screen_lines(page.looks.find_session(ident), LINES)
-        return show("terminal_text.html", visitor, text=text)
-
-    return await page.ask(make)
+    there = await page.read(partial(page.looks.find_there, ident))
+    if there is None:
+        text = await page.ask(lambda: read_screen_lines(page.looks.find_session(ident), LINES))
+        return show("terminal_text.html", visitor, text=text, why="")
+    try:
+        text = await page.reach(partial(read_screen, there, LINES))
+    except SmError as error:  # its place says so, and it may be asked again
+        return show("terminal_text.html", visitor, text="", why=error.message)
+    return show("terminal_text.html", visitor, text=text, why="")
 
 
 class Watching(Struct, frozen=True):
@@ -75,7 +99,7 @@ class Watching(Struct, frozen=True):
 
     def open(self, page: Page) -> BaseRoute:
         """The route for Starlette."""
-        return WebSocketRoute(self.path, partial(watch, page, Seats(VIEWS)))
+        return WebSocketRoute(self.path, partial(watch, page, Shared()))
 
 
 ROUTES = (

@@ -29,7 +29,7 @@ def bound(handoffs: Bridge) -> Binding:
     return bind(handoffs, ident, "harb", 7)
 
 
-def told(handoffs: Bridge, ident: str) -> list[str]:
+def list_waiting_texts(handoffs: Bridge, ident: str) -> list[str]:
     binding = find_binding(handoffs, ident)
     assert binding
     return [entry.content for entry in list_waiting(handoffs, binding)]
@@ -42,11 +42,11 @@ def test_what_the_chat_says_waits_until_it_was_handed_over(
         for client in Client:
             handoffs.add(bound.handoff_id, type_, f"{client} {type_}", client)
     expected = ["c", "chat context", "chat task", "chat decision"]
-    assert told(handoffs, bound.handoff_id) == expected
+    assert list_waiting_texts(handoffs, bound.handoff_id) == expected
     first, second, *_ = list_waiting(handoffs, bound)
     mark_handed(handoffs, bound, second)
     mark_handed(handoffs, bound, first)  # who was slower says so later, to no effect
-    assert told(handoffs, bound.handoff_id) == expected[2:]
+    assert list_waiting_texts(handoffs, bound.handoff_id) == expected[2:]
 
 
 def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
@@ -55,7 +55,7 @@ def test_bound_to_the_same_issue_again_nothing_is_handed_over_twice(
     [entry] = list_waiting(handoffs, bound)
     mark_handed(handoffs, bound, entry)
     assert bind(handoffs, bound.handoff_id, "harb", 7).handed_seq == entry.seq
-    assert told(handoffs, bound.handoff_id) == []
+    assert list_waiting_texts(handoffs, bound.handoff_id) == []
 
 
 @pytest.mark.parametrize("place", [("harb", 8), ("hub", 7)])
@@ -66,7 +66,7 @@ def test_bound_to_another_issue_all_of_it_is_handed_over_there(
     moved = bind(handoffs, bound.handoff_id, *place)
     assert list_about_issue(handoffs, "harb", 7) == ()
     assert list_about_issue(handoffs, *place) == (moved,)
-    assert told(handoffs, bound.handoff_id) == ["c"]
+    assert list_waiting_texts(handoffs, bound.handoff_id) == ["c"]
 
 
 def test_bound_elsewhere_while_it_is_handed_over_all_of_it_is_handed_over_there(
@@ -75,7 +75,7 @@ def test_bound_elsewhere_while_it_is_handed_over_all_of_it_is_handed_over_there(
     [entry] = list_waiting(handoffs, bound)
     bind(handoffs, bound.handoff_id, "harb", 8)
     mark_handed(handoffs, bound, entry)
-    assert told(handoffs, bound.handoff_id) == ["c"]
+    assert list_waiting_texts(handoffs, bound.handoff_id) == ["c"]
 
 
 def test_a_closed_one_is_about_no_issue_any_more(handoffs: Bridge, bound: Binding) -> None:

@@ -19,11 +19,11 @@ from sm.__main__ import run
 from sm.base.errors import StateError, TemporaryError
 from sm.config.schema import Config
 from sm.plugins.chat.examine import check_database
-from sm.plugins.chat.threads import database
-from sm.plugins.chat.threads.database import APPLICATION, MIGRATIONS, VERSION, open_database
+from sm.plugins.chat.threads.database import APPLICATION, LAYOUT, MIGRATIONS
 from sm.plugins.chat.threads.handoffs import open_bridge
 from sm.plugins.chat.threads.records import Client, EntryType, Status
 from sm.store import sqlite
+from sm.store.sqlite import check_shared, open_shared
 from tests.chance import dice
 
 IS_ROOT = os.geteuid() == 0
@@ -97,7 +97,7 @@ def test_it_is_made_for_its_owner_alone(path: Path) -> None:
     one_handoff(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    with open_database(path) as connection:
+    with open_shared(path, LAYOUT) as connection:
         connection.execute("BEGIN IMMEDIATE")
         modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
         connection.execute("ROLLBACK")
@@ -108,7 +108,7 @@ def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path, plain: P
     one_handoff(path)
     connection = plain(path)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (LAYOUT.version,)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(handoffs)")]
     assert columns == [
         *("id", "title", "project", "chat_last_seen", "code_last_seen"),
@@ -119,7 +119,7 @@ def test_it_has_the_tables_of_the_source_and_is_in_wal_mode(path: Path, plain: P
 
 
 def test_what_was_answered_is_on_the_disk_and_belongs_to_a_handoff(path: Path) -> None:
-    with open_database(path) as connection:
+    with open_shared(path, LAYOUT) as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
 
@@ -194,7 +194,7 @@ def test_one_with_the_document_s_own_tables_is_taken_over(
     foreign.execute(f"PRAGMA user_version = {version}")
     foreign.close()
     before = path.read_bytes()
-    database.check(path)
+    check_shared(path, LAYOUT)
     assert path.read_bytes() == before
     with open_bridge(path) as handoffs:
         handoffs.add(OLD, EntryType.DONE, "now", Client.CODE, key="k")
@@ -340,7 +340,7 @@ def test_a_row_that_means_nothing_here_is_named_and_all_stays_as_it_is(
 def test_a_newer_version_is_left_alone(path: Path, plain: Plain) -> None:
     one_handoff(path)
     connection = plain(path)
-    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {LAYOUT.version + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(StateError, match=r"newer sm \(version 3, this one knows 2\): update sm"):
@@ -392,7 +392,7 @@ def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
 )
 def test_a_row_that_nobody_can_have_written_is_damage(path: Path, damage: str) -> None:
     ident = one_handoff(path)
-    with open_database(path) as connection:
+    with open_shared(path, LAYOUT) as connection:
         connection.execute(f"UPDATE {damage}")
     with pytest.raises(StateError, match=f"'{path}' is damaged: nothing was written"):
         read(path, ident)
@@ -518,7 +518,7 @@ def test_a_reader_does_not_wait_for_a_writer(path: Path, plain: Plain) -> None:
 def test_opening_it_once_more_takes_no_lock_away(path: Path) -> None:
     ident = one_handoff(path)
     program = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute({!r}); db.close()"
-    with open_database(path):
+    with open_shared(path, LAYOUT):
         read(path, ident)
         # Whoever believes to be the last one here deletes the journal that others write to.
         argv = [sys.executable, "-c", program.format("SELECT * FROM handoffs"), str(path)]

@@ -19,8 +19,9 @@ from mcp.types import CallToolResult
 
 from sm.__main__ import run
 from sm.plugins.chat.mcp.schemas import TOOLS
-from sm.plugins.chat.threads.database import MIGRATIONS, open_database
+from sm.plugins.chat.threads.database import LAYOUT, MIGRATIONS
 from sm.store.paths import Root
+from sm.store.sqlite import open_shared
 from tests.shell import REPOSITORY
 
 JSON = re.compile(r"^```json\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -92,8 +93,8 @@ def test_the_tables_are_those_of_the_database(document: str, root: Root) -> None
     [shown] = re.findall(r"^```sql\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
     assert len(MIGRATIONS) == 2, "the document shows the layout that these two make"
     with (
-        open_database(root.path / "core.db") as made,
-        open_database(root.path / "shown.db") as other,
+        open_shared(root.path / "core.db", LAYOUT) as made,
+        open_shared(root.path / "shown.db", LAYOUT) as other,
     ):
         for (table,) in made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
             if table.startswith("sqlite_"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
 import signal
@@ -21,7 +20,6 @@ from jsonschema import Draft202012Validator
 from mcp import Client as McpClient
 
 from sm.__main__ import run
-from sm.config.load import load
 from sm.plugins.chat.mcp.schemas import TOOLS
 from sm.plugins.chat.mcp.server import Tools, make_server
 from sm.plugins.chat.threads.handoffs import open_bridge
@@ -32,7 +30,7 @@ from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.paths import Root
 from sm.views.event_words import describe
-from tests.helpers import HANG_S, put_session, sm_yaml, wait_for
+from tests.helpers import HANG_S, open_project, put_session, sm_yaml, wait_for
 
 UNKNOWN = "hof_" + "a" * 21
 LIMIT = 1_000_000
@@ -49,8 +47,7 @@ def database(root: Root, sealed: Path) -> Path:
 def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Project:
     path = sm_yaml(tmp_path)
     monkeypatch.setenv("SM_CONFIG", str(path))
-    config = load(path, os.environ, tmp_path)
-    return Project(config, config.projects[0])
+    return open_project(path)
 
 
 class Shell:

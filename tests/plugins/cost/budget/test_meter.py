@@ -18,7 +18,7 @@ from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins.cost import entering, growth, prices
 from sm.plugins.cost.budget import account, decide, lag, limits
 from sm.plugins.cost.budget.meter import METER
-from sm.plugins.cost.database import VERSION
+from sm.plugins.cost.database import LAYOUT
 from sm.plugins.cost.ledger import Ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.waiting import note_looked_up
@@ -322,7 +322,7 @@ def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
         assert "made by a newer sm" in held(session)
         connection.execute("PRAGMA user_version = 1")
         assert "being brought up to date" in held(session)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(f"PRAGMA user_version = {LAYOUT.version}")
         connection.commit()
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA journal_mode = DELETE")

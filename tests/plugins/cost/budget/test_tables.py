@@ -15,10 +15,9 @@ from msgspec import structs
 from sm.plugins.cost import database
 from sm.plugins.cost.budget import tables
 from sm.plugins.cost.budget.tables import ADDED, CONDITIONS, NAMES, Scope
-from sm.plugins.cost.database import open_database
 from sm.plugins.cost.ledger import Ledger, open_ledger
 from sm.plugins.cost.prices import price_pending
-from sm.store.sqlite import Connection, transaction
+from sm.store.sqlite import Connection, Layout, open_shared, transaction
 from tests.chance import dice
 from tests.helpers import wait_for
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
@@ -78,9 +77,8 @@ def test_a_ledger_without_budgets_is_brought_up_to_date(
         kept = sorted(ledger.connection.execute("SELECT * FROM used").fetchall())
     path.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(database, "MIGRATIONS", database.MIGRATIONS[:at])
-        patch.setattr(database, "VERSION", at)
-        with open_database(path) as connection, transaction(connection):
+        patch.setattr(database, "LAYOUT", Layout(database.APPLICATION, database.MIGRATIONS[:at]))
+        with open_shared(path, database.LAYOUT) as connection, transaction(connection):
             columns = len(connection.execute("PRAGMA table_info(requests)").fetchall())
             marks = ", ".join("?" * columns)
             for row in rows:

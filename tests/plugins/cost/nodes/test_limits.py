@@ -31,7 +31,7 @@ SPAN = Span(Scope.PROJECT, "shop", "shop")
 PLACEMENT = Placement("shop", 7, "dev-shop-7", "ssh", "box", 1, "c", "dev-shop-7", 1.0)
 
 
-def told(used: int, heard: int, height: int = 100, **more: object) -> ToldLimit:
+def make_told(used: int, heard: int, height: int = 100, **more: object) -> ToldLimit:
     return structs.replace(
         ToldLimit(SPAN, "shop", 0, Unit.TOKENS, height, "for shop", "sm budget raise shop"),
         rows=(Row(MODEL, 1, tokens=used),),
@@ -47,14 +47,14 @@ def use(limit: Limit, own: int) -> Stage:
 
 
 def test_what_was_heard_of_a_node_counts_once_there() -> None:
-    limit = make_limit(told(used=70, heard=40), time.time())
+    limit = make_limit(make_told(used=70, heard=40), time.time())
     assert use(limit, own=40) is Stage.FREE, "70 in all, 40 of it here"
     assert use(limit, own=55) is Stage.NEAR
     assert use(limit, own=70) is Stage.OVER
 
 
 def test_what_was_used_before_midnight_is_void_after_it() -> None:
-    over = told(used=99, heard=40, ends_at=1000.0)
+    over = make_told(used=99, heard=40, ends_at=1000.0)
     assert use(make_limit(over, 999.0), own=42) is Stage.OVER
     assert use(make_limit(over, 1000.0), own=42) is Stage.FREE
 
@@ -87,7 +87,7 @@ def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root
     project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
     (tmp_path / "l").mkdir(mode=0o700)
     session = begin(project, 7)
-    spent = told(used=200, heard=0, allows_unknown=True)
+    spent = make_told(used=200, heard=0, allows_unknown=True)
     assert told_limits.keep(project.config, "home", (spent,))
     assert not told_limits.keep(project.config, "home", (spent,)), "nothing is new"
     assert METER.read(session) is None
@@ -108,7 +108,7 @@ def test_a_limit_of_a_session_looks_at_its_own_sums(tmp_path: Path, root: Root) 
     session = begin(project, 7)
     placed = type(session)(structs.replace(session.record, attempt=1, claim="c"))
     session = placed.provide(project=project)
-    one = structs.replace(told(0, 0, height=1000), span=OF_SESSION, issue=7, rows=(), heard=())
+    one = structs.replace(make_told(0, 0, height=1000), span=OF_SESSION, issue=7, rows=(), heard=())
     told_limits.keep(project.config, "home", (one,))
     (limit,) = told_limits.list_told(session, time.time())
     assert limit.name == limit.last_name == name_session(session.name, find_beginning(session))

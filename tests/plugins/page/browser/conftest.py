@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage
 from tests.helpers import HANG_S
-from tests.serving import Served, serving
+from tests.serving import STARTED, Served, serving
 
 PROGRAM = os.environ.get("SM_TEST_CHROMIUM") or shutil.which("chromium") or ""
 WIDTH = 1100
@@ -90,9 +90,17 @@ def site_of(
     with ExitStack() as open_:
 
         def make(*, width: int = WIDTH, options: tuple[str, ...] = (), **settings: object) -> Site:
-            stage = stage_of(settings=settings)
+            # No dev-poll runs beside it: with rare ticks none is missed, on however slow a machine.
+            stage = stage_of(settings={"poll_interval": "1h"} | settings)
             server = open_.enter_context(
-                serving(tmp_path, "--open", *options, base=stage.environment, clean=False)
+                serving(
+                    tmp_path,
+                    "--open",
+                    *options,
+                    base=stage.environment,
+                    clean=False,
+                    program=STARTED,
+                )
             )
             assert server.process.stdout
             link = server.process.stdout.readline().split()[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,13 @@ from tests.plugins.page.browser.states import OVER, fill
 from tests.plugins.page.browser.test_axe import open_all
 from tests.plugins.page.browser.test_journeys import show, wait_for_row
 from tests.plugins.page.test_rendering import HOSTILE
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
 
 
+PATIENCE_MS = 30_000
+"""A page that was refused a stream looks so often at least."""
 FOREIGN = "main img, main script:not([src^='/page/static/']), [onfocus], [onerror]"
 """What words of others would have become."""
 
@@ -48,6 +51,13 @@ def end(site: Site, issue: int) -> None:
     shutil.rmtree(project.root.session(name).path)
     project.record(events.Decided(session=name, row="merged"))
     project.record(events.StepDone(session=name, verb=Verb.FORGET))
+
+
+def fill_context(site: Site, issue: int) -> None:
+    """Have its context be 41 % full, as the status line of its client writes it down."""
+    usage = site.stage.session(issue).dir.usage
+    usage.write_text(f"{time.time():.6f} - 41 200000 - - - - 82000\n")
+    usage.chmod(0o600)
 
 
 # Tabs that sleep
@@ -80,7 +90,7 @@ def test_a_tab_that_has_slept_knows_what_it_has_missed(site: Site, tmp_path: Pat
     site.server.stop(signal.SIGKILL)
     show(site, 4)
     port = ("--port", str(site.server.port))
-    with serving(tmp_path, *port, base=site.stage.environment, clean=False):
+    with serving(tmp_path, *port, base=site.stage.environment, clean=False, program=STARTED):
         put_to_sleep(site, page, "active")
         wait_for_row(page, 3, "monitor started")
         wait_for_row(page, 4, "monitor started")
@@ -96,15 +106,35 @@ def test_without_a_stream_the_page_looks_by_itself(site: Site) -> None:
         route.fulfill(status=503, body="too many")
 
     page = site.window.new_page()
+    page.clock.install()
     page.route("**/page/stream*", refuse)
     page.goto(site.server.url)
     expect(page.locator("#live")).to_have_text("not connected")
     for issue in (3, 4):
         show(site, issue)
+        page.clock.fast_forward(PATIENCE_MS)
         wait_for_row(page, issue, "monitor started")
     assert len(refused) > 1
+    fill_context(site, 3)  # which no event tells
+    page.clock.fast_forward(PATIENCE_MS)
+    wait_for_row(page, 3, "41 %")
     page.unroute("**/page/stream*")
+    page.clock.fast_forward(PATIENCE_MS)
     expect(page.locator("#live")).to_have_text("live")
+
+
+def test_a_look_that_fails_is_made_again(site: Site) -> None:
+    page = site.open()
+    failed: list[Route] = []
+
+    def fail(route: Route) -> None:
+        failed.append(route)
+        route.fulfill(status=503, body="not now")
+
+    page.route("**/page/changes*", fail, times=1)
+    show(site, 3)
+    wait_for_row(page, 3, "monitor started")
+    assert failed
 
 
 # Sessions and logins that end

@@ -13,7 +13,7 @@ from sm.store import events
 from tests.e2e.stage import count_merges, leave_merge, started
 from tests.helpers import put_session, wait_for
 from tests.plugins.page.browser.conftest import MakeSite, Site
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
 
@@ -150,7 +150,7 @@ def test_the_page_goes_on_when_the_server_is_started_anew(site: Site, tmp_path: 
     expect(page.locator("body")).to_have_attribute("data-live", "off")
     show(site, 3)
     port = ("--port", str(site.server.port))
-    with serving(tmp_path, *port, base=site.stage.environment, clean=False):
+    with serving(tmp_path, *port, base=site.stage.environment, clean=False, program=STARTED):
         expect(page.locator("body")).to_have_attribute("data-live", "on")
         wait_for_row(page, 3, "monitor started")
         page.reload()

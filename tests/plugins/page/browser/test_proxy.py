@@ -13,7 +13,7 @@ from tests.e2e.stage import Stage
 from tests.helpers import put_session
 from tests.plugins.page.browser.conftest import MakeSite
 from tests.plugins.page.proxy import Proxy
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
 
@@ -40,7 +40,9 @@ def test_a_page_behind_a_proxy_is_fresh_and_goes_on_by_itself(
         expect(row).to_contain_text(f"monitor {state}")
 
     options = ("--open", "--public-url", proxy.url)
-    with serving(tmp_path, *options, base=stage.environment, clean=False) as server:
+    with serving(
+        tmp_path, *options, base=stage.environment, clean=False, program=STARTED
+    ) as server:
         assert server.process.stdout
         proxy.start(server.url)
         assert page.goto(proxy.url).status == 401  # type: ignore[union-attr]
@@ -57,7 +59,9 @@ def test_a_page_behind_a_proxy_is_fresh_and_goes_on_by_itself(
         server.stop()
         expect(page.locator("#live")).to_have_text("not connected")
     place = ("--port", str(server.port))
-    with serving(tmp_path, *options[1:], base=stage.environment, clean=False, place=place):
+    with serving(
+        tmp_path, *options[1:], base=stage.environment, clean=False, place=place, program=STARTED
+    ):
         expect(body).to_have_attribute("data-live", "on")
         show("started")
         page.get_by_text("Logged in").click()

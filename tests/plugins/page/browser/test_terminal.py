@@ -14,7 +14,7 @@ from sm.adapters.tmux_start import start_session
 from tests.e2e.stage import started
 from tests.helpers import put_session, wait_for
 from tests.plugins.page.browser.conftest import MakeSite, Site
-from tests.serving import serving
+from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
 
@@ -250,7 +250,7 @@ def test_it_goes_on_when_the_server_or_the_agent_is_started_anew(
     expect(part).to_contain_text("not connected")
     start_session(tmux, NAME, site.stage.folder, ["sh", "-c", "echo second; exec cat"])
     port = ("--port", str(site.server.port))
-    with serving(tmp_path, *port, base=site.stage.environment, clean=False):
+    with serving(tmp_path, *port, base=site.stage.environment, clean=False, program=STARTED):
         wait_for(lambda: any("second" in row for row in read(page)), "the next one")
         page.get_by_role("heading", name="Terminal").click()
         wait_for(lambda: not clients(site), "it to be let go")

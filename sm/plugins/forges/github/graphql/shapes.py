@@ -151,7 +151,7 @@ class Contexts(Struct, frozen=True, rename="camel"):
 
 
 class Rollup(Struct, frozen=True):
-    """The same in a word."""
+    """What all checks of a commit come to, in a word, and these checks."""
 
     state: str = ""
     contexts: Contexts | None = None

@@ -1,0 +1,101 @@
+"""What was found to be left over or to have gone missing, and what is known of it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+
+from msgspec import Struct
+
+MOMENT_S = 60.0
+"""What is younger may be at its beginning or its end just now."""
+
+
+class Thing(StrEnum):
+    """What kind of thing was found."""
+
+    LOCK = "lock of git"
+    RECORD = "record of a session"
+    SESSION = "session"
+    CLAIM = "claim"
+    ISSUE = "issue"
+    TERMINAL = "tmux session"
+    PROCESS = "process"
+    MONITOR = "monitor"
+    WORKTREE = "worktree"
+    PULL = "pull request"
+    BRANCH = "branch"
+
+
+class Standing(StrEnum):
+    """What the forge says of the issue that the thing is about."""
+
+    OPEN = "open"
+    BLOCKED = "blocked"
+    CLOSED = "closed"
+    UNKNOWN = "gone from the forge"
+    """The forge does not have it: it was deleted or moved."""
+
+
+class Owner(StrEnum):
+    """Who has made the thing."""
+
+    OURS = "ours"
+    MOVED = "ours, of before the clone was moved"
+    ELSEWHERE = "another installation"
+    NOBODY = "nobody knows"
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """A thing that was found, and what is known of it.
+
+    `name` is what people know it by. `issue` is 0 for none. `has_session`: a session of its issue
+    is on record. `is_claimed`: its issue is claimed by anybody. `age_s` is how old it is, if that
+    matters. `detail` is what else there is to say.
+    """
+
+    thing: Thing
+    name: str
+    issue: int = 0
+    standing: Standing = Standing.OPEN
+    owner: Owner = Owner.OURS
+    has_session: bool = False
+    is_claimed: bool = False
+    age_s: float = MOMENT_S
+    detail: str = ""
+    is_started: bool = True
+    """The session once had its agent."""
+    is_watched: bool = True
+    """The session has its monitor."""
+    has_terminal: bool = True
+    """The session has its tmux session."""
+    is_paused: bool = False
+    """A person has paused the session, or whatever it is a part of."""
+    is_marked: bool = False
+    """The issue has the label that a session works on it, and not the one to be picked up."""
+    is_there: bool = True
+    """The worktree's folder is there."""
+    is_linked: bool = True
+    """The worktree's folder and the clone know of each other."""
+    is_local: bool = False
+    """The branch is one of the clone's own."""
+
+    @property
+    def who(self) -> str:
+        """How people call the session: by its issue, or by its own name."""
+        return f"#{self.issue}" if self.issue else self.name
+
+    @property
+    def quoted(self) -> str:
+        """Its name as a word of a shell."""
+        return shlex.quote(self.name)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody is to work on its issue any more."""
+        return self.standing is not Standing.OPEN
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its issue is closed or deleted."""
+        return self.standing in (Standing.CLOSED, Standing.UNKNOWN)

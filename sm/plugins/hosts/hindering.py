@@ -1,0 +1,105 @@
+"""Decides what of a host, or of a cluster, only a person can change. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from sm.base.text import one_line
+from sm.issues.hindrances import Hindrance
+from sm.issues.runners import Placement, Seen, Standing
+from sm.plugins.hosts.looking import Kept, Silence
+
+CERTAIN = re.compile(
+    r"Permission denied \("  # OpenSSH, sshconnect2.c: no key of ours is accepted
+    r"|Host key verification failed"  # sshconnect.c
+    r"|no sm there|does not understand sm"  # sm.plugins.hosts.ssh.link
+)
+"""What does not pass by itself."""
+TEXT_LIMIT = 400
+MOST = 5
+"""Issues that a sentence names."""
+
+ENDLESS = frozenset({"BadConstraints", "InvalidAccount", "InvalidQOS", "JobHeldAdmin"})
+ENDLESS |= {"PartitionDown", "PartitionInactive", "PartitionNodeLimit", "PartitionTimeLimit"}
+"""Why a job waits that does not begin until a person changes something: squeue(1), "JOB REASON
+CODES"."""
+
+
+def explain_silence(
+    host: str, silence: Silence, lost_after_s: float, now: float
+) -> Hindrance | None:
+    """Say that a host is lost, or does not let us in; one that is just silent may come back."""
+    if now - silence.since < lost_after_s and not CERTAIN.search(silence.why):
+        return None
+    said = silence.why.removeprefix(f"host '{host}' does not answer: ")
+    text = f"Host '{host}' does not answer, and gets no sessions: {said}"
+    return _make(f"host:{host}:silent:{silence.since:.0f}", text, host, silence.since)
+
+
+def explain_shortage(host: str, project: str, kept: Kept) -> Hindrance | None:
+    """Say what a host lacks for the project, by what it said last."""
+    if not kept.report.short:
+        return None
+    since = kept.short_since or kept.at
+    text = f"Host '{host}' gets nothing new: {', '.join(kept.report.short)}"
+    return _make(f"host:{host}:short:{project}:{since:.0f}", text, host, since)
+
+
+def list_unknown(hosts: Iterable[str], placements: Iterable[Placement]) -> Iterator[Hindrance]:
+    """Name each host that has sessions, and is none of the configuration any more."""
+    known, left = set(hosts), dict[str, list[Placement]]()
+    for one in placements:
+        if one.host not in known:
+            left.setdefault(one.host, []).append(one)
+    for host, there in left.items():
+        text = (
+            f"'{host}' has {_list_issues(there)}, and is no host of the configuration any more: "
+            "add it again, so that it is known how they stand"
+        )
+        since = min(one.placed_at for one in there)
+        yield _make(f"host:{host}:unknown:{there[0].project}", text, "", since)
+
+
+def list_of_cluster(
+    placements: Sequence[Placement], seen: Mapping[str, Seen], patience_s: float, now: float
+) -> Iterator[Hindrance]:
+    """Say which jobs do not begin, and whether Slurm does not answer."""
+    silent = dict[str, list[Placement]]()
+    for one in placements:
+        known = seen.get(one.session)
+        if known is None:
+            continue
+        if known.standing is Standing.SILENT and 0 < known.known_at < now - patience_s:
+            silent.setdefault(known.words, []).append(one)
+        elif known.standing is Standing.LOST and known.words.startswith(FAILED):
+            text = f"The job of {_name(one)} could not begin its session: {known.words}"
+            # Its next attempt fails as well, mostly: that is one matter.
+            yield _make(f"job:{one.session}:{known.words}", text, "slurm", one.placed_at)
+        elif known.standing is Standing.WAITING and known.words in ENDLESS:
+            text = f"The job of {_name(one)} does not begin: Slurm says {known.words}"
+            key = f"job:{one.session}:{one.attempt}:{known.words}"
+            yield _make(key, text, "slurm", one.placed_at)
+    for why, there in silent.items():
+        since = min(seen[one.session].known_at for one in there)
+        text = f"Nothing is known of {_list_issues(there)}: {why}"
+        yield _make(f"cluster:{there[0].project}:{since:.0f}", text, "slurm", since)
+
+
+FAILED = "Slurm says failed"
+"""What `sm.plugins.hosts.slurm.standing` says of a job that has ended with an error."""
+
+
+def _list_issues(placements: Sequence[Placement]) -> str:
+    names = [_name(one) for one in placements]
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return ", ".join(names[:MOST]) + more
+
+
+def _name(placement: Placement) -> str:
+    return f"{placement.project}#{placement.issue}"
+
+
+def _make(key: str, text: str, checked: str, since: float) -> Hindrance:
+    command = f"sm host check {checked}" if checked else "sm host list"
+    return Hindrance(key, one_line(text, TEXT_LIMIT), command, since)

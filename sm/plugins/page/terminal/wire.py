@@ -1,0 +1,140 @@
+"""What two `sm` say to one another of a terminal: lines of JSON over two pipes, each way bounded.
+
+The node says `Hello` first, behind a mark, because a login shell may say something before it. From
+then on both say something every few seconds, if only that they are there: a network that is cut
+tells nobody, and neither end may wait for the other for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sm.plugins.page.terminal.words import Wish, Word
+
+PROTOCOL = 1
+"""Another number: the two do not understand one another."""
+MARK = b"sm-terminal "
+"""Begins the line with `Hello`."""
+LINE_LIMIT = 256 * 1024
+"""Bytes of a line: all that a client has shown at once, in base64, is less."""
+BEAT_S, SILENT_S = 5.0, 15.0
+"""So often each end says that it is there, and after so long without a word it has gone."""
+CHUNK = 64 * 1024
+
+T = TypeVar("T", bound=Struct)
+
+
+class Hello(Struct, frozen=True):
+    """Who shows the terminal there."""
+
+    protocol: int
+
+
+class FromNode(Struct, frozen=True, omit_defaults=True):
+    """A word, or what the terminal shows; without either, that it is there."""
+
+    word: Word | None = None
+    shown: bytes = b""
+
+
+class ToNode(Struct, frozen=True, omit_defaults=True):
+    """What the browser says, or its keys; without either, that somebody looks."""
+
+    wish: Wish | None = None
+    keys: bytes = b""
+
+
+class WireError(Exception):
+    """What came is no line of this protocol."""
+
+
+def encode(value: Struct) -> bytes:
+    """Return the line for a value."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def decode(line: bytes, shape: type[T]) -> T:
+    """Read a line.
+
+    Raises:
+        WireError: it is another thing.
+
+    """
+    try:
+        return msgspec.json.decode(line, type=shape)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError(f"no {shape.__name__} of sm: {error}") from error
+
+
+class Pipes:
+    """Lines from one pipe or socket, and to another. For one event loop; it closes neither."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        """Read from the one and write to the other, without waiting in either."""
+        self._source, self._sink, self._leaves = source, sink, False
+        self._news, self._room, self._turn = asyncio.Event(), asyncio.Event(), asyncio.Lock()
+        self._half = bytearray()
+        for end in (source, sink):
+            os.set_blocking(end, False)
+
+    async def read(self) -> bytes:
+        """The next line, with its end; b'' when there are no more.
+
+        Raises:
+            WireError: it is too long.
+
+        """
+        while (end := self._half.find(b"\n")) < 0:
+            if len(self._half) > LINE_LIMIT:
+                raise WireError("a line without an end")
+            if not (data := await self._read_some()):
+                return b""
+            self._half += data
+        line = bytes(self._half[: end + 1])
+        del self._half[: end + 1]
+        return line
+
+    async def _read_some(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        while not self._leaves:
+            self._news.clear()
+            try:
+                loop.add_reader(self._source, self._news.set)
+                await self._news.wait()
+                return os.read(self._source, CHUNK)
+            except BlockingIOError:
+                continue
+            except OSError:
+                return b""
+            finally:
+                loop.remove_reader(self._source)
+        return b""
+
+    async def write(self, value: Struct, mark: bytes = b"") -> None:
+        """Write a line as fast as it is taken; nothing any more once nobody takes it."""
+        loop = asyncio.get_running_loop()
+        async with self._turn:  # lines come whole
+            rest = memoryview(mark + encode(value))
+            while rest and not self._leaves:
+                self._room.clear()
+                try:
+                    loop.add_writer(self._sink, self._room.set)
+                    await self._room.wait()
+                    rest = rest[os.write(self._sink, rest) :]
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    self.leave()
+                finally:
+                    loop.remove_writer(self._sink)
+
+    def leave(self) -> None:
+        """Have those that wait for either go on: nothing comes or goes any more."""
+        self._leaves = True
+        self._news.set()
+        self._room.set()
