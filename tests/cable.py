@@ -23,8 +23,8 @@ from tests.helpers import wait_for
 
 MISSING = "network namespaces cannot be made here"
 NAME = "cable"
-NEAR, FAR = "192.0.2.1", "192.0.2.2"
-"""Addresses for examples (RFC 5737)."""
+NEAR, FAR, BESIDE = "192.0.2.1", "192.0.2.2", "192.0.2.3"
+"""Addresses for examples (RFC 5737). `BESIDE` is at the near end, too, like a third machine."""
 NEAR_HARDWARE, FAR_HARDWARE, NOBODY = (f"02:00:00:00:00:{end}" for end in ("01", "02", "99"))
 OWN = Path("/proc/thread-self/ns/net")
 
@@ -40,9 +40,10 @@ class Cable:
             f" peer name {NAME} address {FAR_HARDWARE} netns {far}"
         )
         _ip(near, ends)
-        for pid, address in ((near, NEAR), (far, FAR)):
+        for pid, addresses in ((near, (NEAR, BESIDE)), (far, (FAR,))):
             _ip(pid, "link set lo up")
-            _ip(pid, f"address add {address}/24 dev {NAME}")
+            for address in addresses:
+                _ip(pid, f"address add {address}/24 dev {NAME}")
             _ip(pid, f"link set {NAME} up")
         self.join()
 
@@ -53,15 +54,19 @@ class Cable:
 
     def cut(self) -> None:
         """Have nothing come through in either direction."""
-        self._send_to(NOBODY, NOBODY)
+        _send(self._near, FAR, NOBODY)
+        self.cut_from(NEAR, BESIDE)
+
+    def cut_from(self, *addresses: str) -> None:
+        """Have nothing come through from the far end to these of the near one."""
+        for address in addresses:
+            _send(self._far, address, NOBODY)
 
     def join(self) -> None:
         """Have all of it come through."""
-        self._send_to(FAR_HARDWARE, NEAR_HARDWARE)
-
-    def _send_to(self, far: str, near: str) -> None:
-        _ip(self._near, f"neighbour replace {FAR} lladdr {far} dev {NAME} nud permanent")
-        _ip(self._far, f"neighbour replace {NEAR} lladdr {near} dev {NAME} nud permanent")
+        _send(self._near, FAR, FAR_HARDWARE)
+        for address in (NEAR, BESIDE):
+            _send(self._far, address, NEAR_HARDWARE)
 
 
 @contextlib.contextmanager
@@ -115,6 +120,11 @@ def _enter_by(descriptor: int) -> None:
 
 def _enter(pid: int) -> list[str]:
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--"]
+
+
+def _send(pid: int, address: str, hardware: str) -> None:
+    """Have what a namespace sends to an address go to that hardware."""
+    _ip(pid, f"neighbour replace {address} lladdr {hardware} dev {NAME} nud permanent")
 
 
 def _ip(pid: int, words: str) -> None:

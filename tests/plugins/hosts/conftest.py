@@ -15,6 +15,7 @@ from sm.plugins.hosts.ssh import master
 from sm.plugins.hosts.ssh.asking import Node
 from sm.store.files import read_json
 from sm.store.paths import Root
+from tests.cable import Cable, strung
 from tests.conftest import KEPT_VARIABLES
 from tests.helpers import REPOSITORY
 from tests.sshd import MISSING, PROGRAM, Sshd, running
@@ -32,6 +33,13 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
     environment |= {"HOME": str(folder / "home"), "SM_STATE_ROOT": str(folder / "state")}
     environment["SM_TMUX_SOCKET"] = f"sm-test-node-{os.getpid()}"
     with running(tmp_path / "sshd", environment) as made:
+        yield made
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    """What is between here and a machine of a test, which can be cut."""
+    with strung() as made:
         yield made
 
 

@@ -20,7 +20,7 @@ from sm.plugins.hosts.ssh.asking import ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node
 from sm.plugins.hosts.ssh.runner import RUNNER
 from sm.store.paths import Root, name_session
-from tests.cable import Cable, strung
+from tests.cable import Cable
 from tests.e2e.stage import count_merges
 from tests.e2e.test_journeys import BY_SM
 from tests.helpers import REPOSITORY, git, wait_for
@@ -38,12 +38,6 @@ ANSWERS_S = 2.0
 """Within which a person sees how all hosts stand, also right after one was cut off."""
 SOON_S = 8.0
 """Sooner than what is not known to be silent is found to be."""
-
-
-@pytest.fixture
-def cable() -> Iterator[Cable]:
-    with strung() as made:
-        yield made
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
-from tests.cable import FAR, NEAR, Cable
+from tests.cable import BESIDE, FAR, Cable
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
 from tests.gitdaemon import GitDaemon
@@ -174,7 +174,7 @@ class World:
 
     def _serve_git(self) -> GitDaemon:
         """Have git's remote at an address that all machines reach."""
-        daemon = GitDaemon(self.stage.repository.bare, self.stage.folder, NEAR)
+        daemon = GitDaemon(self.stage.repository.bare, self.stage.folder, BESIDE)
         clones = (one.place / "clone" for one in self.machines.values())
         for clone in (self.stage.repository.clone, *clones):
             git(clone, "remote", "set-url", "origin", daemon.url)
