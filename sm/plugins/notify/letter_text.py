@@ -47,7 +47,8 @@ def write_letter(words: Sequence[Held], *, is_one_cause: bool) -> tuple[str, str
 def _write_one(word: Held) -> tuple[str, list[str]]:
     said = TITLES[word.need]
     title = f"{word.address}: {said}" if word.address else said[:1].upper() + said[1:]
-    return title, [*filter(None, [_say(word), word.command, word.page]), *word.links]
+    # What needs a review has its page for a command.
+    return title, [*dict.fromkeys(filter(None, (_say(word), word.command, word.page, *word.links)))]
 
 
 def _write_equal(words: Sequence[Held]) -> tuple[str, list[str]]:

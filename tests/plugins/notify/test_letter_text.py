@@ -20,6 +20,14 @@ def test_one_thing_has_its_sentence_its_command_and_its_links() -> None:
     )
 
 
+def test_a_page_that_is_the_answer_is_named_once() -> None:
+    page = "https://forge.example.com/shop/pulls/8"
+    said = f"The pull request waits for a review (#8). {page}"
+    word = make_word(sentence=said, need=NeedKind.REVIEW, command=page, links=(page,))
+    _, text = write_letter([word], is_one_cause=True)
+    assert text == f"shop#7 The pull request waits for a review (#8).\n{page}"
+
+
 def test_with_a_page_the_answer_is_behind_a_link() -> None:
     words = [make_word(n, page=f"https://sm.example.com/#need-dev-shop-{n}") for n in (7, 8)]
     _, one = write_letter(words[:1], is_one_cause=True)
