@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
+from sm.base.decoding import decode
 from sm.base.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def ask_for(
     from sm.issues.act.forge_requests import ask, make_request
 
     asked = make_request(verb, number, text=text, head=head, on_pull=on_pull)
-    return msgspec.json.decode(ask(session, asked), type=shape)
+    return decode(ask(session, asked), shape)
 
 
 def list_issues(

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.store.files import ensure_private_dir, follow_links, read_guarded, write_atomic
 
@@ -101,7 +102,7 @@ def _read(path: Path) -> Permit:
     with contextlib.suppress(msgspec.MsgspecError, RuntimeError):  # the latter: there is no home
         place = _place(path)
         if place.parent.is_dir():
-            permit = msgspec.json.decode(read_guarded(place) or b"", type=Permit)
+            permit = decode(read_guarded(place) or b"", Permit)
             return permit if permit.path == str(path) else Permit(str(path))
     return Permit(str(path))
 

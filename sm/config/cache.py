@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import decode
 from sm.base.errors import StateError
 from sm.store.files import ensure_private_dir, read_harmless, write_atomic
 
@@ -46,7 +47,7 @@ class Cached(Struct, frozen=True):
 def recall(path: Path, found: os.stat_result) -> Content | None:
     """Return what the file at `path` held when it was `found` so before; None if unknown."""
     try:
-        entry = msgspec.json.decode(read_harmless(_place(path)), type=Cached)
+        entry = decode(read_harmless(_place(path)), Cached)
     except (msgspec.MsgspecError, ValueError, OSError, RuntimeError):
         return None
     if (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
@@ -61,7 +62,7 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
     entry = Cached(FORMAT, _stamp(found), content.data, list(content.lines.items()))
     try:
         encoded = msgspec.json.encode(entry)
-        if msgspec.json.decode(encoded, type=Cached) != entry:  # a date, a key that is a number
+        if decode(encoded, Cached) != entry:  # a date, a key that is a number
             return
         ensure_private_dir(find_folder(), parents=True)
         write_atomic(_place(path), encoded)

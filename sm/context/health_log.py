@@ -10,6 +10,7 @@ from itertools import pairwise, takewhile
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
 from sm.context.rotation import Cause, Rotation
 from sm.store import journal
@@ -146,7 +147,7 @@ def read_recent(root: Root, session: str = "") -> Iterator[Health]:
         StateError: what is there is no plain file of ours.
 
     """
-    decoder = msgspec.json.Decoder(Health)
+    decoder = find_decoder(Health)
     for line in journal.read_backwards(root.health):
         try:
             entry = decoder.decode(line)

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct, structs
 
+from sm.base.decoding import decode
 from sm.base.errors import StateError, TemporaryError
 from sm.issues import awaited
 from sm.issues.placements import read_seen
@@ -143,7 +144,7 @@ class _Handing(Struct, frozen=True):
         if answer is None or answer.code:
             return None
         try:
-            found = msgspec.json.decode(answer.stdout.encode(), type=list[_Queued])
+            found = decode(answer.stdout.encode(), list[_Queued])
         except msgspec.DecodeError:
             return None
         return frozenset(one.id for one in found if one.place != HEARD)
@@ -168,7 +169,7 @@ def _has_agent(answer: Answer) -> bool:
     """Whether the answer of `sm send` says that the agent has the message."""
     said = answer.stdout.strip()
     with contextlib.suppress(msgspec.DecodeError):
-        return msgspec.json.decode(said.encode(), type=_Status).status in WITH_AGENT
+        return decode(said.encode(), _Status).status in WITH_AGENT
     return said.startswith(WITH_AGENT)
 
 

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct
 
 from sm.adapters.agent.wording import shorten
+from sm.base.decoding import convert
 from sm.base.errors import StateError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.quoting import take_out
@@ -219,7 +220,7 @@ def read(path: Path) -> Message | None:
             return None
         text, rest, *_ = (*data.split(b"\n", 2), b"")
         fields = decode_json(rest, dict[str, Any], path) | {"text": decode_json(text, str, path)}
-        return msgspec.convert(fields, Message)
+        return convert(fields, Message)
     except (StateError, msgspec.ValidationError) as error:
         raise DamagedError(f"message '{path}' is damaged: remove it") from error
 

@@ -16,6 +16,7 @@ import msgspec
 
 from sm.base import at_hand
 from sm.base.clock import Deadline
+from sm.base.decoding import decode
 from sm.base.errors import SmError
 from sm.passes.fifos import STDERR, STDIN, STDOUT, close
 from sm.store.files import open_guarded
@@ -152,7 +153,7 @@ def read_learned(fd: int) -> Learned | None:
     """What a pass that has ended told; None for nothing, or only half of it."""
     os.set_blocking(fd, False)
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(os.read(fd, 1 << 16), type=Learned)
+        return decode(os.read(fd, 1 << 16), Learned)
     return None
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 import msgspec
 
 from sm.base import plugin, redact
+from sm.base.decoding import convert
 from sm.base.plugin import Kind, Part
 from sm.config.schema import MachineSettings, ProjectSettings
 
@@ -53,7 +54,7 @@ def preload() -> None:
     redact.compile_patterns()
     for settings in (MachineSettings, ProjectSettings):
         with contextlib.suppress(msgspec.ValidationError):  # msgspec has seen the types by then
-            msgspec.convert({}, settings)
+            convert({}, settings)
     freeze()
 
 

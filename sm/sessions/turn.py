@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from sm.base.clock import format_time
+from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact
@@ -57,7 +58,7 @@ class Payload(Struct, frozen=True):
 
 
 NOTHING = Payload()
-PAYLOAD = msgspec.json.Decoder(Payload)
+PAYLOAD = find_decoder(Payload)
 
 
 class _File(Struct, frozen=True):

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sm.base.decoding import decode
 from sm.base.errors import StateError
 from sm.base.nonce import make_nonce
 from sm.store.root_check import find_private_fault
@@ -371,7 +372,7 @@ def decode_json(data: bytes, shape: type[T], path: Path) -> T:
 
     """
     try:
-        return msgspec.json.decode(data, type=shape, dec_hook=_typed)
+        return decode(data, shape, hook=_typed)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # msgspec raises no error of its own for bytes that are no text, or for endless nesting.
         raise StateError(f"'{path}' is damaged ({error})") from error

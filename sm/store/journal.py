@@ -18,6 +18,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec import structs
 
+from sm.base.decoding import Decoder, find_decoder
 from sm.store.events import KINDS, Event
 from sm.store.files import append_line, open_guarded, rename_longer
 
@@ -112,8 +113,8 @@ def _decode(line: bytes) -> Event | None:
 
 
 @functools.cache
-def _decoder() -> msgspec.json.Decoder[Event]:
-    return msgspec.json.Decoder(functools.reduce(operator.or_, KINDS))
+def _decoder() -> Decoder[Event]:
+    return find_decoder(functools.reduce(operator.or_, KINDS))
 
 
 def read_since(path: Path, position: int) -> tuple[list[Event], int]:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from sm.base.decoding import convert
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
@@ -174,7 +175,7 @@ def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
     """Return the row, if it is one of this version of `sm`, or of one that has less of it."""
     known = {name: value for name, value in said.items() if name in StatusRow.__struct_fields__}
     try:
-        row = msgspec.convert(known, StatusRow)
+        row = convert(known, StatusRow)
     except msgspec.ValidationError:
         return None
     texts: dict[str, Any] = {

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sm.base.decoding import decode
 from sm.base.errors import SmError
 from sm.issues import reaching
 from sm.issues.reaching import Elsewhere
@@ -59,7 +60,7 @@ def _ask(there: Elsewhere, verb: str, *options: str) -> str:
 
 def _decode(there: Elsewhere, said: str, shape: type[T]) -> T:
     try:
-        return msgspec.json.decode(said, type=shape)
+        return decode(said, shape)
     except (msgspec.DecodeError, RecursionError) as error:
         host = there.placement.host
         raise SmError(f"what '{host}' says is not understood: is it the same version?") from error

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.own_settings import find_folder
 from sm.adapters.agent.profile import Profile
+from sm.base.decoding import find_decoder
 from sm.store.files import read_foreign
 
 STATE_LIMIT = 16 * 1024 * 1024
@@ -29,7 +30,7 @@ class _State(Struct, rename="camel"):
     oauth_account: _OauthAccount | None = None
 
 
-_states = msgspec.json.Decoder(_State)
+_states = find_decoder(_State)
 
 
 def find_account_folder(conversation: Path) -> Path | None:

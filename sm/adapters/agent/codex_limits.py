@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 
 MARK = b'"rate_limits":{'
@@ -61,7 +62,7 @@ class _Line(Struct):
     payload: _Payload | None = None
 
 
-_lines = msgspec.json.Decoder(_Line)
+_lines = find_decoder(_Line)
 
 
 def read_limits(rollout: Path) -> Limits | None:

@@ -38,6 +38,7 @@ from sm.adapters.agent.spending import (
     Settled,
     Tokens,
 )
+from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 
 MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"')
@@ -124,9 +125,9 @@ class _Account(Struct, rename="camel"):
     has_unknown_model_cost: bool = False
 
 
-_kinds = msgspec.json.Decoder(_Kind)
-_lines = msgspec.json.Decoder(_Line)
-_accounts = msgspec.json.Decoder(_Account)
+_kinds = find_decoder(_Kind)
+_lines = find_decoder(_Line)
+_accounts = find_decoder(_Account)
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:

@@ -31,6 +31,7 @@ from sm.adapters.agent.spending import (
     Settled,
     Tokens,
 )
+from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 
 MARKS = tuple(
@@ -94,8 +95,8 @@ class _Spawned(Struct):
     agent_id: str
 
 
-_lines = msgspec.json.Decoder(_Line)
-_spawned = msgspec.json.Decoder(_Spawned)
+_lines = find_decoder(_Line)
+_spawned = find_decoder(_Spawned)
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:

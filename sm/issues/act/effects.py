@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import msgspec
 from msgspec import structs
 
 from sm.adapters.forge.errors import AtWorkError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
+from sm.base.decoding import decode
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status
 from sm.channels import people
@@ -146,12 +146,12 @@ def _park(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _adopt_text(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    taken.adopt(session.dir, msgspec.json.decode(step.text, type=Edited))
+    taken.adopt(session.dir, decode(step.text, Edited))
     return ""
 
 
 def _adopt_review(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    reviews.adopt(session.dir, msgspec.json.decode(step.text, type=EditedReview))
+    reviews.adopt(session.dir, decode(step.text, EditedReview))
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import decode
 from sm.plugins.cost.display import tell_cost
 from sm.plugins.cost.sums import Sum
 
@@ -27,7 +28,7 @@ def encode(spent: Spent) -> str:
 def tell(text: str) -> str:
     """Return the words for it."""
     try:
-        spent = msgspec.json.decode(text, type=Spent)
+        spent = decode(text, Spent)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return f"{NAME}: {text}"  # of another version
     return f"cost: {tell_cost(spent.by_agent)}"

@@ -24,6 +24,7 @@ from sm.adapters.agent.spending import (
     Settled,
     Tokens,
 )
+from sm.base.decoding import decode
 from sm.base.foreign import tidy_name
 from sm.plugins.cost import database
 from sm.plugins.cost.database import COUNTS
@@ -179,7 +180,7 @@ class Ledger:
 
     def _list(self, query: str, value: object) -> list[Followed]:
         return [
-            Followed(Path(path), reader, msgspec.json.decode(owner, type=Owner), _make_mark(*mark))
+            Followed(Path(path), reader, decode(owner, Owner), _make_mark(*mark))
             for path, reader, owner, *mark in self.connection.execute(query, (value,))
         ]
 
@@ -206,7 +207,7 @@ class Ledger:
             LIST_OWN.format(where), (value,)
         ):
             if context not in found:
-                known = msgspec.json.decode(owner, type=Owner)
+                known = decode(owner, Owner)
                 found[context] = Own(known, context, begun, at, {})
             paid = None if price is None else price / BILLIONTHS
             found[context].models[model] = Figure(Tokens(*counts), paid)
@@ -275,7 +276,7 @@ class Ledger:
             self.connection.execute(SETTLES, (boundary, told))
         if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
             return
-        owner = msgspec.json.decode(known[0], type=Owner)
+        owner = decode(known[0], Owner)
         self.connection.execute(FORGET_RESTS, (context,))
         for rest in read_rests(self.connection, context):
             self._enter_rest(owner, context, rest)
@@ -348,7 +349,7 @@ def name_day(at: float) -> str:
 
 
 def _make_mark(position: int, before: str) -> Mark:
-    return Mark(position, msgspec.json.decode(before, type=Before))
+    return Mark(position, decode(before, Before))
 
 
 def _encode(value: Struct) -> str:

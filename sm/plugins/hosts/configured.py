@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from sm.base.decoding import convert
 from sm.base.errors import UsageError
 from sm.config.load import list_files
 from sm.config.read import read_document
@@ -27,7 +28,7 @@ def make_host(values: dict[str, Any]) -> SshHost:
 
     """
     try:
-        return msgspec.convert(values, SshHost)
+        return convert(values, SshHost)
     except msgspec.ValidationError as error:
         raise UsageError(f"no such host: {error}") from error
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import DecodeError, Struct, json
+from msgspec import DecodeError, Struct
 
+from sm.base.decoding import decode
 from sm.base.text import one_line
 from sm.cli.root import version
 from sm.issues.look.brought import describe_basis
@@ -90,7 +91,7 @@ def _find_own_looks(project: Project, facts: Facts) -> str:
 def judge_doctor(said: str) -> Iterator[Finding]:
     """Yield what the node's own doctor has to say, but for what is well."""
     try:
-        found = json.decode(said.encode(), type=list[Told])
+        found = decode(said.encode(), list[Told])
     except DecodeError as error:
         told = one_line(str(error), 200)
         yield warn(f"its sm doctor says what nobody understands: {told}", "log in, and call it")

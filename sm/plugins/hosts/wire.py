@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from sm.base import decoding
 from sm.base.errors import SmError
 
 PROTOCOL = 1
@@ -79,6 +80,6 @@ def decode(line: bytes, shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.json.decode(line, type=shape)
+        return decoding.decode(line, shape)
     except (msgspec.DecodeError, RecursionError) as error:
         raise WireError(f"no {shape.__name__.lower()} of sm: {error}") from error

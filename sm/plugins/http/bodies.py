@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
+from sm.base import decoding
 from sm.base.foreign import read_number
 from sm.plugins.http.errors import HttpError
 from sm.store.bounded import UnboundedError, check_json
@@ -106,7 +107,7 @@ def decode(body: bytes, shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.json.decode(check_json(body), type=shape)
+        return decoding.decode(check_json(body), shape)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"the body is not as it has to be: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, UnboundedError) as error:
@@ -121,6 +122,6 @@ def convert(query: Mapping[str, str], shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.convert(dict(query), type=shape, strict=False)
+        return decoding.convert(dict(query), shape, strict=False)
     except msgspec.ValidationError as error:
         raise HttpError(422, f"the query is not as it has to be: {error}") from error

@@ -15,6 +15,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from sm.base.decoding import decode
+
 S = TypeVar("S", bound=Struct)
 
 KEY_BYTES = 32
@@ -37,7 +39,7 @@ class Seals(Struct, frozen=True):
             known = _bytes(data)
             if not hmac.compare_digest(_bytes(signature), self._signature(shape.__name__, known)):
                 return None
-            return msgspec.json.decode(known, type=shape)
+            return decode(known, shape)
         except (binascii.Error, UnicodeError, msgspec.DecodeError):
             return None
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sm.base.decoding import convert
 from sm.base.errors import SmError, UsageError
 from sm.plugins.chat.threads import database
 from sm.plugins.chat.threads.records import (
@@ -210,7 +211,7 @@ class Bridge:
 def _record(shape: type[Record], row: tuple[object, ...]) -> Record:
     """Return a row as a record with the columns as fields, in that order."""
     try:
-        return msgspec.convert(dict(zip(shape.__match_args__, row, strict=True)), shape)
+        return convert(dict(zip(shape.__match_args__, row, strict=True)), shape)
     except msgspec.ValidationError as error:  # a damaged page can still be a valid page
         raise RowError(str(error)) from error
 

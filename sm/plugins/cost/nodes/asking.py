@@ -13,6 +13,7 @@ import msgspec
 
 from sm.base import plugin
 from sm.base.clock import Deadline
+from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
 from sm.config.schema import Config
 from sm.issues import runners
@@ -160,6 +161,6 @@ def call(config: Config, contact: Contact, inquiry: Inquiry, patience_s: float) 
         said = answer.stderr.strip().splitlines() or [f"it ended with {answer.code}"]
         raise SmError(said[-1].removeprefix("sm: "))
     try:
-        return msgspec.json.decode(answer.stdout.encode(), type=Account)
+        return decode(answer.stdout.encode(), Account)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SmError(f"what it tells is no account of costs: {error}") from error

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from sm.base.decoding import decode
 from sm.base.foreign import tidy_name
 from sm.plugins.cost.budget.decide import Row
 from sm.plugins.cost.database import COUNTS
@@ -63,7 +64,7 @@ def read_known(ledger: Ledger, host: str) -> Known:
     if not found:
         return Known()
     after = dict(ledger.connection.execute(HEARD, (host,)).fetchall())
-    totals = msgspec.json.decode(found[1], type=tuple[Totals, ...])
+    totals = decode(found[1], tuple[Totals, ...])
     return Known(found[0], after, {one.span: one.rows for one in totals})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from sm.base.decoding import convert
 from sm.plugins.cost.budget.decide import Row
 from sm.plugins.cost.ledger import Ledger
 from sm.plugins.cost.nodes.sharing import NOW_MS
@@ -73,7 +74,7 @@ def _read_changes(ledger: Ledger, project: str, after: int) -> Iterator[tuple[Ch
     """Each change with its size in bytes; what is too odd to be told is passed over."""
     for number, key, is_gone, *values in ledger.connection.execute(CHANGES, (project, after)):
         try:
-            request = None if is_gone else msgspec.convert(values, Request, strict=False)
+            request = None if is_gone else convert(values, Request, strict=False)
         except msgspec.ValidationError:
             continue
         change = Change(number, key, request)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.base.output import say_text
 from sm.cli.options import pass_machine
@@ -33,7 +34,7 @@ def tell(machine: Machine) -> None:
     from sm.plugins.cost.nodes.wire import Inquiry
 
     try:
-        asked = msgspec.json.decode(sys.stdin.read(LIMIT).encode(), type=Inquiry)
+        asked = decode(sys.stdin.read(LIMIT).encode(), Inquiry)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"expected an inquiry as JSON: {error}") from error
     say_text(msgspec.json.encode(answer(machine, asked)).decode())

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from sm.adapters.agent.spending import Agent, Entry, Tokens
+from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 from sm.plugins.cost.settings import SESSION
 
@@ -53,7 +54,7 @@ class _Export(Struct):
     logs: list[_Logs] = field(name="resourceLogs", default_factory=list)
 
 
-_exports = msgspec.json.Decoder(_Export)
+_exports = find_decoder(_Export)
 
 
 def read(body: bytes) -> Iterator[tuple[str, list[Entry]]]:

@@ -20,6 +20,7 @@ from sm.adapters.agent.own_settings import read_settings
 from sm.adapters.agent.profile import Profile
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
+from sm.base.decoding import decode
 from sm.config.shapes import read_section
 from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.settings import SESSION, Cost, find_ledger
@@ -129,6 +130,6 @@ def read_address(root: Root) -> Address | None:
     """Where the receiver listens, or did last; None if there never was one."""
     try:
         found = read_guarded(find_folder(root) / "telemetry.json") or b""
-        return msgspec.json.decode(found, type=Address)
+        return decode(found, Address)
     except msgspec.MsgspecError:
         return None

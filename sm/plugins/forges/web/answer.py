@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from sm.base.decoding import decode
 from sm.base.foreign import NUMBER_LIMIT
 from sm.base.text import one_line
 from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError
@@ -69,7 +70,7 @@ class Answer(Struct, frozen=True):
 
         """
         try:
-            return msgspec.json.decode(self.body, type=shape)
+            return decode(self.body, shape)
         except UNREADABLE as error:
             kind = BadShapeError if _is_whole(self.body) else BadAnswerError
             why = one_line(str(error), 200)
@@ -99,7 +100,7 @@ class Answer(Struct, frozen=True):
     def said(self) -> str:
         """What the forge says of a refusal, in one line."""
         try:
-            found = msgspec.json.decode(self.body, type=Said)
+            found = decode(self.body, Said)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return ""
         details = [_word(one) for one in (found.errors or [])[:5]]
@@ -113,7 +114,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def _is_whole(body: bytes) -> bool:
     """Whether it is JSON to its end, whatever that says."""
     try:
-        msgspec.json.decode(body, type=Raw)
+        decode(body, Raw)
     except UNREADABLE:
         return False
     return True
@@ -134,7 +135,7 @@ def read_part(data: Raw, shape: type[T], of: str) -> T:
 
     """
     try:
-        return msgspec.json.decode(data, type=shape)
+        return decode(data, shape)
     except UNREADABLE as error:
         why = one_line(str(error), 200)
         raise BadShapeError(f"{_name_entry(data)} {of} is passed over: {why}") from error
@@ -142,7 +143,7 @@ def read_part(data: Raw, shape: type[T], of: str) -> T:
 
 def _name_entry(data: Raw) -> str:
     try:
-        found = msgspec.json.decode(data, type=_Numbered)
+        found = decode(data, _Numbered)
     except UNREADABLE:
         return "an entry"
     numbers = (one for one in (found.number, found.iid) if isinstance(one, int))

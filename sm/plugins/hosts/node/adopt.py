@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from msgspec import DecodeError, json, structs
+from msgspec import DecodeError, structs
 
+from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.issues.look import snapshot, wishes
 from sm.issues.look.brought import Share
@@ -25,7 +26,7 @@ def read_share(text: str, age_s: float | None = None) -> Share:
 
     """
     try:
-        share = json.decode(text.encode("utf-8", "surrogateescape"), type=Share)
+        share = decode(text.encode("utf-8", "surrogateescape"), Share)
     except DecodeError as error:
         raise UsageError(f"expected a look at the forge as JSON: {error}") from error
     if age_s is None:

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import DecodeError, Struct, json, structs, to_builtins
+from msgspec import DecodeError, Struct, structs, to_builtins
 
+from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
 from sm.channels import people
 from sm.context import rotation_files
@@ -97,6 +98,6 @@ def read_asked(text: str) -> list[Asked]:
 
     """
     try:
-        return json.decode(text.encode(), type=list[Asked])
+        return decode(text.encode(), list[Asked])
     except DecodeError as error:
         raise UsageError(f"expected sessions and attempts as JSON: {error}") from error

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from msgspec import DecodeError, json
+from msgspec import DecodeError
 
+from sm.base.decoding import decode
 from sm.base.errors import SmError
 from sm.issues.look import wishes
 from sm.issues.placements import list_placements
@@ -40,7 +41,7 @@ async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
 def _note(root: Root, host: str, text: str) -> None:
     """Note the wishes of a host for projects of which it has sessions."""
     with contextlib.suppress(SmError, DecodeError):
-        for name in json.decode(text, type=list[str]):
+        for name in decode(text, list[str]):
             placed = list_placements(root.project(check_name(name, "project")))
             if any(one.host == host for one in placed):
                 wishes.note(root, name)

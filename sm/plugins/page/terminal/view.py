@@ -14,6 +14,7 @@ from anyio import create_task_group
 from msgspec import MsgspecError, json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from sm.base.decoding import decode
 from sm.plugins.page.access import RefusedError, Visitor, check_acts, identify
 from sm.plugins.page.answering import Page
 from sm.plugins.page.terminal.words import LOOK, POLICY, OverError, Screen, Wish, Word
@@ -95,7 +96,7 @@ class View:
     async def _heed(self, text: str) -> None:
         """Do what it says; who wants to type has to be our own page, of a login that may act."""
         try:
-            wish = json.decode(text, type=Wish)
+            wish = decode(text, Wish)
             if wish.what == "type":
                 check_acts(self._socket, self._visitor(), wish.pledge)
         except MsgspecError as error:

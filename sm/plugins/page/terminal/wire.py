@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from sm.base import decoding
 from sm.plugins.page.terminal.words import Wish, Word
 
 PROTOCOL = 1
@@ -66,7 +67,7 @@ def decode(line: bytes, shape: type[T]) -> T:
 
     """
     try:
-        return msgspec.json.decode(line, type=shape)
+        return decoding.decode(line, shape)
     except (msgspec.DecodeError, RecursionError) as error:
         raise WireError(f"no {shape.__name__} of sm: {error}") from error
 
