@@ -18,10 +18,11 @@ from sm.base.foreign import read_number
 from sm.issues import awaited, kept_messages, placements, runners
 from sm.issues.bringing import bring
 from sm.issues.look import taken
+from sm.issues.look.backlog import is_workable
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.placing import Case, Deed, Holder, judge
 from sm.issues.runners import Placement, Runner, Seen, Standing
-from sm.issues.start import is_due, is_workable
+from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
 from sm.sessions.project import Project

@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sm.adapters.forge import protocol
-from sm.adapters.forge.model import Issue, IssueState
+from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.issues import elsewhere, meters, runners
 from sm.issues.act.effects import NotNowError
 from sm.issues.elsewhere import Elsewhere
 from sm.issues.look import doubts
+from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import keep_outcome
 from sm.issues.look.room import list_shortages, note_shortages
 from sm.issues.look.snapshot import Snapshot, look, snapshot_as_wished
 from sm.issues.look.taken import UntrustedTextError
 from sm.issues.rules.found import Thing
 from sm.issues.rules.supervision import BY_NAME
-from sm.issues.start import PausedError, SettledError, TakenError, is_workable, start
+from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
 from sm.issues.work import claim, locks, slots
@@ -216,32 +217,6 @@ def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
         if not slots.take_for_new(project, name_session(project.name, issue.number)):
             return
         yield issue
-
-
-def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
-    """Return the issues that may be picked up, oldest first."""
-    labels, trust = project.settings.labels, seen.trust(project.settings)
-    return sorted(
-        (
-            issue
-            for issue in seen.issues
-            if is_workable(project.settings, issue)
-            and labels.backlog in issue.labels
-            and trust.includes(issue.author)
-            and not list_blockers(seen, issue)
-        ),
-        key=lambda issue: issue.number,
-    )
-
-
-def list_blockers(seen: Snapshot, issue: Issue) -> list[int]:
-    """Return the open issues that `issue` depends on."""
-
-    def is_closed(number: int) -> bool:
-        found = seen.issue(number)
-        return found is not None and found.state is IssueState.CLOSED
-
-    return [number for number in issue.dependencies() if not is_closed(number)]
 
 
 def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterator[str]:

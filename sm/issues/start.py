@@ -24,6 +24,7 @@ from sm.issues.act.compose import gather, launch_with, read_git_state
 from sm.issues.act.problem import Problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
+from sm.issues.look.backlog import is_workable
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import last_snapshot, snapshot
 from sm.issues.rules.material import SOURCES
@@ -263,11 +264,6 @@ def _find_issue(session: IssueSession) -> Issue:
         return session.project.forge.issues.read(session.issue)
     except NotFoundError:
         return structs.replace(taken.make_issue(session, None), state=IssueState.CLOSED)
-
-
-def is_workable(project: ProjectSettings, issue: Issue) -> bool:
-    """Whether the issue is open, and not blocked."""
-    return issue.state is IssueState.OPEN and project.labels.blocked not in issue.labels
 
 
 @contextlib.contextmanager

@@ -14,11 +14,11 @@ from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.issues.act.unblock import spell_unblock
+from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled
 from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
 from sm.issues.meters import find_objection
-from sm.issues.poll import list_ready
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
 from sm.sessions.history import Verb

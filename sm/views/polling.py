@@ -7,9 +7,9 @@ from collections.abc import Collection
 
 from sm.config import duration
 from sm.issues.look import doubts
+from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled, read_silence
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
-from sm.issues.poll import list_ready
 from sm.issues.work import claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession

@@ -14,9 +14,9 @@ from sm.config.schema import MachineSettings
 from sm.issues import meters
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look import doubts
+from sm.issues.look.backlog import list_blockers
 from sm.issues.look.polled import Silence
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.poll import list_blockers
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
 from sm.sessions import pause, registry
@@ -232,7 +232,7 @@ def _is_listed(project: Project, issue: Issue) -> bool:
 
 
 def _why(project: Project, known: Snapshot, issue: Issue) -> str:
-    """What keeps the issue from being picked up: the same as in `poll.list_ready`, in words."""
+    """What keeps the issue from being picked up: the same as in `list_ready`, in words."""
     labels = project.settings.labels
     if labels.blocked in issue.labels:
         return (
