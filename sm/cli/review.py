@@ -60,6 +60,9 @@ def command(
     names. When commits are pushed after it, an approval has to be given again; a request for
     changes stands until you approve.
 
+    On a forge elsewhere you review by your own account, if forge.reviewer_token_file or the like
+    is set: the account of sm opens the pull requests, so most forges take no verdict from it.
+
     An agent may not review the pull request of its own issue.
     """
     from sm.adapters.forge.model import ReviewState
