@@ -18,6 +18,7 @@ from sm.base import plugin
 from sm.base.output import say_text
 from sm.plugins.http import openapi, running
 from sm.plugins.http.answers import Answer, answer_failure, answer_success
+from sm.plugins.http.closing import ClosingWebSocket
 from sm.plugins.http.guard import Guard, Rules
 from sm.plugins.http.rights import Declared, Keys, Trust, find_answering
 from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
@@ -43,7 +44,7 @@ def serve(
     `key` is what sites take from the person who has started the server.
     """
     app = make_application(machine, version, rules, receivers, key, key_reads=key_reads)
-    running.run(app, listener, sockets=True)
+    running.run(app, listener, sockets=ClosingWebSocket)
 
 
 def load_added() -> list[Endpoint]:

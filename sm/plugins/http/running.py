@@ -46,11 +46,16 @@ PARSED = 4 * HEAD_LIMIT
 
 
 def run(
-    app: ASGIApp, listener: socket.socket, *, lifespan: bool = False, sockets: bool = False
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    lifespan: bool = False,
+    sockets: type[asyncio.Protocol] | None = None,
 ) -> None:
     """Answer on that socket until SIGTERM or Ctrl-C.
 
-    `lifespan`: the application wants to know of both. `sockets`: it takes WebSockets.
+    `lifespan`: the application wants to know of both. `sockets` speaks WebSocket for it,
+    which only a server that takes them loads.
 
     Requests under way then have some seconds. After that the process ends with them, as any process
     of sm may at any moment: the next pass over the session goes on with the work.
@@ -64,7 +69,7 @@ def run(
         h11_max_incomplete_event_size=PARSED,
         # It also counts the connection that asks.
         limit_concurrency=CONNECTIONS + 1,
-        ws=_find_socket_protocol() if sockets else "none",
+        ws=sockets or "none",
         ws_max_size=FRAME_LIMIT,
         ws_ping_interval=ALIVE_S,
         ws_ping_timeout=ALIVE_S,
@@ -91,13 +96,6 @@ def run(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-
-
-def _find_socket_protocol() -> type[asyncio.Protocol]:
-    """What speaks WebSocket: only a server that takes them loads it."""
-    from sm.plugins.http.closing import ClosingWebSocket
-
-    return ClosingWebSocket
 
 
 class _Server(uvicorn.Server):
