@@ -69,6 +69,24 @@ def test_who_has_not_logged_in_sees_the_command_instead(review: Project, browser
     assert 'class="offer' not in page
 
 
+@pytest.mark.parametrize("logs_in", [True, False])
+def test_what_is_reviewed_on_the_forge_leads_there(
+    review: Project, browser: Browser, monkeypatch: pytest.MonkeyPatch, logs_in: bool
+) -> None:
+    address = "https://forge.example.com/a/b/pulls/24"
+    monkeypatch.setattr(type(review.settings.forge), "reviewer", None)
+    monkeypatch.setattr(type(review.settings.forge), "link_pull", lambda *_: address)
+    if logs_in:
+        browser.log_in()
+    page = browser.get("/").text
+    needs = page[page.index('id="needs"') : page.index('id="rows"')]
+    assert needs.count(f'href="{address}"') == 1
+    assert "Review it on the forge" in needs
+    assert "In a terminal" not in needs
+    assert "sm review" not in needs
+    assert 'value="approve"' not in needs
+
+
 def test_filters_leave_out_rows_and_nothing_that_needs_a_person(
     review: Project, browser: Browser
 ) -> None:
