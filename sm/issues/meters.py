@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sm.base import plugin
 from sm.base.clock import format_time
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
-from sm.issues.runners import Elsewhere
 from sm.sessions.project import Project
 from sm.sessions.session import Session
+
+if TYPE_CHECKING:
+    from sm.issues.runners import Elsewhere  # which no pass needs
 
 Asked = TypeVar("Asked", Session, Project)
 
