@@ -6,16 +6,19 @@ It is asked in each look at a session, so without a budget it costs next to noth
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.meters import Meter, SetLimit
 from sm.issues.rules.allowance import Allowance
-from sm.issues.runners import Elsewhere
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.nodes.told_limits import may_be_under
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
+
+if TYPE_CHECKING:
+    from sm.issues.runners import Elsewhere
 
 PRELOADED = ("sm.plugins.cost.budget.judge", "sm.plugins.cost.database", "sm.store.sqlite")
 """What passes import only with a budget; their server has it for all of them."""
