@@ -45,7 +45,7 @@ SEEDS = (0, 2) if "SM_SOAK_MESSAGES" in _given else (0,)
 EARLY, EARLY_SEED, HUGE_SEED = 20, SEEDS[0], SEEDS[-1]
 """So many are sent one upon another as the client starts; where there is a text of 200 KB."""
 MESSAGES, KILLS = (
-    int(_given.get("SM_SOAK_MESSAGES", "45")),
+    int(_given.get("SM_SOAK_MESSAGES", "80")),
     int(_given.get("SM_SOAK_KILLS", "14")),
 )
 TIMEOUT_S = 900 + MESSAGES + KILLS
@@ -59,11 +59,11 @@ CRASHES = (
 
 def some_text(chance: random.Random, number: int, *, huge: bool) -> str:
     """A text that no other contains: a byte, or from a line to a thousand, of 200 KB if `huge`."""
-    if number == 30:
+    if number == 60:
         return TINY
     size = chance.choice([1, 5, 40, 300, 900, 3000, 8000])
-    if number % 100 == 40:
-        size = 200_000 if huge or number % 200 == 140 else 20_000
+    if number % 100 == 50:
+        size = 200_000 if huge or number % 200 == 150 else 20_000
     body = "".join(chance.choices(LETTERS, k=min(size, 2000))) * max(1, size // 2000)
     if size == 200_000:  # each paste takes the client time, and emoji more of it
         body = LONG_LINE.sub(r"\1\n", re.sub(r"[\n\u200d👩👧]", " ", body))
@@ -250,7 +250,7 @@ def test_hundreds_of_messages_of_every_kind_arrive_once_whole_and_in_order(
         if model.is_full:
             await_compaction(managed)
         met[met_now := mood(managed, model)] += 1
-        model.is_full = number > 30 and not met["compacting"]
+        model.is_full = number > 60 and not met["compacting"]
         outcome = managed.send(text, mode, ident)
         assert outcome.status is not Status.REFUSED, outcome
         sent[ident] = f"{number}, {mode}, while {met_now}: {outcome}"
