@@ -24,8 +24,8 @@ PACKAGES = "slurm-wlm munge"
 NODES = ("one", "two")
 READY_S, END_S, LOOK_S = 60.0, 1.0, 0.05
 PORTS = range(10_000, 30_000)
-"""Below those that the kernel gives to whoever connects to somebody (ip(7), 32768 at least): a
-daemon that is started again finds its port as it has left it."""
+"""The kernel gives none of these to a connection (ip(7): it takes them from 32768 on), so a daemon
+that is started again finds its port free."""
 CONFIG = """\
 ClusterName=smtest
 SlurmctldHost=localhost(127.0.0.1)
@@ -260,7 +260,7 @@ def find_ports(count: int) -> list[int]:
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody has that port."""
+    """Whether the port is free."""
     with socket.socket() as one:
         try:
             one.bind(("127.0.0.1", port))

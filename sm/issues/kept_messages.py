@@ -139,7 +139,7 @@ class _Handing(Struct, frozen=True):
         return queue is not None and message.id not in queue
 
     def _read_queue(self, placement: Placement) -> frozenset[str] | None:
-        """Return the ids of what the agent does not have yet; None if nobody says so."""
+        """Return the ids of what the agent does not have yet; None if the node does not say."""
         answer = self._call(placement, ("queue", "--json", placement.session))
         if answer is None or answer.code:
             return None

@@ -48,7 +48,7 @@ def _refuse_unreviewed(pull: PullRequest, rules: Rules) -> None:
     if rules.review_required and decisive is None:
         raise NotApprovedError(
             f"pull request {pull.number} is not approved at {pull.head[:12]}: "
-            f"run 'sm review {pull.number} --approve' after a look at it"
+            f"approve it after a look at it, by 'sm review {pull.number} --approve' or on the forge"
         )
 
 

@@ -8,9 +8,9 @@ from msgspec import DecodeError, Struct
 
 from sm.base.decoding import decode
 from sm.base.text import one_line
+from sm.base.wire import decode_line
 from sm.cli.root import version
 from sm.issues.look.brought import describe_basis
-from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
@@ -52,7 +52,7 @@ def compare(theirs: str, off_s: float) -> Iterator[Finding]:
 
 def judge_project(project: Project, said: str) -> Iterator[Finding]:
     """Judge what `sm host facts` says there of a project."""
-    facts, name = wire.decode(said.encode(), Facts), project.name
+    facts, name = decode_line(said.encode(), Facts), project.name
     if facts.unreadable:
         yield fail(f"'{name}': {one_line(facts.unreadable, 300)}", "let git there reach the remote")
     elif facts.primary != read_primary(project):

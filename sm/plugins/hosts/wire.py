@@ -6,13 +6,7 @@ each `Request` is answered by one `Answer` with its number, in whatever order.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-import msgspec
 from msgspec import Struct
-
-from sm.base import decoding
-from sm.base.errors import SmError
 
 PROTOCOL = 1
 """Another number: the two do not understand one another."""
@@ -24,12 +18,6 @@ OUTPUT_LIMIT = 1 << 20
 """Bytes of each of a command's outputs; the rest is left out, and the answer says so."""
 INPUT_LIMIT = 1 << 20
 """Bytes of what a command gets to read."""
-
-T = TypeVar("T", bound=Struct)
-
-
-class WireError(SmError):
-    """What came is no line of this protocol."""
 
 
 class Hello(Struct, frozen=True):
@@ -65,21 +53,3 @@ class Answer(Struct, frozen=True, kw_only=True):
     stderr: str = ""
     cut: bool = False
     now: float = 0.0
-
-
-def encode(value: Struct) -> bytes:
-    """Return the line for a value."""
-    return msgspec.json.encode(value) + b"\n"
-
-
-def decode(line: bytes, shape: type[T]) -> T:
-    """Read a line.
-
-    Raises:
-        WireError: it is another thing.
-
-    """
-    try:
-        return decoding.decode(line, shape)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise WireError(f"no {shape.__name__.lower()} of sm: {error}") from error

@@ -11,6 +11,7 @@ from typing import IO
 
 import pytest
 
+from sm.base.wire import decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.wire import Answer, Hello, Request
 from tests.helpers import REPOSITORY
@@ -51,11 +52,11 @@ class Served:
 
     def ask(self, ident: int, *argv: str, **more: object) -> None:
         request = Request(id=ident, argv=argv, **more)  # type: ignore[arg-type]
-        self.stdin.write(wire.encode(request))
+        self.stdin.write(encode_line(request))
         self.stdin.flush()
 
     def read(self) -> Answer:
-        return wire.decode(self.stdout.readline(), Answer)
+        return decode_line(self.stdout.readline(), Answer)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         assert process.stdin is not None
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert wire.decode(line.removeprefix(wire.MARK), Hello).sm == "1.2"
+        assert decode_line(line.removeprefix(wire.MARK), Hello).sm == "1.2"
         yield Served(process.stdin, process.stdout)
         process.stdin.close()
         assert process.wait(20) == 0

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from sm.adapters.tmux import Tmux
+from sm.base.wire import WireError, decode_line, encode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.client import LARGEST, Size
 from sm.plugins.page.terminal.node import Node, OldError, SilentError, judge_end
@@ -24,7 +25,7 @@ from tests.helpers import REPOSITORY, put_session, wait_for
 from tests.plugins.page.test_terminal import FLOOD, begin, clients
 
 SIZE = Size(160, 51, 1)
-HELLO = wire.MARK + wire.encode(Hello(wire.PROTOCOL))
+HELLO = wire.MARK + encode_line(Hello(wire.PROTOCOL))
 
 
 @pytest.fixture
@@ -40,12 +41,12 @@ def relay(project: Project, tmux: Tmux, tmp_path: Path) -> Iterator[subprocess.P
 
 def hear(relay: subprocess.Popen[bytes]) -> FromNode:
     assert relay.stdout
-    return wire.decode(relay.stdout.readline(), FromNode)
+    return decode_line(relay.stdout.readline(), FromNode)
 
 
 def say(relay: subprocess.Popen[bytes], said: ToNode) -> None:
     assert relay.stdin
-    relay.stdin.write(wire.encode(said))
+    relay.stdin.write(encode_line(said))
     relay.stdin.flush()
 
 
@@ -82,7 +83,7 @@ def test_the_verb_says_that_there_is_no_such_session(project: Project) -> None:
         hello, *said = process.stdout.readlines()
     assert hello == HELLO
     why = "there is no such session any more"
-    assert [wire.decode(line, FromNode).word for line in said] == [Word("over", why)]
+    assert [decode_line(line, FromNode).word for line in said] == [Word("over", why)]
 
 
 def test_what_ends_without_a_hello_is_judged() -> None:
@@ -110,8 +111,8 @@ def test_what_a_node_says_makes_nothing_but_rows() -> None:
         line = msgspec.json.encode(
             {"word": {"what": "size", "size": {"columns": columns, "rows": 9}}}
         )
-        with pytest.raises(wire.WireError):
-            wire.decode(line, FromNode)
+        with pytest.raises(WireError):
+            decode_line(line, FromNode)
 
 
 HEARD = (

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from sm.base.errors import SmError
+from sm.base.wire import WireError, decode_line, encode_line
 from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+from sm.plugins.hosts.wire import Answer, Hello, Request
 
 STDIN, STDOUT, STDERR = range(3)
 AT_ONCE = 9
@@ -136,7 +137,7 @@ class Server:
         loaded.freeze()
         self.stamps = loaded.stamp_loaded()
         hello = Hello(self.version, wire.PROTOCOL, time.time())
-        self._send(wire.MARK + wire.encode(hello))
+        self._send(wire.MARK + encode_line(hello))
         try:
             while self.is_open or self.calls:
                 self._await()
@@ -200,7 +201,7 @@ class Server:
         self.half += part
         *lines, self.half = self.half.split(b"\n")
         try:
-            self.waiting += [wire.decode(line, Request) for line in lines]
+            self.waiting += [decode_line(line, Request) for line in lines]
         except WireError:
             part = b""
         if not part or len(self.half) > wire.LINE_LIMIT:
@@ -211,7 +212,7 @@ class Server:
         for child, call in list(self.calls.items()):
             if call.see_end(now):
                 del self.calls[child]
-                self._send(wire.encode(call.answer()))
+                self._send(encode_line(call.answer()))
 
     def _send(self, line: bytes) -> None:
         rest = memoryview(line)
@@ -223,7 +224,7 @@ class Server:
 
     def _begin(self, request: Request) -> None:
         if not request.argv:
-            self._send(wire.encode(Answer(id=request.id, now=time.time())))
+            self._send(encode_line(Answer(id=request.id, now=time.time())))
             return
         if len(request.stdin) > wire.INPUT_LIMIT:
             self._refuse(request, "more to read than a command gets")
@@ -244,7 +245,7 @@ class Server:
         self.calls[child] = Call(request, child, (said, warned))
 
     def _refuse(self, request: Request, why: str) -> None:
-        self._send(wire.encode(Answer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
+        self._send(encode_line(Answer(id=request.id, code=FAILED, stderr=f"sm: {why}\n")))
 
     def _be(self, request: Request, tells: int, warns: int) -> NoReturn:
         """Be the command; nothing of the server is unwound, whatever goes wrong."""

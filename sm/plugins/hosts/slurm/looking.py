@@ -14,9 +14,9 @@ from sm.adapters import own_start
 from sm.adapters.environment import select_lasting_environment
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
+from sm.base.wire import decode_line
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Standing
-from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.slurm import reports, step
 from sm.plugins.hosts.slurm.reports import Said
@@ -88,7 +88,7 @@ def _ask_one(project: Project, placement: Placement) -> dict[str, object] | None
     words = ("host", "report", placement.project)
     try:
         answer = step.call_job(project, placement, words, stdin=asked, within_s=ASK_S)
-        report = wire.decode(answer.stdout.encode(), NodeReport)
+        report = decode_line(answer.stdout.encode(), NodeReport)
     except SmError:
         return None
     return report.rows.get(placement.session)

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from sm.adapters.process import CommandError, CommandTimeoutError, MissingProgramError, Result, ask
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
+from sm.base.wire import WireError, decode_line, encode_line
 from sm.config.shapes import read_section
 from sm.issues.runners import NoAnswerError, Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.slurm.queue import name_job
 from sm.plugins.hosts.slurm.script import write_call
 from sm.plugins.hosts.slurm.settings import Slurm
-from sm.plugins.hosts.wire import Answer, Request, WireError
+from sm.plugins.hosts.wire import Answer, Request
 from sm.sessions.project import Project
 
 EXPORTED = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TERM"
@@ -51,7 +52,7 @@ def call_job(
     words = [*run_in(read_settings(project), job, name), *SERVE]
     wait_s = within_s if patience_s is None else patience_s
     try:
-        result = ask(*words, stdin=wire.encode(request), timeout_s=wait_s, accept=(0, 1))
+        result = ask(*words, stdin=encode_line(request), timeout_s=wait_s, accept=(0, 1))
     except CommandTimeoutError as error:
         late = f"job {job} does not answer within {wait_s:g} s"
         raise NoAnswerError(late, sent=True) from error
@@ -75,7 +76,7 @@ def _read_answer(job: str, result: Result) -> Answer:
     """Return the answer; a shell on the way may have said something before it."""
     answers = result.raw.partition(wire.MARK)[2].splitlines()[1:]
     with contextlib.suppress(WireError, IndexError):
-        return wire.decode(answers[0], Answer)
+        return decode_line(answers[0], Answer)
     raise TemporaryError(f"job {job} does not answer: {_find_reason(result)}")
 
 

@@ -22,7 +22,7 @@ class Patience(Struct, frozen=True):
 
 ENDLESS = Patience()
 NONE = Patience(silent_s=0.0, opening_s=0.0)
-"""With a node that is silent already; one that is not is waited for."""
+"""For a node that was silent the last time: what it says now is heard by whoever asks next."""
 
 
 class Ask(Struct, frozen=True):

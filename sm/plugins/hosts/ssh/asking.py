@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
+from sm.base.wire import WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, open_folder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.asked import ENDLESS, Ask, Patience, Reply, Trouble
-from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+from sm.plugins.hosts.wire import Answer, Hello, Request
 from sm.store.files import read_json
 from sm.store.paths import Root
 
@@ -93,9 +94,9 @@ def _ask(node: Node, asked: Ask) -> Reply:
     try:
         with _connect(node, deadline) as connection:
             connection.settimeout(max(deadline.left_s, LOOK_S))
-            connection.sendall(wire.encode(asked))
+            connection.sendall(encode_line(asked))
             sent = True
-            reply = wire.decode(_read_line(connection, deadline), Reply)
+            reply = decode_line(_read_line(connection, deadline), Reply)
     except (OSError, WireError) as error:
         trouble = read_trouble(node.folder)
         late = f"no answer within {wait_s:g} s"

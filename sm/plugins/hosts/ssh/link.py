@@ -24,12 +24,13 @@ from msgspec import structs
 
 from sm.base.errors import SmError
 from sm.base.text import one_line
+from sm.base.wire import WireError, decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
-from sm.plugins.hosts.wire import Answer, Hello, Request, WireError
+from sm.plugins.hosts.wire import Answer, Hello, Request
 from sm.store import lock
 from sm.store.files import discard, read_json, write_json
 
@@ -89,7 +90,7 @@ class Channel:
         self.waiting[number] = future
         try:
             assert self.process.stdin is not None
-            self.process.stdin.write(wire.encode(structs.replace(request, id=number)))
+            self.process.stdin.write(encode_line(structs.replace(request, id=number)))
             await self.process.stdin.drain()
             return await future
         except OSError as error:
@@ -126,7 +127,7 @@ class Channel:
             if line.startswith(wire.MARK):  # it has become another version
                 self.hello = _check_hello(line)
                 continue
-            answer = wire.decode(line, Answer)
+            answer = decode_line(line, Answer)
             self.heard_at = time.monotonic()
             self.on_heard()
             future = self.waiting.get(answer.id)
@@ -194,8 +195,8 @@ class Link:
         self.asked_at = time.monotonic()
         try:
             line = await reader.readline()
-            reply = await self._answer_in_time(wire.decode(line, Ask)) if line else Reply()
-            writer.write(wire.encode(reply))
+            reply = await self._answer_in_time(decode_line(line, Ask)) if line else Reply()
+            writer.write(encode_line(reply))
             await writer.drain()
         except (WireError, ValueError, OSError):
             return  # it has gone, or it is none of ours
@@ -396,7 +397,7 @@ async def _await_hello(process: Process) -> Hello:
 
 
 def _check_hello(line: bytes) -> Hello:
-    hello = wire.decode(line.removeprefix(wire.MARK), Hello)
+    hello = decode_line(line.removeprefix(wire.MARK), Hello)
     if hello.protocol != wire.PROTOCOL:
         raise NodeError(tell_versions(hello))
     return hello

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
+from sm.base.wire import decode_line
 from sm.issues.runners import Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
@@ -41,7 +42,7 @@ def ask_report(
     )
     if answer.code:
         raise explain(node, answer)
-    return wire.decode(answer.stdout.encode(), NodeReport)
+    return decode_line(answer.stdout.encode(), NodeReport)
 
 
 def explain(node: Node, answer: wire.Answer) -> SmError:

@@ -17,15 +17,14 @@ import subprocess
 import termios
 from typing import Annotated
 
-from anyio import CancelScope, to_thread
+from anyio import CancelScope
 from msgspec import Meta, Struct
 
 from sm.adapters.tmux import Tmux, check_session, join_commands, select_plain_environment
+from sm.plugins.page.terminal.ending import end_process
 
 CHUNK = 64 * 1024
 """Bytes that are taken from the pty at once; while a browser does not take them, it is not read."""
-LEAVES_S = 2.0
-"""So long a client may take to leave before it is killed."""
 KINDS = ("-T", "RGB")
 """What a browser's terminal can do beyond its TERM: all colours."""
 TERM = "xterm-256color"
@@ -136,15 +135,7 @@ class Client:
         with CancelScope(shield=True):
             await asyncio.sleep(0)  # whoever waited for the pty has let go of it
             os.close(self._fd)
-            self._process.terminate()
-            await to_thread.run_sync(self._reap)
-
-    def _reap(self) -> None:
-        try:
-            self._process.wait(LEAVES_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            await end_process(self._process)
 
 
 def _resize(fd: int, size: Size) -> None:

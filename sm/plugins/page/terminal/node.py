@@ -10,13 +10,13 @@ from anyio import CancelScope, to_thread
 
 from sm.base.errors import UsageError
 from sm.base.text import one_line
+from sm.base.wire import WireError, decode_line
 from sm.plugins.page.terminal import wire
-from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes, WireError
+from sm.plugins.page.terminal.ending import end_process
+from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes
 
 START_S = 30.0
 """Within which the node's `sm` says hello."""
-LEAVES_S = 2.0
-"""So long our end of the connection may take to leave before it is killed."""
 SAID = 4096
 """Bytes that are kept of what is said before the hello: they say why there is none."""
 WHY = 300
@@ -89,7 +89,7 @@ class Node:
             async with asyncio.timeout(wire.SILENT_S):
                 line = await self.pipes.read()
             if line:
-                return wire.decode(line, FromNode)
+                return decode_line(line, FromNode)
         except TimeoutError as error:
             raise SilentError(f"nothing was heard for {wire.SILENT_S:g} s") from error
         except WireError as error:
@@ -103,15 +103,7 @@ class Node:
             await asyncio.sleep(0)  # whoever waited for a pipe has let go of it
             for end in self._ends:
                 end.close()
-            self._process.terminate()
-            await to_thread.run_sync(self._reap)
-
-    def _reap(self) -> None:
-        try:
-            self._process.wait(LEAVES_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            await end_process(self._process)
 
 
 def check_hello(line: bytes) -> None:
@@ -122,7 +114,7 @@ def check_hello(line: bytes) -> None:
         WireError: that is no hello.
 
     """
-    if wire.decode(line, Hello).protocol != wire.PROTOCOL:
+    if decode_line(line, Hello).protocol != wire.PROTOCOL:
         raise OldError("the two versions of sm do not understand one another")
 
 

@@ -10,10 +10,11 @@ import asyncio
 
 from anyio import create_task_group
 
+from sm.base.wire import WireError, decode_line
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.here import Askers, Here
-from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes, ToNode, WireError
+from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes, ToNode
 from sm.plugins.page.terminal.words import OverError, Word
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -58,7 +59,7 @@ async def _hear(pipes: Pipes, screen: Here) -> None:
                 line = await pipes.read()
             if not line:
                 return
-            said = wire.decode(line, ToNode)
+            said = decode_line(line, ToNode)
         except (TimeoutError, WireError):
             return
         if said.wish:

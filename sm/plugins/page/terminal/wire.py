@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from sm.base import decoding
+from sm.base.wire import WireError, encode_line
 from sm.plugins.page.terminal.words import Wish, Word
 
 PROTOCOL = 1
@@ -26,8 +24,6 @@ LINE_LIMIT = 256 * 1024
 BEAT_S, SILENT_S = 5.0, 15.0
 """So often each end says that it is there, and after so long without a word it has gone."""
 CHUNK = 64 * 1024
-
-T = TypeVar("T", bound=Struct)
 
 
 class Hello(Struct, frozen=True):
@@ -48,28 +44,6 @@ class ToNode(Struct, frozen=True, omit_defaults=True):
 
     wish: Wish | None = None
     keys: bytes = b""
-
-
-class WireError(Exception):
-    """What came is no line of this protocol."""
-
-
-def encode(value: Struct) -> bytes:
-    """Return the line for a value."""
-    return msgspec.json.encode(value) + b"\n"
-
-
-def decode(line: bytes, shape: type[T]) -> T:
-    """Read a line.
-
-    Raises:
-        WireError: it is another thing.
-
-    """
-    try:
-        return decoding.decode(line, shape)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise WireError(f"no {shape.__name__} of sm: {error}") from error
 
 
 class Pipes:
@@ -120,7 +94,7 @@ class Pipes:
         """Write a line as fast as it is taken; nothing any more once nobody takes it."""
         loop = asyncio.get_running_loop()
         async with self._turn:  # lines come whole
-            rest = memoryview(mark + encode(value))
+            rest = memoryview(mark + encode_line(value))
             while rest and not self._leaves:
                 self._room.clear()
                 try:

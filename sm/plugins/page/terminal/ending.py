@@ -1,0 +1,24 @@
+"""Ends the process behind a view: it is asked to leave, and soon made to."""
+
+from __future__ import annotations
+
+import subprocess
+
+from anyio import to_thread
+
+LEAVES_S = 2.0
+"""So long it may take to leave before it is killed."""
+
+
+async def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End it, and wait until it has."""
+    process.terminate()
+    await to_thread.run_sync(_reap, process)
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(LEAVES_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
