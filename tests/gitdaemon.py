@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tests.helpers import wait_for
+from tests.ports import find_free_port
 
 OPTIONS = ("--enable=receive-pack", "--max-connections=0")
 """git-daemon(1): it takes pushes, from as many at once as come."""
@@ -20,7 +21,7 @@ class GitDaemon:
 
     def __init__(self, bare: Path, home: Path, address: str = "127.0.0.1") -> None:
         """Have it listen; `home` is its HOME."""
-        port = find_port(address)
+        port = find_free_port(address)
         where = (f"--port={port}", f"--base-path={bare.parent}", "--export-all")
         self.process = subprocess.Popen(
             ["git", "daemon", f"--listen={address}", *where, *OPTIONS],
@@ -38,13 +39,6 @@ class GitDaemon:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-
-
-def find_port(address: str = "127.0.0.1") -> int:
-    """Return a port that nobody has now."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def listens(address: str, port: int) -> bool:

@@ -8,7 +8,6 @@ import hashlib
 import http.client
 import json
 import secrets
-import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -31,6 +30,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from tests.helpers import HANG_S
+from tests.ports import find_free_port
 from tests.serving import Served, serving
 
 CALLBACK = "http://127.0.0.1:9/callback"
@@ -39,17 +39,12 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 @contextlib.contextmanager
 def remote_server(
     folder: Path, *options: str, clean: bool = True, env: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
     """`sm mcp --http` that remote clients may ask, without a proxy in front."""
-    port = str(free_port())
+    port = str(find_free_port())
     public = f"http://127.0.0.1:{port}"
     more = ("--port", port, "--public-url", public, *options)
     with serving(folder, *more, verb=("mcp", "--http"), clean=clean, base=env) as served:

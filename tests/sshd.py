@@ -10,8 +10,9 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.gitdaemon import find_port, listens
+from tests.gitdaemon import listens
 from tests.helpers import wait_for
+from tests.ports import find_free_port
 
 PROGRAM = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 MISSING = "no sshd here"
@@ -34,7 +35,7 @@ class Sshd:
         self.folder = folder
         self.environment = dict(environment)
         self.listens_at, self.entry = listens_at, entry
-        self.port = find_port()
+        self.port = find_free_port()
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(exist_ok=True)
         for key in ("host_key", "user_key"):

@@ -96,7 +96,7 @@ def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:
 
 def test_merge_that_is_refused_says_why(hub: Hub) -> None:
     before = hub.main()
-    assert "run 'sm review 1 --approve'" in refused(hub, "pr", "merge", "1")
+    assert "by 'sm review 1 --approve'" in refused(hub, "pr", "merge", "1")
     head = hub.open().pulls.read(1).head
     hub.push("fix/1", content="more\n")
     assert f"not at {head[:12]} any more" in refused(hub, "pr", "merge", "1", "--head", head)

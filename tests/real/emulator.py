@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers import wait_for
+from tests.ports import find_free_port
 from tests.real import npm
 
 EMULATE_VERSION, NODE_VERSION = "0.12.2", "24.9.0"
@@ -87,7 +87,7 @@ def emulating(folder: Path) -> Iterator[Emulator]:
     packages.ready()
     seed = folder / "seed.json"
     seed.write_text(json.dumps(SEED))
-    port = _free_port()
+    port = find_free_port()
     argv = [str(_folder / NODE), str(_folder / PROGRAM), "start", "--service", "github"]
     with (folder / "emulator.log").open("wb") as log:
         process = subprocess.Popen(
@@ -113,8 +113,3 @@ def _answers(emulator: Emulator) -> bool:
         return emulator.ask("GET", "labels") is not None
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])

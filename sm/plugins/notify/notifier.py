@@ -19,6 +19,7 @@ from sm.base.errors import SmError, StateError
 from sm.plugins.notify import delivery
 from sm.plugins.notify.delivery import Courier
 from sm.plugins.notify.outbox import Outbox, Post
+from sm.store.failpoint import crash_point
 from sm.store.files import ensure_private_dir
 from sm.store.lock import try_hold
 
@@ -130,6 +131,9 @@ def _serve(post: Post) -> None:
     """
     while True:
         wake = _open_wake(post)
+        # It can be woken, so it has started: who finds it dead from now on starts another at once.
+        _set_due(post, time.time() + SOON_S)
+        crash_point("notify:listening")
         try:
             Notifier(post, wake).run()
         finally:

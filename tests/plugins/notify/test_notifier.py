@@ -75,6 +75,21 @@ def test_killed_at_each_step_it_has_told_at_most_twice_and_says_so(
     assert "perhaps" not in "".join(one["title"] for one in service.heard[:-1])
 
 
+def test_one_that_was_killed_as_it_began_is_not_waited_for(
+    tmp_path: Path, root: Root, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SM_CRASH_AT", "notify:listening")
+    monkeypatch.setenv("SM_CRASH_ONCE", str(tmp_path / "once"))
+    services = make_services(tmp_path, channels={"phone": {"url": service.url}})
+    services.ask(QUESTION)
+    wait_for(lambda: (tmp_path / "once" / "notify:listening").exists(), "it was killed")
+    wait_for(lambda: not lock.is_held(Post(root).lock), "it is gone")
+    services.ask(QUESTION)
+    assert list_started(), "at once, not at the end of the time that a start may take"
+    wait_for(lambda: is_sent(services), "another one has sent it")
+    assert [one["title"] for one in service.heard] == ["harb#1: an agent asks"]
+
+
 def test_a_slow_service_and_a_dead_one_delay_no_other(
     tmp_path: Path, root: Root, service: Service
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import HANG_S, wait_for
+from tests.ports import find_free_port
 from tests.shell import REPOSITORY
 
 KEY = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split()  # noqa: SIM905
@@ -46,13 +47,6 @@ CADDY = """
 }}
 {block}
 """
-
-
-def find_free_port() -> int:
-    """The proxy cannot be told to take one."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 class Proxy:
