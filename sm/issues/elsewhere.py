@@ -31,7 +31,7 @@ from sm.store import events, journal
 from sm.store.failpoint import crash_point
 
 
-class Elsewhere(Struct, dict=True):
+class Survey(Struct, dict=True):
     """What a tick knows of a project's work elsewhere: each runner is asked once."""
 
     project: Project
@@ -82,7 +82,7 @@ class Elsewhere(Struct, dict=True):
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 
-def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Elsewhere | None:
+def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Survey | None:
     """Return what is on record of work elsewhere; None where there is none, as mostly.
 
     `hears_wishes`: another tick comes as soon as a node wishes for a newer look at the forge.
@@ -90,111 +90,109 @@ def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> E
     placed = placements.list_placements(project.root.project(project.name))
     if not placed and not runners.list_runners(project.settings):
         return None
-    return Elsewhere(project, seen, placed, tuple(placed), {}, {}, hears_wishes)
+    return Survey(project, seen, placed, tuple(placed), {}, {}, hears_wishes)
 
 
-def tend(
-    scene: Elsewhere, is_paused: Callable[[str], bool], *, dry_run: bool = False
-) -> Iterator[str]:
+def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
     """Follow all sessions elsewhere, and do what is due; yield a line for each thing done."""
     if not dry_run:
-        yield from _find_unrecorded(scene)
-        yield from _bring(scene)
-    yield from _follow(scene)
-    for placement in list(scene.placed):
-        known = scene.standings.get(placement.session)
-        deed = judge(_describe(scene, placement, known, is_paused))
+        yield from _find_unrecorded(away)
+        yield from _bring(away)
+    yield from _follow(away)
+    for placement in list(away.placed):
+        known = away.standings.get(placement.session)
+        deed = judge(_describe(away, placement, known, is_paused))
         if deed is Deed.LEAVE:
             continue
         if dry_run:
             here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
             yield f"{here}: would {deed}"
             continue
-        yield from _attempt(scene, placement, DEEDS[deed])
+        yield from _attempt(away, placement, DEEDS[deed])
     if not dry_run:
-        _keep_seen(scene)
-        kept_messages.give_back(scene.project, {one.session for one in scene.placed})
+        _keep_seen(away)
+        kept_messages.give_back(away.project, {one.session for one in away.placed})
 
 
 def _attempt(
-    scene: Elsewhere,
+    away: Survey,
     placement: Placement,
-    act: Callable[[Elsewhere, Placement], Iterator[str]],
+    act: Callable[[Survey, Placement], Iterator[str]],
 ) -> Iterator[str]:
     """Do it; what is in the way is told, and tried again at the next tick."""
     try:
-        yield from act(scene, placement)
+        yield from act(away, placement)
     except LostClaimError:
         pass  # the next look at the forge shows whose it is
     except TemporaryError as error:
         yield f"#{placement.issue} on {placement.host}: {error.message}"
     except SmError as error:
         problem = events.Problem(session=placement.session, text=error.message)
-        journal.record_once(scene.project.root.journal, problem)
+        journal.record_once(away.project.root.journal, problem)
         yield Unable(f"cannot place #{placement.issue} on {placement.host}: {error.message}")
 
 
 # What is known
 
 
-def _follow(scene: Elsewhere) -> Iterator[str]:
+def _follow(away: Survey) -> Iterator[str]:
     """Ask each runner once. What was known before decides nothing: it may be of another attempt.
 
     One without any session is asked, too: a host that comes back has to be noticed.
     """
-    named = (one.runner for one in scene.placed if one.handle)
-    for name in dict.fromkeys((*named, *runners.list_runners(scene.project.settings))):
-        of_runner = [one for one in scene.placed if one.runner == name and one.handle]
+    named = (one.runner for one in away.placed if one.handle)
+    for name in dict.fromkeys((*named, *runners.list_runners(away.project.settings))):
+        of_runner = [one for one in away.placed if one.runner == name and one.handle]
         try:
-            scene.standings |= scene.open(name).follow(scene.project, of_runner)
+            away.standings |= away.open(name).follow(away.project, of_runner)
         except SmError as error:
             yield Unable(f"runner '{name}' says nothing: {error.message}")
 
 
-def _bring(scene: Elsewhere) -> Iterator[str]:
+def _bring(away: Survey) -> Iterator[str]:
     """Let those that ran at the last tick know what was seen of the forge.
 
     It comes first, as somebody may wait for it.
     """
-    known = placements.read_seen(scene.project.directory) if scene.placed else {}
-    running = [one for one in scene.placed if _is_running(known.get(one.session))]
+    known = placements.read_seen(away.project.directory) if away.placed else {}
+    running = [one for one in away.placed if _is_running(known.get(one.session))]
     for name in dict.fromkeys(one.runner for one in running):
-        yield from _bring_by(scene, name, [one for one in running if one.runner == name])
+        yield from _bring_by(away, name, [one for one in running if one.runner == name])
 
 
-def _bring_before(scene: Elsewhere, placement: Placement) -> Iterator[str]:
+def _bring_before(away: Survey, placement: Placement) -> Iterator[str]:
     """Let the host of a session know that before it begins: else it would look by itself."""
     there = (placement.runner, placement.host)
-    beside = [one for one in scene.placed if (one.runner, one.host) == there]
-    yield from _bring_by(scene, placement.runner, beside)
+    beside = [one for one in away.placed if (one.runner, one.host) == there]
+    yield from _bring_by(away, placement.runner, beside)
 
 
-def _bring_by(scene: Elsewhere, name: str, placed: list[Placement]) -> Iterator[str]:
-    runner, hears_wishes = scene.open(name), scene.hears_wishes
-    yield from bring(scene.project, scene.seen, runner, placed, hears_wishes=hears_wishes)
+def _bring_by(away: Survey, name: str, placed: list[Placement]) -> Iterator[str]:
+    runner, hears_wishes = away.open(name), away.hears_wishes
+    yield from bring(away.project, away.seen, runner, placed, hears_wishes=hears_wishes)
 
 
 def _is_running(known: Seen | None) -> bool:
     return known is not None and known.standing is Standing.RUNNING
 
 
-def _keep_seen(scene: Elsewhere) -> None:
+def _keep_seen(away: Survey) -> None:
     """Keep for people what is known of each; what its runner did not say is what was known."""
-    directory, before = scene.project.directory, set(scene.asked)
-    staying = {one.session for one in scene.placed if one in before}
+    directory, before = away.project.directory, set(away.asked)
+    staying = {one.session for one in away.placed if one in before}
     if not staying and not directory.placed_seen.exists():
         return
-    known = placements.read_seen(directory) | scene.standings
+    known = placements.read_seen(directory) | away.standings
     placements.keep_seen(directory, {name: known[name] for name in staying & known.keys()})
 
 
 def _describe(
-    scene: Elsewhere, placement: Placement, known: Seen | None, is_paused: Callable[[str], bool]
+    away: Survey, placement: Placement, known: Seen | None, is_paused: Callable[[str], bool]
 ) -> Case:
-    issue = scene.seen.issue(placement.issue)
-    settings = scene.project.settings
+    issue = away.seen.issue(placement.issue)
+    settings = away.project.settings
     return Case(
-        holder=_find_holder(scene, placement),
+        holder=_find_holder(away, placement),
         standing=known.standing if known else None,
         is_placed=bool(placement.handle),
         is_workable=issue is None or is_workable(settings, issue),
@@ -203,54 +201,54 @@ def _describe(
     )
 
 
-def _find_holder(scene: Elsewhere, placement: Placement) -> Holder:
-    if scene.seen.taken_at <= placement.placed_at:
+def _find_holder(away: Survey, placement: Placement) -> Holder:
+    if away.seen.taken_at <= placement.placed_at:
         return Holder.OURS  # it was claimed since that look
-    held = scene.seen.refs.get(claim.name_ref(placement.issue), "")
+    held = away.seen.refs.get(claim.name_ref(placement.issue), "")
     if held == placement.claim:
         return Holder.OURS
     if not held:
         return Holder.NOBODY
-    found = takeover.recall_from(scene.project, placement.issue, placement.runner, held)
+    found = takeover.recall_from(away.project, placement.issue, placement.runner, held)
     if found is None:
         return Holder.OTHERS
     # An earlier one is of before the record was written: the look was older than that.
     return Holder.LATER if found.attempt > placement.attempt else Holder.OURS
 
 
-def _find_unrecorded(scene: Elsewhere) -> Iterator[str]:
+def _find_unrecorded(away: Survey) -> Iterator[str]:
     """Put on record what was claimed by us for elsewhere, and is not: a tick has died, or a disk.
 
     What others have claimed is no object of our clone, so it is not fetched at each tick.
     """
-    project, known = scene.project, {one.issue for one in scene.placed}
+    project, known = away.project, {one.issue for one in away.placed}
     head = claim.name_ref(0).removesuffix("0")
     found = {
         number: sha
-        for ref, sha in scene.seen.refs.items()
+        for ref, sha in away.seen.refs.items()
         if ref.startswith(head) and (number := read_number(ref.removeprefix(head)))
         if number not in known
-        if not claim.is_ours(project.git, project.settings, number, project.root, scene.seen.refs)
+        if not claim.is_ours(project.git, project.settings, number, project.root, away.seen.refs)
     }
-    for number in _select_known(scene, found):
-        runner = _choose_runner(scene, scene.seen.issue(number))
+    for number in _select_known(away, found):
+        runner = _choose_runner(away, away.seen.issue(number))
         # Asked for anew: since that look it may have been given up.
         if placement := takeover.recall(project, number, runner):
-            scene.keep(placement)
+            away.keep(placement)
             yield f"found the claim of #{number} for {placement.host} again"
 
 
-def _select_known(scene: Elsewhere, claims: dict[int, str]) -> list[int]:
+def _select_known(away: Survey, claims: dict[int, str]) -> list[int]:
     if not claims:
         return []
     lines = "".join(f"{sha}\n" for sha in claims.values()).encode()
-    said = call(scene.project.git.repo, "cat-file", "--batch-check", stdin=lines).lines
+    said = call(away.project.git.repo, "cat-file", "--batch-check", stdin=lines).lines
     there = {line.split(" ")[0] for line in said if not line.endswith(" missing")}
     return [number for number, sha in claims.items() if sha in there]
 
 
-def _choose_runner(scene: Elsewhere, issue: Issue | None) -> str:
-    settings = scene.project.settings
+def _choose_runner(away: Survey, issue: Issue | None) -> str:
+    settings = away.project.settings
     named = runners.choose_runner(settings, issue.labels if issue else ())
     return named if named != runners.LOCAL else next(iter(runners.list_runners(settings)), named)
 
@@ -258,7 +256,7 @@ def _choose_runner(scene: Elsewhere, issue: Issue | None) -> str:
 # What is done
 
 
-def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]:
+def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
     """Claim and place an issue that still is to be worked on, if its runner has a free place.
 
     Raises:
@@ -266,9 +264,9 @@ def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]
         SmError: it cannot be claimed, or nobody can say what is free.
 
     """
-    project = scene.project
+    project = away.project
     runner = runners.choose_runner(project.settings, issue.labels)
-    host = scene.take_host(runner)
+    host = away.take_host(runner)
     if not host:
         return
     if dry_run:
@@ -282,64 +280,64 @@ def place_new(scene: Elsewhere, issue: Issue, *, dry_run: bool) -> Iterator[str]
     if placement is None:
         return
     crash_point("placement:claimed")
-    scene.keep(placement)
+    away.keep(placement)
     crash_point("placement:kept")
     project.record(events.Claimed(session=placement.session, how="won"))
-    yield from _attempt(scene, placement, _place)
+    yield from _attempt(away, placement, _place)
 
 
-def _place(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    yield from _bring_before(scene, placement)
-    placed = scene.open(placement.runner).place(scene.project, placement)
+def _place(away: Survey, placement: Placement) -> Iterator[str]:
+    yield from _bring_before(away, placement)
+    placed = away.open(placement.runner).place(away.project, placement)
     crash_point("placement:placed")
-    scene.keep(placed)
+    away.keep(placed)
     said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
-    scene.project.record(said)
+    away.project.record(said)
     yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
 
 
-def _move(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    host = scene.take_host(placement.runner)
+def _move(away: Survey, placement: Placement) -> Iterator[str]:
+    host = away.take_host(placement.runner)
     if not host:
         yield f"#{placement.issue} is lost on {placement.host}, and waits for a free host"
         return
-    moved = takeover.take_over(scene.project, placement, host)
+    moved = takeover.take_over(away.project, placement, host)
     crash_point("placement:moved")
-    scene.keep(moved)
-    yield from _place(scene, moved)
+    away.keep(moved)
+    yield from _place(away, moved)
 
 
-def _adopt(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    found = takeover.recall(scene.project, placement.issue, placement.runner)
+def _adopt(away: Survey, placement: Placement) -> Iterator[str]:
+    found = takeover.recall(away.project, placement.issue, placement.runner)
     if found and found.attempt > placement.attempt:
-        scene.keep(found)
-        yield from _place(scene, found)
+        away.keep(found)
+        yield from _place(away, found)
 
 
-def _let_go(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    takeover.let_go(scene.project, placement)
+def _let_go(away: Survey, placement: Placement) -> Iterator[str]:
+    takeover.let_go(away.project, placement)
     crash_point("placement:released")
-    scene.forget(placement)
+    away.forget(placement)
     yield f"gave up the claim of #{placement.issue} on {placement.host}, which is settled"
 
 
-def _withdraw(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    scene.open(placement.runner).end(scene.project, placement)
-    yield from _let_go(scene, placement)
+def _withdraw(away: Survey, placement: Placement) -> Iterator[str]:
+    away.open(placement.runner).end(away.project, placement)
+    yield from _let_go(away, placement)
 
 
-def _drop(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    scene.open(placement.runner).end(scene.project, placement)
-    scene.forget(placement)
+def _drop(away: Survey, placement: Placement) -> Iterator[str]:
+    away.open(placement.runner).end(away.project, placement)
+    away.forget(placement)
     yield f"took #{placement.issue} from {placement.host}: it is claimed by others, or by nobody"
 
 
-def _forget(scene: Elsewhere, placement: Placement) -> Iterator[str]:
-    scene.forget(placement)
+def _forget(away: Survey, placement: Placement) -> Iterator[str]:
+    away.forget(placement)
     yield f"#{placement.issue} has ended on {placement.host}"
 
 
-DEEDS: dict[Deed, Callable[[Elsewhere, Placement], Iterator[str]]] = {
+DEEDS: dict[Deed, Callable[[Survey, Placement], Iterator[str]]] = {
     Deed.PLACE: _place,
     Deed.MOVE: _move,
     Deed.ADOPT: _adopt,

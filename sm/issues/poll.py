@@ -16,7 +16,7 @@ from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.issues import elsewhere, meters, runners
 from sm.issues.act.effects import NotNowError
-from sm.issues.elsewhere import Elsewhere
+from sm.issues.elsewhere import Survey
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import keep_outcome
@@ -150,7 +150,7 @@ def _pick_up(
     project: Project,
     seen: Snapshot,
     sessions: list[IssueSession],
-    away: Elsewhere | None,
+    away: Survey | None,
     *,
     dry_run: bool,
 ) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _pick_up(
     yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
 
 
-def _place(away: Elsewhere, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
+def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
     """The oldest issues that are worked on elsewhere, as many as there are free places."""
     if not waiting:
         return

@@ -65,8 +65,8 @@ name_ref = name_claim
 """The ref that claims an issue."""
 
 
-class Elsewhere(Struct, frozen=True):
-    """That a claim is for a session on another host, and which attempt it is, from 1 on."""
+class Assignment(Struct, frozen=True):
+    """The host that a claim has given its issue to, and which attempt that is, from 1 on."""
 
     host: str
     attempt: int
@@ -105,7 +105,7 @@ def claim(
     root: Root,
     *,
     first: dict[str, str] | None = None,
-    on: Elsewhere | None = None,
+    on: Assignment | None = None,
 ) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
@@ -236,16 +236,16 @@ def read_attempt(git: Git, project: ProjectSettings, issue: int, sha: str) -> in
     return next((read_number(value) or 0 for key, _, value in facts if key == ATTEMPT), 0)
 
 
-def read_elsewhere(
+def read_assignment(
     git: Git, project: ProjectSettings, issue: int, root: Root, sha: str
-) -> Elsewhere | None:
+) -> Assignment | None:
     """Say where the issue is worked on by the claim `sha` on the remote; None if it is not ours."""
     theirs = _read_facts(git, project, issue, sha)
     said = dict(line.split(": ", 1) for line in theirs)
     attempt = read_number(said.get(ATTEMPT, ""))
     if not attempt or ON not in said:
         return None
-    found = Elsewhere(said[ON], attempt)
+    found = Assignment(said[ON], attempt)
     return found if theirs == _list_facts(git, project, issue, root, found) else None
 
 
@@ -284,7 +284,7 @@ def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> N
 
 
 def make_object(
-    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
 ) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
     tree = git.write_object("tree", b"")
@@ -297,7 +297,7 @@ def _commit(
     issue: int,
     root: Root,
     tree: str,
-    on: Elsewhere | None = None,
+    on: Assignment | None = None,
 ) -> bytes:
     lines = _list_facts(git, project, issue, root, on)
     text = f"tree {tree}\nauthor {SIGNATURE}\ncommitter {SIGNATURE}\n\n{SUBJECT}\n\n"
@@ -305,7 +305,7 @@ def _commit(
 
 
 def _list_facts(
-    git: Git, project: ProjectSettings, issue: int, root: Root, on: Elsewhere | None = None
+    git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
 ) -> list[str]:
     facts = {
         "host": _host(),

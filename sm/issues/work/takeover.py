@@ -21,7 +21,7 @@ from sm.config.schema import ProjectSettings
 from sm.issues import placements
 from sm.issues.runners import Placement
 from sm.issues.work import claim, wip
-from sm.issues.work.claim import LOOKS, Claim, Elsewhere
+from sm.issues.work.claim import LOOKS, Assignment, Claim
 from sm.sessions.project import Project
 from sm.store.failpoint import crash_point
 from sm.store.paths import name_session
@@ -37,7 +37,7 @@ def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement
     An attempt that is claimed by us already is returned as it is, wherever that is: a process may
     have died before it could put that on record.
     """
-    first = Elsewhere(host, 1)
+    first = Assignment(host, 1)
     git, settings = project.git, project.settings
     outcome = claim.claim(git, settings, issue, project.root, on=first)
     sha = claim.make_object(git, settings, issue, project.root, first)
@@ -55,11 +55,11 @@ def recall(project: Project, issue: int, runner: str) -> Placement | None:
 
 def recall_from(project: Project, issue: int, runner: str, sha: str) -> Placement | None:
     """The same, where the claim was just seen to be the commit `sha`."""
-    found = claim.read_elsewhere(project.git, project.settings, issue, project.root, sha)
+    found = claim.read_assignment(project.git, project.settings, issue, project.root, sha)
     return _make(project, issue, runner, found, sha) if found else None
 
 
-def _make(project: Project, issue: int, runner: str, on: Elsewhere, sha: str) -> Placement:
+def _make(project: Project, issue: int, runner: str, on: Assignment, sha: str) -> Placement:
     name = name_session(project.name, issue)
     return Placement(
         project=project.name,
@@ -93,7 +93,7 @@ def take_over(project: Project, placement: Placement, host: str) -> Placement:
 
     """
     git, settings, issue = project.git, project.settings, placement.issue
-    next_one = Elsewhere(host, placement.attempt + 1)
+    next_one = Assignment(host, placement.attempt + 1)
     ours = claim.make_object(git, settings, issue, project.root, next_one)
     before: dict[str, str] | None = None
     for _ in range(LOOKS):
