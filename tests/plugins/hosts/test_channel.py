@@ -17,7 +17,7 @@ from msgspec import structs
 
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.ssh import link
+from sm.plugins.hosts.ssh import channel, link
 from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, greet, read_trouble
 from sm.store.paths import Root
@@ -215,8 +215,8 @@ def test_answers_that_nobody_has_asked_for_are_passed_over(
 def test_a_node_that_stands_still_is_hung_up_on(
     sshd: Sshd, root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "BEAT_S", 0.2)
-    monkeypatch.setattr(link, "DEAD_S", 0.5)
+    monkeypatch.setattr(channel, "BEAT_S", 0.2)
+    monkeypatch.setattr(channel, "DEAD_S", 0.5)
     monkeypatch.setattr(link, "REST_S", 2.0)
     node = make_node(sshd, root, make_script(tmp_path, f"{HELLO}; exec sleep 600"))
     serving = threading.Thread(target=link.serve, args=[node.folder])
@@ -242,7 +242,7 @@ def test_a_process_of_ssh_is_closed_even_if_its_end_is_cut_short() -> None:
         assert process.stdout is not None
         process.stdin.write(b"now both run\n")
         await process.stdout.readline()
-        ending = asyncio.create_task(link._end(process))
+        ending = asyncio.create_task(channel.end(process))
         await asyncio.sleep(0)
         ending.cancel()
         await asyncio.wait([ending])

@@ -17,7 +17,7 @@ from sm.plugins.hosts.wire import Request
 from sm.store.paths import Root, check_name
 
 if TYPE_CHECKING:
-    from sm.plugins.hosts.ssh.link import Channel
+    from sm.plugins.hosts.ssh.channel import Channel
 
 MARGIN_S = 5.0
 APART_S = 1.0
