@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from sm.adapters.git_push import Update
 from sm.base.acts import OvertakenError, before_act
 from sm.base.errors import TemporaryError
-from sm.channels import people
-from sm.channels.channel import Word
+from sm.base.need import NeedKind
+from sm.channels import command, people
+from sm.channels.channel import Channel, Word
 from sm.issues.act.effects import EFFECTS
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
@@ -123,6 +126,56 @@ def commit_in(tree: Path) -> None:
     git(tree, "add", "-A")
     git(tree, "commit", "-qm", "work")
     git(tree, "push", "-q", "origin", "HEAD")
+
+
+def test_no_channel_is_used_by_an_attempt_that_is_overtaken(
+    stage: Stage, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, placement = file_and_claim(stage)
+    session = node.put_on_record(placement)
+    take_over(stage.project, placement, "two")
+    used: list[str] = []
+    monkeypatch.setattr(people, "_open_beside", lambda _: [Recorder(used)])
+    with fence.guard(session) as found:
+        people.alert(session, Word("m3", "mine", "mine"))
+    assert found is not None
+    assert found.said, "it was looked whose the issue is"
+    assert not used
+    people.alert(session, Word("m3", "mine", "mine"))
+    assert used, "without the fence"
+
+
+class Recorder(Channel, Struct, frozen=True):
+    """A channel that keeps what is told."""
+
+    heard: list[str]
+
+    def tell(self, word: Word) -> None:
+        self.heard.append(word.text)
+
+    def reaches(self, need: NeedKind) -> bool:
+        return bool(need)
+
+
+def test_a_command_that_begins_once_its_attempt_is_overtaken_is_not_run(
+    stage: Stage, node: Node, tmp_path: Path
+) -> None:
+    _, placement = file_and_claim(stage)
+    session, told = node.put_on_record(placement), tmp_path / "told"
+    run_command(session, told)
+    assert told.exists()
+    told.unlink()
+    take_over(stage.project, placement, "two")
+    run_command(session, told)
+    assert not told.exists()
+
+
+def run_command(session: IssueSession, told: Path) -> None:
+    """What the process does that was started for the session's `notify_command`."""
+    reading, writing = os.pipe()
+    os.write(writing, b"mine\n")
+    os.close(writing)
+    command.main(str(session.root.path), session.name, f"cat >{told}", "30", str(reading))
 
 
 def test_what_it_was_told_once_holds_for_every_later_act(stage: Stage, node: Node) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.adapters.token import Token, TokenError, TokenSource, read_token
+from sm.base.acts import OvertakenError, guard_acts
 from sm.plugins.forges.web import again, client, deadline
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import (
@@ -85,6 +86,17 @@ def test_what_may_be_repeated_is_repeated(web: Client, site: Site) -> None:
     site.faults = [Fault(times=2, reply=Reply(502)), Fault(drop=True)]
     assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
     assert site.lines() == ["GET /thing"] * 4
+
+
+def test_what_an_overtaken_attempt_would_change_is_not_sent(web: Client, site: Site) -> None:
+    def refuse() -> None:
+        raise OvertakenError("another attempt has the issue")
+
+    with guard_acts(refuse):
+        assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
+        with pytest.raises(OvertakenError):
+            web.write("POST", "/thing", "test", {"a": 2})
+    assert "POST /thing" not in site.lines()
 
 
 def test_a_forge_that_keeps_failing_is_given_up(web: Client, site: Site) -> None:
