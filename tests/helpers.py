@@ -32,6 +32,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
+from sm.base.acts import OvertakenError
 from sm.config.load import load
 from sm.issues.look import phase_file
 from sm.issues.look.polled import Clock, Polled
@@ -53,6 +54,11 @@ LONGEST_PAUSE_S = 0.1
 """Between two looks at a condition, unless the test asks for more."""
 TEMPORARY = Path(tempfile.gettempdir())
 """That of the whole run: each test has its own."""
+
+
+def refuse_act() -> None:
+    """What `guard_acts` calls for an attempt that is overtaken."""
+    raise OvertakenError("another attempt has the issue")
 
 
 def wait_for(

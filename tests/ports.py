@@ -9,8 +9,9 @@ import socket
 from pathlib import Path
 
 GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-"""From which on the kernel gives ports to connections, and to who asks for any."""
-FIRST = 10000
+"""The ports that the kernel gives to connections, and to who asks for any: ip(7)."""
+FIRST, LEAST = 10000, 1000
+"""Where we begin, and how many we choose from, even where a machine leaves none to us."""
 APART = 101
 """Between those that two processes begin with."""
 
@@ -18,8 +19,8 @@ _asked = itertools.count()
 
 
 def find_free_port(address: str = "127.0.0.1") -> int:
-    """Return one that the kernel gives to nobody until it is taken."""
-    count = int(GIVEN.read_text().split()[0]) - FIRST
+    """Return a port that is free, and that the kernel does not give to a connection meanwhile."""
+    count = max(int(GIVEN.read_text().split()[0]) - FIRST, LEAST)
     start = os.getpid() * APART + next(_asked)
     for port in (FIRST + (start + step) % count for step in range(count)):
         with contextlib.suppress(OSError), socket.create_server((address, port)):

@@ -20,7 +20,7 @@ from sm.adapters.forge.errors import (
 from sm.adapters.forge.model import PullState, ReviewState
 from sm.base.acts import OvertakenError, guard_acts
 from sm.base.errors import SmError
-from tests.helpers import HANG_S, git
+from tests.helpers import HANG_S, git, refuse_act
 from tests.hub import Hub, make_hub
 
 CI = "test ! -e bad"
@@ -170,10 +170,7 @@ def test_branch_that_moves_in_the_midst_of_a_merge_stops_it(hub: Hub) -> None:
 def test_a_merge_of_an_attempt_that_is_overtaken_by_then_moves_nothing(hub: Hub) -> None:
     head, base = hub.push("fix/1"), hub.main()
 
-    def refuse() -> None:
-        raise OvertakenError("another attempt has the issue")
-
-    with guard_acts(refuse), pytest.raises(OvertakenError):
+    with guard_acts(refuse_act), pytest.raises(OvertakenError):
         hub.open().repository.advance("main", head, base, "fix/1", head)
     assert hub.main() == base
 

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
 from sm.adapters.git_push import Update
 from sm.base.acts import OvertakenError, before_act
 from sm.base.errors import TemporaryError
-from sm.base.need import NeedKind
 from sm.channels import command, people
-from sm.channels.channel import Channel, Word
+from sm.channels.channel import Word
 from sm.issues.act.effects import EFFECTS
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
@@ -23,9 +21,10 @@ from sm.messages.send import Letter, send
 from sm.sessions import fence, registry
 from sm.sessions.caller import Caller
 from sm.sessions.history import Verb
-from sm.sessions.plan import PlannedStep
+from sm.sessions.plan import PlannedStep, has_receipt
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession, IssueSession
+from sm.sessions.settings import Settings
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
@@ -128,33 +127,18 @@ def commit_in(tree: Path) -> None:
     git(tree, "push", "-q", "origin", "HEAD")
 
 
-def test_no_channel_is_used_by_an_attempt_that_is_overtaken(
-    stage: Stage, node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_channel_is_used_by_an_attempt_that_is_overtaken(stage: Stage, node: Node) -> None:
     _, placement = file_and_claim(stage)
-    session = node.put_on_record(placement)
+    session, said = node.put_on_record(placement), Word("m3", "mine", "mine")
+    session.provide(settings=Settings(notify_command="true"))
     take_over(stage.project, placement, "two")
-    used: list[str] = []
-    monkeypatch.setattr(people, "_open_beside", lambda _: [Recorder(used)])
     with fence.guard(session) as found:
-        people.alert(session, Word("m3", "mine", "mine"))
+        people.alert(session, said)
     assert found is not None
     assert found.said, "it was looked whose the issue is"
-    assert not used
-    people.alert(session, Word("m3", "mine", "mine"))
-    assert used, "without the fence"
-
-
-class Recorder(Channel, Struct, frozen=True):
-    """A channel that keeps what is told."""
-
-    heard: list[str]
-
-    def tell(self, word: Word) -> None:
-        self.heard.append(word.text)
-
-    def reaches(self, need: NeedKind) -> bool:
-        return bool(need)
+    assert not has_receipt(session.dir, f"{command.ALERTED}:m3"), "the command was not begun"
+    people.alert(session, said)
+    assert has_receipt(session.dir, f"{command.ALERTED}:m3"), "without the fence it is"
 
 
 def test_a_command_that_begins_once_its_attempt_is_overtaken_is_not_run(

@@ -239,7 +239,7 @@ def read_attempt(git: Git, project: ProjectSettings, issue: int, sha: str) -> in
 def read_assignment(
     git: Git, project: ProjectSettings, issue: int, root: Root, sha: str
 ) -> Assignment | None:
-    """Say where the issue is worked on by the claim `sha` on the remote; None if it is not ours."""
+    """Return what the claim `sha` on the remote assigns; None if it is not ours or assigns none."""
     theirs = _read_facts(git, project, issue, sha)
     said = dict(line.split(": ", 1) for line in theirs)
     attempt = read_number(said.get(ATTEMPT, ""))

@@ -131,7 +131,7 @@ def _serve(post: Post) -> None:
     """
     while True:
         wake = _open_wake(post)
-        # It can be woken, so it has started: who finds it dead from now on starts another at once.
+        # It has started, so it is no longer waited for: who finds it dead starts another at once.
         _set_due(post, time.time() + SOON_S)
         crash_point("notify:listening")
         try:

@@ -23,6 +23,7 @@ from sm.plugins.forges.web.errors import (
 )
 from sm.plugins.forges.web.ledger import Count, Ledger, read_book
 from tests.forges.server import Asked, Fault, Reply, Site, serving
+from tests.helpers import refuse_act
 
 SECRET = "zq" + "x7" * 19
 
@@ -89,10 +90,7 @@ def test_what_may_be_repeated_is_repeated(web: Client, site: Site) -> None:
 
 
 def test_what_an_overtaken_attempt_would_change_is_not_sent(web: Client, site: Site) -> None:
-    def refuse() -> None:
-        raise OvertakenError("another attempt has the issue")
-
-    with guard_acts(refuse):
+    with guard_acts(refuse_act):
         assert web.get("/thing", "test").read(dict[str, int]) == {"a": 1}
         with pytest.raises(OvertakenError):
             web.write("POST", "/thing", "test", {"a": 2})

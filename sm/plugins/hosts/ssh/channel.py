@@ -89,8 +89,8 @@ class Channel:
         return time.monotonic() - max(self.greeted_at, self.heard_at)
 
     async def listen(self) -> None:
-        """Read answers until the channel ends; whoever still waits for one is told why."""
-        beat = asyncio.create_task(self._beat())
+        """Read answers until the channel ends. Each `ask` that has no answer then raises why."""
+        beside = [asyncio.create_task(self._beat()), asyncio.create_task(self._drain())]
         try:
             await self._read()
         except NodeError as error:
@@ -98,15 +98,16 @@ class Channel:
         except (WireError, ValueError, OSError) as error:  # ValueError: a line without an end
             self.why = f"it does not keep to the protocol: {one_line(str(error))}"
         finally:
-            beat.cancel()
+            for task in beside:
+                task.cancel()
             self.why = self.why or "the connection has ended"
             for future in self.waiting.values():
                 if not future.done():
                     future.set_exception(NodeError(self.why))
             await end(self.process)
 
-    async def drain(self) -> None:
-        """Read what the node warns of; nobody needs it, and it must not fill the pipe."""
+    async def _drain(self) -> None:
+        """Read the node's stderr and drop it: a full pipe would stop the node."""
         assert self.process.stderr is not None
         while await self.process.stderr.read(1 << 16):
             pass
@@ -129,7 +130,7 @@ class Channel:
             self.heard_at = time.monotonic()
             self.on_heard()
             future = self.waiting.get(answer.id)
-            if future and not future.done():  # else nobody has asked that, or has gone
+            if future and not future.done():  # else nobody waits for this answer
                 future.set_result(answer)
 
     async def _beat(self) -> None:
@@ -201,7 +202,7 @@ async def _await_hello(process: Process) -> Hello:
 
     Raises:
         NodeError: there is no such `sm`; it says why.
-        WireError: it says what nobody understands.
+        WireError: its first lines are not those of `sm host serve`.
 
     """
     assert process.stdout is not None
@@ -269,4 +270,5 @@ async def end(process: Process) -> None:
     finally:
         if process.stdin and process.stdin.transport.get_write_buffer_size():
             process.stdin.transport.abort()  # what was not sent yet would keep it open
+        # A `Process` has no close of its own, and its transport no public name.
         process._transport.close()  # type: ignore[attr-defined]

@@ -170,7 +170,6 @@ class Link:
             self.failed, self.pause_s = None, AGAIN_S[0]
             self._tell("")
             self.channel.on_heard = partial(self._tell, "")
-            self._begin(self.channel.drain())
             self._begin(self.channel.listen())
             return self.channel
 
