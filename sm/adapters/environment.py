@@ -32,15 +32,23 @@ REMOTES = frozenset(
 DESKTOP = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"})
 """What a `notify_command` needs to show something; `XDG_*` as well."""
 
+OF_AN_AGENT = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+
 KEPT = OURS | REMOTES | DESKTOP | GIT
 KEPT_PREFIXES = ("XDG_", *GIT_PREFIXES)
 
 
 def select_lasting_environment(passed: Iterable[str] = ()) -> dict[str, str]:
-    """Return our environment for such a program; `passed` adds variables."""
+    """Return our environment for such a program; `passed` adds variables.
+
+    Within an agent it leaves out what the agent's git was configured with: a monitor of another
+    project may need the very remote that this agent does not push to.
+    """
+    is_agent = "SM_SESSION_DIR" in os.environ
     more = {
         name: value
         for name, value in os.environ.items()
-        if name in KEPT or name.startswith(KEPT_PREFIXES) or name in passed
+        if (name in KEPT or name.startswith(KEPT_PREFIXES) or name in passed)
+        and not (is_agent and name.startswith(OF_AN_AGENT))
     }
     return select_plain_environment() | more

@@ -326,14 +326,17 @@ class IssueSession(Session, frozen=True, dict=True):
         """How it reaches the forge over HTTPS, if the configuration gives agents the token.
 
         And that it pushes its own branch: a person may have set that `git push` pushes nothing, or
-        all branches that the remote has, too, among them that person's own.
+        all branches that the remote has, too, among them that person's own. And that it pushes to
+        no other remote of the clone.
         """
         from sm.adapters.forge.git_access import list_git_settings
+        from sm.adapters.push_guard import list_push_settings
 
         try:
             settings = list_git_settings(self.project.settings, for_agent=True)
             if self.project.git.setting("push.default") in ("nothing", "matching"):
                 settings += (("push.default", "simple"),)
+            settings += list_push_settings(self.project.settings.repo, self.record.remote)
         except SmError:  # the reactor tells what is wrong
             return ()
         return settings

@@ -21,6 +21,7 @@ from sm.adapters.git import Git
 from sm.adapters.git_call import call, make_environment
 from sm.adapters.git_files import list_tracked
 from sm.adapters.process import ANY_CODE, CommandTimeoutError, ask
+from sm.adapters.push_guard import list_open
 from sm.adapters.tmux import select_plain_environment
 from sm.base.errors import SmError
 from sm.base.text import one_line
@@ -126,6 +127,16 @@ def _remote(clone: Clone) -> Iterator[Trouble]:
             f"'{hub}': the work of agents never arrives",
             f"{clone.words} remote set-url --push {project.remote} {shlex.quote(str(hub))}; "
             "a 'pushInsteadOf' in your git configuration does the same",
+        )
+
+
+def _other_remotes(clone: Clone) -> Iterator[Trouble]:
+    """A `pushurl` that is also where something is fetched cannot be turned away by itself."""
+    for name in list_open(clone.project.repo, clone.project.remote):
+        yield Trouble(
+            f"agents are only asked not to push to '{name}': its push address is also fetched from",
+            f"if its 'pushurl' is its 'url': {clone.words} config --unset-all "
+            f"remote.{name}.pushurl",
         )
 
 
@@ -286,6 +297,7 @@ LOOKS: tuple[Callable[[Clone], Iterator[Trouble]], ...] = (
     _bareness,
     _branch_names,
     _remote,
+    _other_remotes,
     _remote_head,
     _submodules,
     _large_files,
