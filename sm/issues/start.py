@@ -15,6 +15,7 @@ from msgspec import structs
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Issue, IssueState
 from sm.adapters.forge.protocol import list_signs
+from sm.adapters.git_call import NoSuchBranchError
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
 from sm.config.schema import ProjectSettings
@@ -26,7 +27,7 @@ from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.observe import recall
-from sm.issues.look.snapshot import last_snapshot, snapshot
+from sm.issues.look.snapshot import Snapshot, last_brought, last_snapshot, snapshot
 from sm.issues.rules.material import SOURCES
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.work import claim, slots, worktree
@@ -130,8 +131,8 @@ def start(
             ours = seen is not None and _find_claim_or_end(session, seen)
             _take_text(session, by_hand=by_person, ours=ours)
             with _noted(session):
-                head = _claim(session, seen, ours=ours, seize=seize)
-                _begin(session, head, seized=seize)
+                _claim(session, seen, ours=ours, seize=seize)
+                _begin(session, seen or {}, seized=seize)
     monitors.ensure(session)
     return session
 
@@ -304,11 +305,8 @@ def identify(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSess
     )
 
 
-def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, seize: bool) -> str:
-    """Take the claim; return the commit at which the remote has the branch, as far as `seen`.
-
-    That of a session with an attempt was taken for it, and is never taken by it.
-    """
+def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, seize: bool) -> None:
+    """Take the claim. That of a session with an attempt was taken for it, and never by it."""
     project, settings = session.project, session.own_settings
     if session.record.attempt:
         outcome = Claim.PLACED if ours else Claim.TAKEN
@@ -324,20 +322,21 @@ def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, se
     project.forge.issues.add_label(session.issue, labels.in_progress)
     project.forge.issues.remove_label(session.issue, labels.backlog)
     project.record(events.Claimed(session=session.name, how=str(outcome)))
-    return claim.find_head(settings, session.issue, seen or {})
 
 
-def _begin(session: IssueSession, head: str, *, seized: bool) -> None:
+def _begin(session: IssueSession, seen: dict[str, str], *, seized: bool) -> None:
     """Make the worktree and launch the agent, or adopt one that still lives.
 
-    `seized`: others may have worked on the issue elsewhere until now.
+    `seen` is what the remote had just before the claim, as far as somebody has looked. `seized`:
+    others may have worked on the issue elsewhere until now.
     """
     project = session.project
     directory = session.dir
-    note = make_ready(session, at=head)
+    note = make_ready(session, at=claim.find_head(session.own_settings, session.issue, seen))
     moved = _take_up_work(session) if session.attempt or seized else ""
     crash_point("start:worktree")
     if agent_process.adopt(session.tmux, session) is None:
+        _fetch_base(session, seen)
         phase_file.create(project.root, session.record.project, session.issue)
         agent_process.launch(session.tmux, session, _launch(session, moved), generation=1)
     crash_point("start:launched")
@@ -345,6 +344,17 @@ def _begin(session: IssueSession, head: str, *, seized: bool) -> None:
     receipt = Receipt(time.time(), "start", "start", verb=Verb.START, detail=note)
     plan.add_receipt(directory, receipt)
     project.record(events.Started(session=session.name, title=session.record.title))
+
+
+def _fetch_base(session: IssueSession, seen: dict[str, str]) -> None:
+    """Have the clone know the base as the remote has it.
+
+    Whoever claimed the issue made its branch from there, which may be another machine. Compared
+    with an older base, the commits of others would count as work on the issue.
+    """
+    record, at = session.record, claim.find_base(session.own_settings, seen)
+    with contextlib.suppress(NoSuchBranchError):  # there is nothing to compare with
+        session.project.git.fetch_branch(record.remote, record.base, at=at)
 
 
 def _seize(session: IssueSession) -> Claim:
@@ -376,16 +386,27 @@ def _write_watch(session: IssueSession) -> None:
 
 
 def _launch(session: IssueSession, moved: str) -> Launch:
-    """With the first prompt; where the branch has work already, the one for going on with it.
+    """With the first prompt, or with the one for going on where an earlier session has worked.
 
-    `moved` is what there is to say of an attempt elsewhere that came before.
+    `moved` is what there is to say of an attempt elsewhere that came before. A first attempt has
+    none before it, whatever its branch has already.
     """
     work = read_git_state(session)
-    name = "recovery" if work.log or work.status or moved else "start"
-    # Where nothing was done yet, the text quotes nothing of what may have changed meanwhile.
-    last = last_snapshot(session.project.directory) if name == "start" else None
-    seen = recall(session, last or snapshot(session.project))
+    went_on = session.attempt != 1 and bool(work.log or work.status)
+    name = "recovery" if moved or went_on else "start"
+    seen = recall(session, _look(session, is_first=name == "start"))
     document = (moved and read_last_document(session.dir)) or ""
     known = gather(session, seen, work, SOURCES[name])
     material = structs.replace(known, moved=moved, document=str(document))
     return launch_with(session, write_prompt(name, material))
+
+
+def _look(session: IssueSession, *, is_first: bool) -> Snapshot:
+    """Return the look at the forge to begin with.
+
+    The first prompt quotes nothing that may have changed since the last look. Where a look was
+    brought for this session, it is the one: the next comes only when this start is over.
+    """
+    directory = session.project.directory
+    found = last_snapshot(directory) if is_first else last_brought(directory, session)
+    return found or snapshot(session.project)

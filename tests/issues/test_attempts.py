@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sm.issues.look import brought, snapshot, wishes
 from sm.issues.start import TakenError, begin_placed
 from sm.issues.work import wip
 from sm.issues.work.takeover import take_over
 from sm.sessions import agent
 from sm.store import journal
 from sm.store.events import Decided
+from sm.store.files import write_atomic
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git, wait_for
@@ -145,3 +148,73 @@ def test_an_attempt_that_was_overtaken_before_it_began_does_not_begin(
     with pytest.raises(TakenError):
         begin_placed(one.project, issue.number, 1, placement.claim)
     assert one.sessions() == []
+
+
+def merge_of_others(stage: Stage) -> None:
+    """Somebody's work gets into the primary branch, and no clone of a node knows of it."""
+    clone = stage.repository.clone
+    (clone / "others.txt").write_text("of others\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "work of others")
+    git(clone, "push", "-q", "origin", "HEAD:main")
+
+
+def test_the_first_attempt_after_a_merge_of_others_is_a_start(stage: Stage, one: Node) -> None:
+    merge_of_others(stage)
+    issue, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    [prompt] = wait_for(stage.told, "the first prompt")
+    assert (one.session(issue.number).worktree / "others.txt").exists()
+    assert prompt.startswith("You work on issue")
+    assert "work of others" not in prompt
+
+
+def test_a_later_attempt_is_told_no_commits_of_others(stage: Stage, one: Node, two: Node) -> None:
+    _, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    wait_for(stage.told, "the first prompt")
+    merge_of_others(stage)
+    git(stage.repository.bare, "update-ref", "refs/heads/fix/1", "refs/heads/main")
+    two.begin(take_over(stage.project, placement, "two"))
+    prompt = wait_for(lambda: stage.told()[1:], "the prompt of the successor")[0]
+    assert prompt.startswith("You take over issue")
+    assert "Go on elsewhere, attempt 2" in prompt
+    assert "work of others" not in prompt
+
+
+def test_a_first_attempt_is_told_what_its_branch_has_already(stage: Stage, one: Node) -> None:
+    clone = stage.repository.clone
+    git(clone, "switch", "-q", "-c", "fix/1")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "half of it")
+    git(clone, "push", "-q", "origin", "fix/1")
+    git(clone, "switch", "-q", "main")
+    _, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    [prompt] = wait_for(stage.told, "the first prompt")
+    assert prompt.startswith("You work on issue")
+    assert "Somebody has worked on that branch before" in prompt
+    assert "half of it" in prompt
+    assert "died" not in prompt
+
+
+def test_a_start_waits_for_no_look_that_comes_when_it_is_over(
+    stage: Stage, one: Node, two: Node
+) -> None:
+    """The tick that has it begun would bring it, and waits for the start."""
+    issue, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    wait_for(stage.told, "the first prompt")
+    second = take_over(stage.project, placement, "two")
+    seen = snapshot.look(stage.project)
+    share = brought.narrow(
+        stage.project.settings, seen, [issue.number], account="", lasts_s=300.0, wait_s=30.0
+    )
+    snapshot.adopt(two.project, share)
+    # As the labels of a start do with a forge over HTTP.
+    write_atomic(two.project.directory.forge_written, "")
+    ear = wishes.Ear(two.project.root)
+    began = time.monotonic()
+    two.begin(second)
+    assert time.monotonic() - began < 20.0
+    ear.close()
+    wait_for(lambda: stage.told()[1:], "the prompt of the successor")

@@ -155,6 +155,12 @@ def last_snapshot(directory: ProjectDir) -> Snapshot | None:
     return _read_own(directory)
 
 
+def last_brought(directory: ProjectDir, session: IssueSession) -> Snapshot | None:
+    """What was brought last of the session, if it is still believed; None if nothing was."""
+    came = brought.read(directory)
+    return came.seen if came and came.lasts(time.time()) and came.is_about(session) else None
+
+
 def _read_own(directory: ProjectDir) -> Snapshot | None:
     """The last look that was taken here."""
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)

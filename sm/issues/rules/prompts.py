@@ -42,7 +42,7 @@ def _protocol_here(m: Material) -> str:
 
 def _start(m: Material) -> str:
     return f"""You work on issue #{m.issue.number} of project {m.project}, in this git worktree, \
-on branch {m.branch} (from {m.remote}/{m.base}).
+on branch {m.branch} (from {m.remote}/{m.base}).{_work_there(m)}
 
 {quote_issue(m)}
 
@@ -51,17 +51,34 @@ Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 {_protocol_here(m)}"""
 
 
-def _recovery(m: Material) -> str:
+def _work_there(m: Material) -> str:
+    """What a branch has already that was there before anybody here worked on the issue."""
+    if not (m.git.log or m.git.status):
+        return ""
+    return (
+        " Somebody has worked on that branch before: look at git log, git diff and git status, and "
+        f"go on from there.\n\n{_quote_work(m)}"
+    )
+
+
+def _quote_work(m: Material) -> str:
     stat = f"git diff {m.remote}/{m.base}...HEAD --stat"
+    parts = (
+        quote_git(m, stat, m.git.diff_stat, "nothing committed"),
+        quote_git(m, "git log", m.git.log, "no commits yet"),
+        quote_git(m, "git status --short", m.git.status, "clean"),
+    )
+    return "\n\n".join(parts)
+
+
+def _recovery(m: Material) -> str:
     parts = [
         f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
         f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _moved(m),
         quote_issue(m),
-        quote_git(m, stat, m.git.diff_stat, "nothing committed"),
-        quote_git(m, "git log", m.git.log, "no commits yet"),
-        quote_git(m, "git status --short", m.git.status, "clean"),
+        _quote_work(m),
         f"Last phase: {_phase(m)}",
     ]
     if m.phase is Phase.AWAITING_CI and m.check.log:

@@ -259,7 +259,12 @@ def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
 def find_head(project: ProjectSettings, issue: int, seen: Mapping[str, str]) -> str:
     """The commit at which the branch is on the remote after a claim, by the look before it."""
     branch = f"refs/heads/{project.branch(issue)}"
-    return seen.get(branch, "") or seen.get(_name_primary(project), "")
+    return seen.get(branch, "") or find_base(project, seen)
+
+
+def find_base(project: ProjectSettings, seen: Mapping[str, str]) -> str:
+    """The commit at which the primary branch is on the remote, by that look; '' if not seen."""
+    return seen.get(_name_primary(project), "")
 
 
 def _name_primary(project: ProjectSettings) -> str:

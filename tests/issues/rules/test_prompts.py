@@ -126,7 +126,7 @@ def test_our_own_words_hold_no_control_characters(text: str, more: dict[str, obj
 @pytest.mark.parametrize(
     ("text", "quotes"),
     [
-        ("start", 2),
+        ("start", 5),
         ("recovery", 7),
         ("ci-failed", 1),
         ("review-changes", 1),
@@ -147,7 +147,7 @@ def test_words_of_others_cannot_leave_their_fence(text: str, quotes: int) -> Non
 
 def test_after_typing_the_fence_still_stands() -> None:
     typed = normalise(write_prompt("start", material(EVIL)))
-    assert len(fences(typed)) == 2
+    assert len(fences(typed)) == 5
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", typed)
 
 
