@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """End a session: by id, name or PROJECT#ISSUE, or the one of PROJECT ISSUE.
 
-    If it works on an issue, the issue is labelled blocked. Uncommitted and unpushed work stays in
-    the worktree, pushed work on its branch, and the pull request stays as it is. It prints the
-    command by which the issue is worked on again.
+    If it works on an issue, the issue is labelled blocked, unless it is merged or closed by then.
+    Uncommitted and unpushed work stays in the worktree, pushed work on its branch, and the pull
+    request stays as it is. It prints the command by which the issue is worked on again.
 
     If sm new has begun it, its agent ends and its record is removed. What its terminal showed is
     kept for a while, as for any session: sm logs ID.
@@ -78,7 +78,6 @@ def _print_all(lines: Iterator[str]) -> None:
 
 
 def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
-    from sm.issues.act.unblock import spell_unblock
     from sm.issues.kill import kill
     from sm.personal import lifecycle
     from sm.sessions import registry
@@ -91,9 +90,7 @@ def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
     if isinstance(session, AdHocSession):
         yield lifecycle.end(session)
         return
-    again = spell_unblock(session.project.settings, session.issue)
     yield from kill(session.project, session.issue)
-    yield f"to have the issue worked on again: {again}"
 
 
 # All of them

@@ -6,6 +6,8 @@ import time
 
 from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
+from sm.issues.act.unblock import spell_unblock
+from sm.issues.look.observe import observe
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import GIVEN_BACK, KILLED, Receipt
@@ -17,12 +19,25 @@ from sm.store import events
 def kill(project: Project, issue: int) -> list[str]:
     """Set the label, and let the matrix do the rest now; return what happened.
 
+    An issue that is merged or closed gets no label: nobody would work on it again.
+
     Raises:
         UsageError: the issue has no session.
 
     """
     session = registry.load_for(project, issue)
-    return _end(session, _label(session))
+    if settled := _find_settled(session):
+        return _end(session, settled)
+    said = _end(session, _label(session))
+    return [*said, f"to have the issue worked on again: {spell_unblock(project.settings, issue)}"]
+
+
+def _find_settled(session: IssueSession) -> str:
+    """What became of an issue that is over, by a look at the forge now; '' for one that is not."""
+    seen = observe(session, newer_than=time.time())
+    if seen.pull and seen.facts.merged:
+        return f"pull request {seen.pull.name} is merged"
+    return "" if seen.facts.issue_open else f"issue #{session.issue} is closed"
 
 
 def give_back(project: Project, issue: int) -> list[str]:

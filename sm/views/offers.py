@@ -266,11 +266,10 @@ def _offer_restart(row: BoardRow) -> tuple[Offer, ...]:
 
 
 def _offer_end(row: BoardRow) -> Offer:
-    tells = (
-        f"Ends {row.name} and labels issue #{row.issue} blocked. Work that is nowhere else stays."
-        if row.issue
-        else f"Ends {row.name} and its agent."
-    )
+    tells = f"Ends {row.name} and its agent."
+    if row.issue and row.state is not ShownState.MERGED:
+        label = f"labels issue #{row.issue} blocked"
+        tells = f"Ends {row.name} and {label}. Work that is nowhere else stays."
     return Offer(
         act=Act.KILL,
         label="End session",

@@ -371,7 +371,9 @@ class Facts(Struct, frozen=True):
 
     @property
     def left_alone(self) -> bool:
-        """Whether no agent is about to write PHASE:done."""
+        """Whether no agent is about to write PHASE:done, or a person does not wait for it."""
+        if self.history.has(KILLED):
+            return True
         late = self.now >= self.life_at + self.limits.merge_remind_s
         rests = self.parked or bool(self.brake and not self.turn_runs)
         return self.session is Life.GONE or not self.working or rests or late
