@@ -19,7 +19,7 @@ BEYOND_SOURCE = frozenset(
         *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
         *("dialog", "dialog-open", "turn-failed", "park", "parked-long", "resume", "parked"),
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
-        *("question", "watched", "review-waits"),
+        *("question", "watched", "review-waits", "silent"),
         *("limit-stop", "limit-handoff", "limit-asked", "limit-held", "limit-held-long"),
         *("limit-near", "limit-over", "limit-gone", "limit-wait-long"),
     }

@@ -22,7 +22,7 @@ from sm.config.schema import ProjectSettings
 from sm.context.rotation_files import read_last_document
 from sm.issues.act import attempts
 from sm.issues.act.compose import gather, launch_with, read_git_state
-from sm.issues.act.problem import Problem, write_problem
+from sm.issues.act.problem import Problem, note_problem, write_problem
 from sm.issues.act.settled import let_go
 from sm.issues.look import phase_file, taken
 from sm.issues.look.backlog import is_workable
@@ -275,7 +275,8 @@ def _noted(session: IssueSession) -> Iterator[None]:
     except TakenError:
         raise
     except SmError as error:
-        write_problem(session.dir, Problem(error.message))
+        lasts = not isinstance(error, TemporaryError)
+        note_problem(session.dir, Problem(error.message, lasts=lasts))
         raise
     discard(session.dir.problem)
 

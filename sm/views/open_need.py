@@ -13,11 +13,13 @@ from sm.base.redact import redact
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.config.forges import ForgeSettings
+from sm.issues import meters
 from sm.issues.act.problem import Problem
+from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
 from sm.issues.rules.needs import CAUSES, OF_THE_PULL, Need, Waiting, find_waiting
-from sm.sessions import agent_state, turn
+from sm.sessions import agent_state, brake, turn
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
 from sm.sessions.presence_rule import LEFT_S
@@ -120,6 +122,29 @@ def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> Open
     )
 
 
+def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool) -> OpenNeed | None:
+    """What a person has to change before the session can begin, or go on once it has begun.
+
+    A forge may learn only a moment later what was pushed, so one that goes on is given that time.
+    """
+    if problem is None or not problem.lasts:
+        return None
+    try:
+        since = session.dir.problem.stat().st_mtime
+    except FileNotFoundError:  # it has just been settled
+        return None
+    if begun and time.time() < since + REFUSED_FOR_S:
+        return None
+    return _make_entry(
+        session,
+        NeedKind.REFUSED,
+        matter=f"{since:.0f}",
+        since=since,
+        text=one_line(f"It is tried in vain: {redact(problem.text)}"),
+        command="sm doctor",
+    )
+
+
 # Sessions that work on no issue
 
 
@@ -128,6 +153,27 @@ def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
 
     The question of one that an agent has begun is its parent's to answer.
     """
+    return _find_own_limit(session) or _find_in_terminal(session, state)
+
+
+def _find_own_limit(session: AdHocSession) -> OpenNeed | None:
+    """A limit of the session that is used up, and that only a person can raise."""
+    held = brake.read(session.dir)
+    limit = meters.read_allowance(session) if held else None
+    if held is None or limit is None or not limit.stops or limit.until is not None:
+        return None
+    return OpenNeed(
+        key=f"{session.name}:{NeedKind.BUDGET}:{limit.matter}",
+        kind=NeedKind.BUDGET,
+        session=session.name,
+        name=session.address,
+        since=held.since,
+        text=one_line(f"A budget is used up ({limit.shown})"),
+        command=limit.command or "sm status",
+    )
+
+
+def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
     signs = turn.read(session.dir, agent_state.read(session.dir)) if state in LOOKED_INTO else None
     if signs is None:
         return None

@@ -70,6 +70,7 @@ ROWS: dict[str, str] = {
     "merge-reminder": "approved, not merged yet",
     "merge-stuck": "approved, still not merged",
     "protocol-reminder": "its turn ended without a phase",
+    "silent": "its turns end without a phase",
 }
 """Every row of the matrix that does something."""
 

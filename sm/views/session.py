@@ -26,7 +26,7 @@ from sm.store.events import Event
 from sm.views.event_words import tell_shortly
 from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import Damaged, Known, show
-from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, make_need
+from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, find_refused, make_need
 from sm.views.people import WORDS, People
 from sm.views.states import ShownState
 
@@ -214,7 +214,10 @@ def _filled(
     elif found:
         open_need = make_need(session, known, *found)
     else:
-        open_need = find_forgotten_draft(session, problem)
+        begun = facts.history.started_at > 0
+        open_need = find_forgotten_draft(session, problem) or find_refused(
+            session, problem, begun=begun
+        )
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,

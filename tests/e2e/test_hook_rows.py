@@ -130,6 +130,9 @@ def test_an_agent_that_ends_its_turn_without_a_phase_is_reminded_twice(hooked: H
         assert all(receipt.row in ("start", "protocol-reminder") for receipt in receipts)
     hooked.ends_turn()
     assert hooked.waits_for() == ("working", "a new phase: its turn has ended")
+    need = hooked.stage.find_need("limits")
+    assert need["text"].startswith("The agent ends its turns without a phase")
+    assert need["command"] == f"sm send harb#{hooked.issue} TEXT"
     hooked.stage.sm("react", "harb", str(hooked.issue))
     assert len(hooked.told(REMINDER)) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -76,6 +77,28 @@ def test_start_that_was_cut_short_is_finished_whatever_the_labels(stage: Stage) 
     claim.claim(stage.project.git, stage.project.settings, seen.number, stage.project.root)
     take_out(stage, seen)
     assert start(stage.project, seen).issue == seen.number
+
+
+def test_a_remote_that_refuses_new_branches_is_told_at_once(stage: Stage) -> None:
+    """Only the table of sm status, sm doctor and the tick said so: sm needs had nothing."""
+    hook = stage.repository.bare / "hooks" / "pre-receive"
+    hook.write_text(
+        "#!/bin/sh\nwhile read old new ref; do case $old$ref in 0000*refs/heads/fix/*) "
+        "echo 'GH013: Repository rule violations found' >&2; exit 1;; esac; done\n"
+    )
+    hook.chmod(0o755)
+    issue = stage.file_issue()
+    assert stage.poll(check=False).returncode == 1
+    need = stage.find_need("refused")
+    said = "It is tried in vain: remote 'origin' refuses the push: GH013: Repository rule "
+    assert need["text"].startswith(said)
+    assert (need["issue"], need["command"]) == (issue, "sm doctor")
+    assert said in stage.sm("status").stdout.splitlines()[0]
+    stage.poll(check=False)
+    assert stage.find_need("refused")["key"] == need["key"], "the next tick made it another need"
+    hook.unlink()
+    stage.poll()
+    assert json.loads(stage.sm("needs", "--json").stdout) == []
 
 
 def test_no_agent_begins_before_the_setup_of_its_worktree_has_passed(

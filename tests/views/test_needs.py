@@ -25,6 +25,7 @@ from sm.cli.need_lines import draw_needs
 from sm.cli.root import cli
 from sm.config.load import load
 from sm.issues.act.problem import Problem, write_problem
+from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import room
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.issues.rules.needs import KINDS, Case, describe_need
@@ -220,6 +221,21 @@ def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project)
     write_problem(session.dir, held, time.time() - LEFT_S - 1)
     need = only(project)
     assert need.text == "Half a line stands unsent in its input line, and its end waits"
+    check_command(need.command)
+
+
+def test_what_is_refused_until_a_person_changes_something_is_in_the_list(project: Project) -> None:
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    refused = Problem("remote 'origin' refuses the push: GH013", lasts=True)
+    write_problem(session.dir, refused, time.time() - REFUSED_FOR_S + 20)
+    assert list_needs(project) == [], "a forge may learn of a push a moment later"
+    write_problem(session.dir, structs.replace(refused, lasts=False), time.time() - REFUSED_FOR_S)
+    assert list_needs(project) == [], "another try may find it mended"
+    write_problem(session.dir, refused, time.time() - REFUSED_FOR_S)
+    need = only(project)
+    assert (need.kind, need.issue) == (NeedKind.REFUSED, 1)
+    assert need.text == "It is tried in vain: remote 'origin' refuses the push: GH013"
     check_command(need.command)
 
 

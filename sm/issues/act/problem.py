@@ -15,6 +15,8 @@ from sm.store.paths import SessionDir
 class Problem(Struct, frozen=True, omit_defaults=True):
     """What went wrong; `refusal` where something in the agent's terminal is in the way.
 
+    `lasts`: the same try fails until a person changes something, such as a rule of the remote.
+
     `not_before` is when it may be tried again at the earliest, in seconds since 1970: what a forge
     may still be at work on would be done twice. 0 where nothing speaks against an earlier try.
     """
@@ -22,6 +24,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     text: str
     refusal: Refusal | None = None
     not_before: float = 0.0
+    lasts: bool = False
 
     @property
     def sentence(self) -> str:
@@ -62,3 +65,9 @@ def write_problem(directory: SessionDir, problem: Problem, since: float | None =
     write_json(directory.problem, problem)
     if since is not None:
         os.utime(directory.problem, (since, since))
+
+
+def note_problem(directory: SessionDir, problem: Problem) -> None:
+    """Write it down; the file keeps its time if it says the same already."""
+    if read_problem(directory) != problem:
+        write_problem(directory, problem)

@@ -102,7 +102,10 @@ def note_obstacle(session: IssueSession, error: SmError) -> float:
 
     The pause grows with the time that it has been in the way.
     """
-    problem = error.problem if isinstance(error, NotNowError) else Problem(error.message)
+    if isinstance(error, NotNowError):
+        problem = error.problem
+    else:
+        problem = Problem(error.message, lasts=isinstance(error, REFUSALS))
     known, now = read_problem(session.dir), time.time()
     is_known = known is not None and structs.replace(known, not_before=0.0) == problem
     since = session.dir.problem.stat().st_mtime if is_known else now

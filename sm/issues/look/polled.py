@@ -20,7 +20,7 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json
 from sm.store.paths import ProjectDir
 
-MISSED = 3
+MISSED = 2
 """So many ticks may fail to come before people are told that dev-poll does not run."""
 LEAST_S = 60.0
 """People are told after no less, however often ticks are to come: cron knows whole minutes."""

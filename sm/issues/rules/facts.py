@@ -268,6 +268,11 @@ class Facts(Struct, frozen=True):
         return self._has_rested and self.working and not self.asks
 
     @property
+    def unheeded(self) -> bool:
+        """Whether it has done so after each reminder that it gets."""
+        return self.fell_silent and self.history.reminders >= REMINDERS
+
+    @property
     def ended_at(self) -> float:
         """When the agent's turn ended, 0 if it goes on or no hook tells."""
         return (self.signs.ended_at if self.signs else None) or 0.0
@@ -478,7 +483,7 @@ class Facts(Struct, frozen=True):
             return False
         if self.brake:
             return False
-        if self.signs and not (self.fell_silent and self.history.reminders >= REMINDERS):
+        if self.signs and not self.unheeded:
             return False
         return self.now >= self.idle_due_at
 

@@ -443,6 +443,16 @@ _SILENT = (
         passing=True,
         deed=Deed.REMIND,
     ),
+    Row(
+        "silent",
+        ITS_TURN,
+        "turn ended without a phase after each reminder, and the agent has written one before",
+        (Step(Verb.TELL, "silent"),),
+        lambda f: f.unheeded and f.phase is not Phase.NONE,
+        lambda f: f"{f.ended_at:.3f}",
+        passing=True,
+        beside=True,
+    ),
 )
 """It is the agent's turn, and it does nothing."""
 

@@ -32,7 +32,10 @@ CAUSES = {
 }
 """Why sm asks a person, by the row of the matrix that asks."""
 
-UNASKED_CAUSES = {"review-waits": "The pull request waits for a review"}
+UNASKED_CAUSES = {
+    "review-waits": "The pull request waits for a review",
+    "silent": "The agent ends its turns without a phase, and its reminders are used up",
+}
 """Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
 
 KINDS = {
@@ -50,6 +53,7 @@ KINDS = {
     "ci-timeout": NeedKind.CI,
     "ci-late": NeedKind.CI,
     "ci-broken": NeedKind.CI,
+    "silent": NeedKind.LIMITS,
     "review-waits": NeedKind.REVIEW,
     "review-timeout": NeedKind.REVIEW,
     "merge-stuck": NeedKind.MERGE,
@@ -169,6 +173,12 @@ def _waits_for_review(f: Facts) -> bool:
     return f.awaits_review and f.review_waits
 
 
+def _is_silent(f: Facts) -> bool:
+    # A reminder that waits, such as for a person at the terminal, is as good as used up.
+    waits = f.history.reminders > 0 and f.now >= f.ended_at + DIALOG_PATIENCE_S
+    return f.fell_silent and (waits or f.unheeded)
+
+
 def _waits_for_merge(f: Facts) -> bool:
     # Just after CI or a review a forge may still work out whether it merges.
     known_at = max(f.written_at, f.check_at, f.review_at)
@@ -178,6 +188,7 @@ def _waits_for_merge(f: Facts) -> bool:
 UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
     ("dialog", lambda f: f.dialog_at is not None),
     ("question", lambda f: f.asks),
+    ("silent", _is_silent),
     ("review-waits", _waits_for_review),
     ("merge-held", _waits_for_merge),
 )
@@ -191,6 +202,8 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
             return facts.matter or facts.about, facts.dialog_at or asked_at
         case "question":
             return facts.matter or facts.about, facts.ended_at or asked_at
+        case "silent":
+            return f"silent:{facts.ended_at:.3f}", facts.ended_at
         case "review-waits" | "review-timeout":
             return f"{facts.write}:{facts.head}", max(facts.written_at, facts.check_at)
         case _:
@@ -233,6 +246,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "dialog": lambda _: "",
     "question": lambda case: case.question,
     "review-waits": lambda _: "",
+    "silent": lambda _: "",
     "watched": lambda _: "",
     "limit-asked": lambda case: case.limit,
     "limit-held-long": lambda case: case.limit,
@@ -268,6 +282,8 @@ def _way(case: Case) -> tuple[str, str]:
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
         case "question" if case.unasked:
             return "an answer", f"sm send {case.address} TEXT"
+        case "silent":
+            return "a word to the agent", f"sm send {case.address} TEXT"
         case "review-waits" | "review-timeout" if case.pull:
             return "a review", case.reviewed_at or f"sm review {project}#{case.pull} --approve"
         case "merge-stuck" | "merge-held" if case.pull:

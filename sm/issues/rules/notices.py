@@ -11,6 +11,7 @@ from sm.base.need import NeedKind
 from sm.base.quoting import code
 from sm.base.redact import redact
 from sm.base.text import normalise, one_line
+from sm.issues.rules.facts import REMINDERS
 from sm.issues.rules.material import Material, cite_pull, name_pull
 from sm.issues.rules.needs import (
     CAUSES,
@@ -126,6 +127,14 @@ def _review_waits(m: Material) -> str:
     )
 
 
+def _silent(m: Material) -> str:
+    return (
+        f"**The agent ends its turns without a phase** (issue #{m.issue.number}), and was reminded "
+        f"{REMINDERS} times.\n\nTo tell it how to go on: {m.answer_help}, or "
+        f"`{m.attach_command}`, there."
+    )
+
+
 def _name_title(m: Material) -> str:
     return _cut(redact(m.pull.title if m.pull else m.issue.title))
 
@@ -235,6 +244,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "watched": _watched,
     "ci-broken": _ci_broken,
     "review-waits": _review_waits,
+    "silent": _silent,
     "parked": _parked,
     "limit-wait": _limit_wait,
     "remark": _remark,
@@ -303,6 +313,7 @@ SHORTLY: dict[str, Callable[[Material], str]] = {
         f"pull request {name_pull(m)} waits for a review: {_name_title(m)}. "
         f"{describe_need(_case('review-waits', m)).command}"
     ),
+    "silent": partial(_ask_shortly, "silent"),
     "stopped": lambda m: f"session ended: {_why_stopped(m)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",
     "limit-wait": lambda m: f"begins nothing new: {_cut(tell_limit(m))}",

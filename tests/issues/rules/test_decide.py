@@ -108,6 +108,10 @@ def reminded(times: int) -> History:
     return History(started_at=NOW - HOUR, reminders=times, nudged_at=NOW - MINUTE)
 
 
+UNHEEDED = answered("ci-failed", MINUTE, reminders=2)
+"""After an answer that it has got, too."""
+ONCE_TOLD = UNHEEDED.done | {f"silent:{NOW:.3f}"}
+
 CI = wrote(Phase.AWAITING_CI)
 REVIEW = replace(wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS)
 ANNOUNCED = replace(REVIEW, history=replace(REVIEW.history, done=frozenset({"review-waits:c1"})))
@@ -456,6 +460,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(1)),
         "protocol-reminder",
     ),
+    "people are told of an agent that was reminded twice after an answer": (
+        hooked(wrote(Phase.AWAITING_CI, history=UNHEEDED), ended_at=NOW),
+        "silent",
+    ),
     "an agent that was reminded twice in vain is ended": (
         hooked(ended_at=NOW - 30, idle_since=NOW - 30, history=reminded(2)),
         "idle-prompt",
@@ -540,10 +548,7 @@ def test_every_row_is_reached_by_a_behaviour() -> None:
         replace(LIVING, idle_since=NOW - 29),
         hooked(),
         hooked(idle_since=NOW - HOUR, history=reminded(2)),
-        hooked(
-            wrote(Phase.AWAITING_CI, history=answered("ci-failed", MINUTE, reminders=2)),
-            ended_at=NOW,
-        ),
+        hooked(wrote(Phase.AWAITING_CI, history=replace(UNHEEDED, done=ONCE_TOLD)), ended_at=NOW),
     ],
 )
 def test_when_nothing_is_due_nothing_is_done(facts: Facts) -> None:

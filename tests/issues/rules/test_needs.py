@@ -17,7 +17,7 @@ from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_wa
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
 from sm.sessions.history import Verb
 from sm.sessions.signs import DIALOG_PATIENCE_S
-from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, wrote
+from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, reminded, wrote
 from tests.issues.rules.test_prompts import material
 
 
@@ -80,6 +80,7 @@ REVIEWED = replace(
 CHANGES = replace(REVIEWED, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
 TOLD_CHANGES = replace(REVIEWED.history, done=frozenset({"review-changes:r1"}))
 HELD = replace(REVIEWED, review=ReviewState.APPROVED, hold=Hold.BLOCKED)
+ENDED = hooked(ended_at=NOW - 5)
 QUESTION = hooked(ended_at=NOW - 5, asks="Up or down?")
 
 
@@ -105,6 +106,10 @@ def waiting(facts: Facts) -> str:
         (replace(HELD, now=NOW + DIALOG_PATIENCE_S, hold=Hold.QUEUED), ""),
         (hooked(dialog_at=NOW - 1), "dialog"),
         (QUESTION, "question"),
+        (replace(ENDED, history=reminded(0)), ""),
+        (replace(ENDED, history=reminded(1)), ""),
+        (replace(ENDED, history=reminded(1), now=NOW + DIALOG_PATIENCE_S), "silent"),
+        (replace(ENDED, history=reminded(2)), "silent"),
         (wrote(Phase.ESCALATE), ""),
         (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
     ],

@@ -13,7 +13,9 @@ import pytest
 
 from sm.adapters.agent.generic import GENERIC
 from sm.base.errors import SmError
+from sm.base.need import NeedKind
 from sm.issues import meters
+from sm.issues.act import limiting
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins.cost import entering, growth, prices
 from sm.plugins.cost.budget import account, decide, lag, limits
@@ -24,6 +26,8 @@ from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.waiting import note_looked_up
 from sm.sessions import registry
 from sm.sessions.session import Session
+from sm.store.paths import Root
+from sm.views.needs import list_own_needs
 from tests.disks import fill, small_disk
 from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, begin_context, open_project, write
 from tests.plugins.cost.lines import add_lines
@@ -59,6 +63,23 @@ def test_an_issue_is_counted_over_all_of_its_contexts_and_sessions(shop: Path) -
     assert (look(again).stage, look(again).shown) == (Stage.NEAR, "$8.50 of $10.00 for this issue")
     write(again, "r4", dollars=2)
     assert look(again).stage is Stage.OVER
+
+
+def test_a_session_of_a_persons_own_that_is_over_its_limit_is_somebodys_matter(
+    shop: Path, root: Root
+) -> None:
+    """Nobody is asked in its name, so it rested unseen."""
+    ann = begin_ad_hoc(open_project(shop, "{}", "{session: $2}"), "s-00000001")
+    write(ann, "r1", dollars=1.8)
+    limiting.tend(ann)
+    assert list_own_needs(root) == []
+    write(ann, "r2", dollars=0.5)
+    limiting.tend(ann)
+    [need] = list_own_needs(root)
+    assert (need.kind, need.session, need.name) == (NeedKind.BUDGET, ann.name, "ann")
+    assert need.text == "A budget is used up ($2.30 of $2.00 for this session)"
+    assert need.command == look(ann).command
+    assert need == list_own_needs(root)[0]
 
 
 def test_a_session_is_counted_from_its_beginning(shop: Path) -> None:
