@@ -130,9 +130,12 @@ def ask(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
     timeout_s: float = 60.0,
+    silent_s: float | None = None,
     accept: tuple[int, ...] = (0,),
 ) -> Result:
     """Run a small program that is called often: in half the time of `run`, and without `sh`.
+
+    It has to say its first word within `silent_s`, if that is given, and before it reads anything.
 
     Raises:
         CommandError, CommandTimeoutError, MissingProgramError: as `run`.
@@ -141,6 +144,8 @@ def ask(
     """
     with _begin(argv, env, subprocess.PIPE, subprocess.PIPE, cwd) as process:
         try:
+            if silent_s is not None and not _has_first_word(process, min(silent_s, timeout_s)):
+                raise CommandTimeoutError(f"'{_short(argv)}' said nothing for {silent_s:g} s")
             stdout, stderr = _communicate(process, stdin or b"", timeout_s)
         except subprocess.TimeoutExpired as error:
             late = f"'{_short(argv)}' was stopped after {timeout_s:g} s"
@@ -228,6 +233,16 @@ def _read_up_to(fd: int, limit: int, deadline: Deadline) -> tuple[bytes, bool]:
             return bytes(data), True
         data += chunk
     return bytes(data), False
+
+
+def _has_first_word(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Wait until there is something on stdout, or its end, and say whether; nothing is read."""
+    import select
+
+    assert process.stdout
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
 
 
 def _communicate(

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct, structs
 
+from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import StateError, TemporaryError
 from sm.issues import awaited
@@ -32,6 +33,9 @@ HEARD = "delivered"
 WITH_AGENT = ("accepted", "typed")
 """The statuses of `sm send --json` that say that the agent has it, and how its line begins then."""
 LOCK_S = 30.0
+LONG_S = 3600.0
+TICK_S = 5.0
+"""What handing on may take of a tick, which is for all projects; the next one goes on with it."""
 
 
 class KeptMessage(Struct, frozen=True, kw_only=True):
@@ -74,6 +78,13 @@ def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
                 yield name, found
 
 
+def has_kept(directory: ProjectDir, placements: Iterable[Placement]) -> bool:
+    """Whether anything waits for one of these sessions, or somebody for the end of its turn."""
+    names = {one.session for one in placements}
+    waiting = {message.session for _, message in _read_kept(directory)}
+    return not names.isdisjoint(waiting | {one.session for one in awaited.list_all(directory)})
+
+
 def hand_on(
     project: Project,
     placements: Iterable[Placement],
@@ -85,7 +96,8 @@ def hand_on(
     """Hand on what is kept for these sessions, in order; what is refused is told of, and goes.
 
     For one that does not answer it stays, and no later message overtakes it. Of what waits in a
-    queue there it is asked whether the agent has it by now, unless it `confirms` nothing.
+    queue there it is asked whether the agent has it by now, unless it `confirms` nothing. Each host
+    is waited for `patience_s`, and after that time no more is begun.
 
     Raises:
         HeldError: another process hands on, and is not done within `patience_s`.
@@ -99,7 +111,10 @@ def hand_on(
         return
     with lock.hold(directory.kept_messages_lock, timeout_s=patience_s or LOCK_S):
         handing = _Handing(project, runner, patience_s, confirms)
+        deadline = Deadline(LONG_S if patience_s is None else patience_s)
         for name, message in list(_read_kept(directory)):
+            if deadline.is_over:
+                break
             placement = by_session.get(message.session)
             if placement and handing.settle(message, placement):
                 discard(directory.kept_messages / name)
@@ -193,8 +208,9 @@ def give_back(project: Project, placed: Collection[str]) -> None:
     directory = project.root.project(project.name)
     if not list_names(directory.kept_messages):
         return
-    with lock.hold(directory.kept_messages_lock):
-        for name, message in list(_read_kept(directory)):
+    with lock.try_hold(directory.kept_messages_lock) as ours:
+        # Who has the lock may wait for a host; then the next tick tells of them.
+        for name, message in list(_read_kept(directory)) if ours else ():
             if message.session not in placed:
                 maybe = ", and its agent may not have read it" if message.handed_to else ""
                 _tell_refused(project, message, Answer(1, "", f"its session has ended{maybe}"))

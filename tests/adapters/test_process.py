@@ -140,3 +140,10 @@ def test_python_does_not_complain_of_what_is_left_running(tmp_path: Path) -> Non
     found = ask(sys.executable, "-IW", "error", "-c", SPAWN, cwd=tmp_path)
     os.kill(int(found.stdout), signal.SIGTERM)
     assert found.stderr == ""
+
+
+def test_a_program_that_says_nothing_is_waited_for_no_longer_than_for_its_first_word() -> None:
+    with pytest.raises(CommandTimeoutError, match=r"said nothing for 0\.2 s"):
+        ask("sleep", "60", timeout_s=50.0, silent_s=0.2)
+    script = "echo here; cat >/dev/null; sleep 0.5; echo done"
+    assert ask("sh", "-c", script, stdin=b"x", silent_s=20.0).stdout == "here\ndone\n"

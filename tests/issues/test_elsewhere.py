@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sm.issues import kept_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import Placement, Standing
 from sm.issues.work import claim
+from sm.store import lock
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
@@ -308,3 +310,37 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     for _ in range(2):
         kept_messages.hand_on(stage.project, [moved], farm)
     assert farm.list_calls()[before:] == ["call send --id waits hello < "]
+
+
+def test_a_tick_hands_on_for_a_few_seconds_and_the_next_goes_on(stage: Stage, farm: Farm) -> None:
+    stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    for name in ("one", "two", "three"):
+        argv = ["send", "--id", name, "hello"]
+        message = kept_messages.make_message(placement.session, argv, "", name)
+        kept_messages.keep_message(stage.project, message)
+    (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
+    before = len(farm.list_calls())
+    kept_messages.hand_on(stage.project, [placement], farm, 0.0)
+    assert len(farm.list_calls()) == before, "no time is left for any"
+    kept_messages.hand_on(stage.project, [placement], farm, 60.0)
+    assert kept_messages.list_kept(stage.project.directory) == []
+
+
+def test_a_tick_does_not_wait_for_who_hands_on(stage: Stage, farm: Farm) -> None:
+    stage.file_issue()
+    tick(stage)
+    message = kept_messages.make_message("dev-harb-9", ["send", "hello"], "", "id-of-it")
+    kept_messages.keep_message(stage.project, message)
+    with lock.hold(stage.project.directory.kept_messages_lock):
+        began = time.monotonic()
+        tick(stage)
+        assert time.monotonic() - began < lock_s()
+    assert kept_messages.list_kept(stage.project.directory)
+    tick(stage)
+    assert not kept_messages.list_kept(stage.project.directory)
+
+
+def lock_s() -> float:
+    return kept_messages.LOCK_S / 2

@@ -273,8 +273,9 @@ def job(
 def look(ctx: click.Context, project: str) -> None:
     """Ask the jobs of a project how their sessions stand; who shows that starts it."""
     from sm.plugins.hosts.slurm.looking import look
+    from sm.plugins.hosts.slurm.runner import RUNNER
 
-    look(find_project(load_config(ctx), project))
+    look(find_project(load_config(ctx), project), RUNNER)
 
 
 @command.command("carry", hidden=True)

@@ -1,11 +1,13 @@
 """Has the jobs of a project asked how their sessions stand, by a process that does it aside.
 
 An answer takes a step of the job and a start of `sm` there, which is more than one waits for who
-wants to see a table.
+wants to see a table. A job on a node that is cut off gives none, and Slurm calls it running for
+minutes. So that process hands on what is kept for the jobs, too, and no tick waits for it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Sequence
@@ -15,8 +17,9 @@ from sm.adapters.environment import select_lasting_environment
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.wire import decode_line
+from sm.issues.kept_messages import hand_on, has_kept
 from sm.issues.placements import list_placements, read_seen
-from sm.issues.runners import Placement, Standing
+from sm.issues.runners import Placement, Runner, Standing
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.slurm import reports, step
 from sm.plugins.hosts.slurm.reports import Said
@@ -34,7 +37,7 @@ VARIABLES = ("SLURM_CONF",)
 
 def start(project: Project, running: Sequence[Placement], *, wait_s: float) -> None:
     """Have those asked that run, unless that was just done; wait so long for what they say."""
-    if not _list_due(project, running):
+    if not _list_due(project, running) and not has_kept(project.directory, running):
         return
     if not lock.is_held(reports.locate_lock(project)):
         own_start.start(
@@ -53,8 +56,11 @@ def _list_due(project: Project, running: Sequence[Placement]) -> list[Placement]
     return [one for one in running if one.session not in said or said[one.session].at < young]
 
 
-def look(project: Project) -> None:
-    """Ask all jobs of the project that run, and keep what they say; another may be about it."""
+def look(project: Project, runner: Runner) -> None:
+    """Ask all jobs of the project that run, and keep what they say; another may be about it.
+
+    Those that answer get what is kept for them, by `runner`.
+    """
     with lock.try_hold(reports.locate_lock(project)) as ours:
         if not ours:
             return
@@ -66,8 +72,13 @@ def look(project: Project) -> None:
             if (known := seen.get(one.session)) and known.standing is Standing.RUNNING
         ]
         due = _list_due(project, running)
-        if due:
-            reports.keep(project, reports.read(project, placed) | _ask_all(project, due))
+        said = _ask_all(project, due) if due else {}
+        if said:
+            reports.keep(project, reports.read(project, placed) | said)
+        silent = {one.session for one in due} - said.keys()
+        there = [one for one in running if one.session not in silent]
+        with contextlib.suppress(lock.HeldError):  # the next look does it
+            hand_on(project, there, runner, ASK_S)
 
 
 def _ask_all(project: Project, placements: Sequence[Placement]) -> dict[str, Said]:

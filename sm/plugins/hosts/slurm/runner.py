@@ -10,7 +10,6 @@ from msgspec import structs
 from sm.issues import placements as records
 from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
-from sm.issues.kept_messages import hand_on
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.plugins.hosts import hindering
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
@@ -98,8 +97,7 @@ class SlurmRunner:
             return {one.session: _be_silent(one, before, error.message) for one in placements}
         found = {one.session: _judge(project, jobs, one) for one in placements}
         running = [one for one in placements if _runs(found[one.session])]
-        hand_on(project, running, self)
-        looking.start(project, running, wait_s=0.0)
+        looking.start(project, running, wait_s=0.0)  # which hands on what is kept, too
         return found
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
@@ -138,7 +136,13 @@ class SlurmRunner:
     ) -> Answer:
         """Have the job's own `sm` do it."""
         found = step.call_job(
-            project, placement, argv, stdin=stdin, within_s=CALL_S, patience_s=patience_s
+            project,
+            placement,
+            argv,
+            stdin=stdin,
+            within_s=CALL_S,
+            patience_s=patience_s,
+            silent_s=None if silent_s is None else max(silent_s, step.FIRST_WORD_S),
         )
         more = "sm: there was more than is passed on\n" if found.cut else ""
         return Answer(found.code, found.stdout, found.stderr + more)

@@ -22,6 +22,9 @@ EXPORTED = "HOME,USER,LOGNAME,SHELL,PATH,LANG,LC_ALL,TERM"
 """What a step gets of our environment; it has none of a login."""
 SHELL = "/bin/sh"
 SERVE = ("host", "serve")
+FIRST_WORD_S = 15.0
+"""A step says that it is there within that time, or its node is cut off: Slurm calls a job running
+until it has missed the node for minutes (slurm.conf(5), SlurmdTimeout)."""
 
 
 def read_settings(project: Project) -> Slurm:
@@ -37,8 +40,11 @@ def call_job(
     stdin: str = "",
     within_s: float,
     patience_s: float | None = None,
+    silent_s: float | None = None,
 ) -> Answer:
     """Have the job's `sm` run with these arguments, in the project's clone there.
+
+    Its first word is waited for no longer than `silent_s`, if that is given.
 
     Raises:
         NoAnswerError: it took too long.
@@ -52,10 +58,15 @@ def call_job(
     words = [*run_in(read_settings(project), job, name), *SERVE]
     wait_s = within_s if patience_s is None else patience_s
     try:
-        result = ask(*words, stdin=encode_line(request), timeout_s=wait_s, accept=(0, 1))
+        result = ask(
+            *words,
+            stdin=encode_line(request),
+            timeout_s=wait_s,
+            silent_s=silent_s,
+            accept=(0, 1),
+        )
     except CommandTimeoutError as error:
-        late = f"job {job} does not answer within {wait_s:g} s"
-        raise NoAnswerError(late, sent=True) from error
+        raise NoAnswerError(f"job {job} does not answer in time", sent=True) from error
     except CommandError as error:
         raise TemporaryError(f"job {job} does not answer: {_find_reason(error.result)}") from error
     except MissingProgramError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,7 +14,7 @@ from sm.base.text import one_line
 from sm.config.shapes import read_section
 from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
-from sm.issues.kept_messages import hand_on
+from sm.issues.kept_messages import TICK_S, hand_on
 from sm.issues.placements import list_placements
 from sm.issues.runners import SILENT_S, Answer, NoAnswerError, Placement, Seen, Shown, Standing
 from sm.plugins.hosts import hindering, looking, standing
@@ -25,6 +26,7 @@ from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
 from sm.sessions.project import Project
+from sm.store import lock
 
 RUNNER_NAME = "ssh"
 BEGIN_S = 60.0
@@ -88,7 +90,8 @@ class SshRunner:
         for node, there, kept, why in self._look(project, placements, LOOK_S, is_due):
             silence = looking.note_silence(node.folder, why, time.time()) if why else None
             if not silence:
-                hand_on(project, there, self)
+                with contextlib.suppress(lock.HeldError):  # the next tick does it
+                    hand_on(project, there, self, TICK_S)
             for one in there:
                 found[one.session] = standing.judge(one, kept, silence, lost_after_s, time.time())
         for one in placements:
