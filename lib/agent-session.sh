@@ -74,8 +74,8 @@ _read_phase() {
 #   crashed         the session was dead and the callback did not bring it back: returns 1
 #   callback        the callback returned non-zero for a phase that ends nothing: returns 1
 #
-# While a person is attached who could type, or for ten minutes after their last key, the session is
-# not killed.
+# While a person is attached who could type, and for five seconds after the last key of one who has
+# left, the session is not killed.
 #
 # Time spent in the callback counts for no timeout, and a failing command in it does not end the
 # script. $SM_TMUX_SOCKET names another tmux server, $SM_STATE_ROOT the folder of the idle marker
@@ -198,18 +198,18 @@ _monitor_idle() {
   return 1
 }
 
-# Whether a person is attached who could type, or has typed within ten minutes and gone: with the
+# Whether a person is attached who could type, or has typed within five seconds and gone: with the
 # facts of tmux that sm/adapters/viewers.py explains.
 _monitor_attended() {
-  local said activity attached
+  local said activity attached looked
   said=$(_monitor_tmux list-clients -t "=$_MONITOR_SESSION" -F '#{client_readonly}') || return 1
   [[ $said != *0* ]] || return 0
   [[ -z $said ]] || return 1
   said=$(_monitor_tmux display-message -p -t "=$_MONITOR_SESSION:" \
-    '#{session_activity} #{session_last_attached}') || return 1
-  read -r activity attached <<<"$said"
-  [[ $activity == [1-9]* && $attached == [1-9]* ]] &&
-    ((activity > attached + 1 && EPOCHSECONDS < activity + 600))
+    '#{session_activity} #{session_last_attached} #{@sm_looked_at}') || return 1
+  read -r activity attached looked <<<"$said"
+  [[ $activity == [1-9]* && $attached == [1-9]* && $activity != "$looked" ]] &&
+    ((activity > attached + 1 && EPOCHSECONDS < activity + 5))
 }
 
 _monitor_restart_timers() {

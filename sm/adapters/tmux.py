@@ -42,11 +42,14 @@ what is typed there, measured from 30 columns on."""
 VIEWERS = "#{?session_grouped,#{session_group_attached},#{session_attached}}"
 """How many clients show it."""
 
+LOOKED_AT = "@sm_looked_at"
+"""The session's option for the `keyed_at` that is no key of a person who could type."""
+
 FORMAT = ":".join(
     (
         *("#{pane_id}", "#{pane_pid}", "#{pane_dead}", "#{pane_in_mode}", "#{session_created}"),
         *("#{pane_width}", "#{pane_height}", VIEWERS, "#{pane_mode}"),
-        *("#{session_activity}", "#{session_last_attached}", "#{version}"),
+        *("#{session_activity}", "#{session_last_attached}", f"#{{{LOOKED_AT}}}", "#{version}"),
         *("#{@sm_mark}", "#{session_name}"),
         # A program chooses its own name. A name with a line break could look like another pane.
         "#{s/[^A-Za-z0-9_.+-]/_/:pane_current_command}",
@@ -111,6 +114,8 @@ class Pane(Struct, frozen=True):
     """When a client last sent a key to the session, or attached, in seconds since 1970."""
     attached_at: int = 0
     """When a client last attached to the session; 0 for never."""
+    looked_at: int = 0
+    """The `keyed_at` of a client that only looked, as it left; 0 for none."""
     version: tuple[int, ...] = ()
     """That of its server."""
 
@@ -356,8 +361,8 @@ def parse_panes(listing: str) -> list[Pane]:
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
             continue
-        *facts, viewers, mode, keyed_at, attached_at, version, mark, session, command = line.split(
-            ":", 14
+        *facts, viewers, mode, keyed_at, attached_at, looked_at, version, mark, session, command = (
+            line.split(":", 15)
         )
         id_, pid, dead, in_mode, created, width, height = facts
         panes.append(
@@ -375,6 +380,7 @@ def parse_panes(listing: str) -> list[Pane]:
                 viewers=int(viewers or 0),
                 keyed_at=int(keyed_at),
                 attached_at=int(attached_at or 0),
+                looked_at=int(looked_at) if looked_at.isdecimal() else 0,
                 version=parse_version(version),
             )
         )

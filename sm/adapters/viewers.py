@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from sm.adapters.tmux import Pane, Tmux, join_commands
+from sm.adapters.tmux import LOOKED_AT, Pane, Tmux, join_commands
 from sm.base.foreign import read_seconds
 
 ATTACHING_S = 1.0
@@ -22,14 +22,16 @@ class Viewer(Struct, frozen=True):
 class Use(Struct, frozen=True):
     """What tmux tells of a session's use by people. Times in whole seconds since 1970.
 
-    `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never: those
-    of the look at its pane. `viewers` are its own clients alone; a pane counts those of its group,
-    too, which share its window, but neither its activity nor what they type to it.
+    `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never,
+    `looked_at` the activity that `disown_keys` has kept: those of the look at its pane. `viewers`
+    are its own clients alone; a pane counts those of its group, too, which share its window, but
+    neither its activity nor what they type to it.
     """
 
     active_at: float = 0.0
     attached_at: float = 0.0
     viewers: tuple[Viewer, ...] = ()
+    looked_at: float = 0.0
 
     @property
     def attached(self) -> bool:
@@ -50,15 +52,16 @@ class Use(Struct, frozen=True):
           new size of the window, nor what the agent prints.
         - A read-only client's keys move session_activity as well, though none arrives. So while
           anybody is there who may type, those clients decide. When all of them are gone,
-          session_activity does, unless a client that only looks has moved it; then the key by which
-          the last one has left counts as typed.
+          session_activity does, unless a client that only looks has moved it, be it by the key that
+          leaves: of one that is gone, `disown_keys` has kept it.
 
         The agent's hook for prompts is no witness: it is called for a task in the background that
         reports its end, just as for a person's prompt, and that has come by keys.
         """
         if not self.attached:
             typed = self.active_at > self.attached_at + ATTACHING_S
-            by_others = all(viewer.active_at < self.active_at for viewer in self.viewers)
+            looking = (self.looked_at, *(viewer.active_at for viewer in self.viewers))
+            by_others = max(looking) < self.active_at
             return self.active_at if typed and by_others and self.attached_at else 0.0
         typed_at = (
             viewer.active_at
@@ -86,7 +89,20 @@ def look_at_use(tmux: Tmux, pane: Pane) -> Use:
     if pane.viewers:
         said = tmux.command(*join_commands(("list-clients", "-t", pane.id, "-F", VIEWER)))
         viewers = tuple(_viewer(line) for line in said.splitlines() if line)
-    return Use(pane.keyed_at, pane.attached_at, viewers)
+    return Use(pane.keyed_at, pane.attached_at, viewers, pane.looked_at)
+
+
+def disown_keys(tmux: Tmux, session: str) -> None:
+    """Keep that the last keys were of somebody who only looked, and has just left.
+
+    Raises:
+        NoServerError, MissingPaneError: the session has no terminal.
+        TmuxBusyError: tmux did not answer.
+
+    """
+    pane = tmux.pane(session)
+    if pane and not look_at_use(tmux, pane).attached:
+        tmux.command(*join_commands(("set-option", "-t", pane.id, LOOKED_AT, str(pane.keyed_at))))
 
 
 def can_be_uncovered(tmux: Tmux, pane: Pane) -> bool:

@@ -44,6 +44,8 @@ def enter(way: Attachment) -> int:
     way.tmux.detach_at_end(way.pane.session)
     sys.stdout.flush()
     code = run_in_foreground(way.argv, way.env)
+    if way.read_only:
+        way.disown_keys()
     if way.has_ended():
         say(f"The terminal of '{way.pane.session}' has ended. Press Enter to leave.", err=True)
         swallow_typing(sys.stdin.fileno())
@@ -58,12 +60,9 @@ def find_way(place: AnySession | tuple[Project, int], *, read_only: bool = False
         SmError: there is none, or the person is in it.
 
     """
-    from sm.messages.presence import remember_hands
     from sm.sessions.attach import prepare_ad_hoc_attachment, prepare_attachment
     from sm.sessions.session import AdHocSession
 
-    if read_only and not isinstance(place, tuple):
-        remember_hands(place)
     if isinstance(place, tuple):
         project, issue = place
     elif isinstance(place, AdHocSession):

@@ -38,12 +38,12 @@ from sm.context.thresholds import (
     write_notice,
 )
 from sm.messages import alerts, queue
-from sm.messages.presence import find_obstacle
+from sm.messages.presence import observe_hands
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
 from sm.sessions import agent_state, brake, hook_events, pause, window
 from sm.sessions.hook_events import Compaction
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import Deed, find_hindrance, find_next_look
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -108,12 +108,13 @@ def _let_people_go_first(session: Session, found: Decision) -> Decision:
         withheld.forget(session.dir)
         return found
     deed = Deed.CLEAR if found.due.cycle else Deed.REMIND
-    refusal = find_obstacle(session, deed)
+    hands, now = observe_hands(session), time.time()
+    refusal = find_hindrance(deed, hands, now)
     if refusal is None:
         withheld.forget(session.dir)
         return found
     withheld.note(session, deed, refusal)
-    return put_off(found, time.time())
+    return put_off(found, find_next_look(refusal, hands, now))
 
 
 def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:

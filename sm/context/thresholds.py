@@ -124,8 +124,6 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Due()
-LATER_S = 60.0
-"""So much later it is looked again whether people are still at the terminal."""
 
 
 def decide(seen: Facts) -> Decision:
@@ -149,9 +147,9 @@ def decide(seen: Facts) -> Decision:
     )
 
 
-def put_off(found: Decision, now: float) -> Decision:
-    """The same without what is due, which has to wait for people at the terminal."""
-    again_at = min(found.again_at, now + LATER_S)
+def put_off(found: Decision, until: float) -> Decision:
+    """The same without what is due, which has to wait for people at the terminal until then."""
+    again_at = min(found.again_at, until)
     # Each update of the status line would wake it meanwhile.
     return structs.replace(found, due=NOTHING, wake_at=None, again_at=again_at)
 

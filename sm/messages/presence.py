@@ -6,13 +6,11 @@ moment at which it would act. No other pass pays for it.
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 from sm.adapters.agent.screen import Screen
-from sm.adapters.tmux import MissingPaneError, NoServerError, Pane
+from sm.adapters.tmux import MissingPaneError, NoServerError
 from sm.adapters.viewers import look_at_use
-from sm.base.errors import StateError
 from sm.base.refusal import Refusal
 from sm.messages import queue
 from sm.messages.draft import begins_like
@@ -23,7 +21,6 @@ from sm.messages.typing import read_last_typed
 from sm.sessions import agent
 from sm.sessions.presence_rule import NOBODY, Deed, Hands, find_hindrance
 from sm.sessions.session import Session
-from sm.store.files import read_json, write_json
 
 
 def observe_hands(session: Session) -> Hands:
@@ -44,33 +41,7 @@ def observe_hands(session: Session) -> Hands:
     if pane.session != session.name:
         return NOBODY
     draft = (bool(screen.draft) or screen.stashed) and not _is_ours(session, screen)
-    return Hands(draft, max(use.typed_at, _read_typed_at(session, pane)), use.attached)
-
-
-def remember_hands(session: Session) -> None:
-    """Keep when a person has last typed, before a client comes that only looks.
-
-    tmux forgets it then: it tells when somebody was last active, and to come is to be active.
-
-    Raises:
-        NoServerError, MissingPaneError: the session has no terminal.
-        TmuxBusyError: tmux did not answer.
-
-    """
-    if pane := session.tmux.pane(session.name):
-        typed_at = look_at_use(session.tmux, pane).typed_at
-        if typed_at > _read_typed_at(session, pane):
-            with contextlib.suppress(OSError):  # on a full disk people look all the more
-                write_json(session.dir.typed_at, typed_at)
-
-
-def _read_typed_at(session: Session, pane: Pane) -> float:
-    """What was kept of that, 0 for nothing: an earlier terminal is not this one."""
-    try:
-        kept = read_json(session.dir.typed_at, float) or 0.0
-    except StateError:
-        return 0.0
-    return kept if kept > pane.created else 0.0
+    return Hands(draft, use.typed_at, use.attached)
 
 
 def find_obstacle(session: Session, deed: Deed) -> Refusal | None:

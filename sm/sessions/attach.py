@@ -6,10 +6,12 @@ is switched over: that one would go on in another session, with a shell that tak
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
 from msgspec import Struct
 
+from sm.adapters import viewers
 from sm.adapters.tmux import Pane, Tmux, TmuxError
 from sm.base.errors import SmError, TemporaryError
 from sm.sessions.project import Project
@@ -18,13 +20,22 @@ from sm.store.paths import name_session
 
 
 class Attachment(Struct, frozen=True):
-    """The command that shows `pane`, its environment, and what to tell the person first."""
+    """The command that shows `pane`, its environment, and what to tell the person first.
+
+    `read_only`: whoever is shown it can only look.
+    """
 
     tmux: Tmux
     pane: Pane
     argv: list[str]
     env: dict[str, str]
     note: str = ""
+    read_only: bool = False
+
+    def disown_keys(self) -> None:
+        """Have the keys of somebody who only looked count as nobody's, that which leaves, too."""
+        with contextlib.suppress(TmuxError, TemporaryError):  # then there is no terminal to be at
+            viewers.disown_keys(self.tmux, self.pane.session)
 
     def has_ended(self) -> bool:
         """Say whether the terminal has ended, or another agent's is there in its place."""
@@ -74,12 +85,12 @@ def prepare_ad_hoc_attachment(
 def _way(tmux: Tmux, pane: Pane, env: Mapping[str, str], *, read_only: bool) -> Attachment:
     argv = [*tmux.attach_argv(pane.session), *(["-r"] if read_only else [])]
     if not env.get("TMUX"):
-        return Attachment(tmux, pane, argv, dict(env))
+        return Attachment(tmux, pane, argv, dict(env), read_only=read_only)
     if _is_shown_in(tmux, pane, env):
         raise SmError(f"you are in the terminal of '{pane.session}': it cannot show itself")
     outer = {name: value for name, value in env.items() if name not in ("TMUX", "TMUX_PANE")}
     note = "a tmux within a tmux: press the prefix twice; detach with prefix prefix d"
-    return Attachment(tmux, pane, argv, outer, note)
+    return Attachment(tmux, pane, argv, outer, note, read_only)
 
 
 def _is_shown_in(tmux: Tmux, pane: Pane, env: Mapping[str, str]) -> bool:

@@ -1,9 +1,11 @@
 """Says whether a session may be ended, cleared, restarted or reminded while people are at it. Pure.
 
-One rule for every path. While a draft stands in the composer, or a person has typed in the session
-within ten minutes, nothing of that is done. While a person is only attached, sm does not end the
-session on its own judgement; everything else goes on, as people leave terminals open overnight.
-What a person asks for by a command (`sm kill`, `sm recover`, `sm cycle`) does not come here.
+One rule for every path, and for these deeds alone: it hides nothing from anybody, and no word to
+people waits for it. While a draft stands in the composer, or a person who is there has typed within
+ten minutes, none of these deeds is done. Who has left is there for seconds only. While a person is
+only attached, sm does not end the session on its own judgement; everything else goes on, as people
+leave terminals open overnight. What a person asks for by a command (`sm kill`, `sm recover`,
+`sm cycle`) does not come here.
 
 `sm.messages.presence` gathers the facts.
 """
@@ -17,13 +19,18 @@ from msgspec import Struct
 from sm.base.refusal import Refusal
 
 TYPED_S = 600.0
-"""So long after the last key a person may still have something in mind."""
+"""So long after the last key a person who is still there may have something in mind."""
+GONE_S = 5.0
+"""The same of one who has left: by then the composer shows the last key, and who has only lost the
+connection may be back."""
 SLACK_S = 2.0
 """tmux tells whole seconds."""
 KEYS_S = 3.0
 """So long after the last key a person may be in the middle of a word; tmux tells whole seconds."""
 LOOK_S = 60.0
 """How often it is looked whether a draft is gone; that it was sent off, a hook tells at once."""
+SOON_S = 3.0
+"""The same while a person is there who may leave: of that nothing tells."""
 LEFT_S = 3600.0
 """After so long people are told of a draft that keeps something waiting: nobody may remember it."""
 
@@ -48,12 +55,17 @@ class Hands(Struct, frozen=True):
 
     `draft`: something of a person's stands unsent in the composer, or is put aside by its key.
     `typed_at` is when a key was last pressed there, in seconds since 1970; 0: not since somebody
-    has come. `attached`: a person could type now; one who only looks (read-only) does not count.
+    has come. `attached`: a person could type now. One who only looks counts for neither.
     """
 
     draft: bool = False
     typed_at: float = 0.0
     attached: bool = False
+
+    @property
+    def typing_until(self) -> float:
+        """Until when whoever pressed that key counts as typing, unless they leave before."""
+        return self.typed_at + (TYPED_S if self.attached else GONE_S)
 
 
 NOBODY = Hands()
@@ -67,7 +79,7 @@ def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
         return Refusal.CHANGED if at_keys else None
     if hands.draft:
         return Refusal.DRAFT
-    if hands.typed_at <= now + SLACK_S and now < hands.typed_at + TYPED_S:
+    if hands.typed_at <= now + SLACK_S and now < hands.typing_until:
         return Refusal.TYPING
     if deed is Deed.JUDGE and hands.attached:
         return Refusal.ATTACHED
@@ -76,4 +88,7 @@ def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
 
 def find_next_look(refusal: Refusal, hands: Hands, now: float) -> float:
     """When it may be done at the earliest, seconds since 1970, as far as that is known now."""
-    return hands.typed_at + TYPED_S if refusal is Refusal.TYPING else now + LOOK_S
+    if refusal is Refusal.ATTACHED:
+        return now + LOOK_S
+    look_at = hands.typing_until if refusal is Refusal.TYPING else now + LOOK_S
+    return min(look_at, now + SOON_S) if hands.attached else look_at

@@ -390,8 +390,6 @@ class SessionDir(Folder, frozen=True):
     """Which process it is, while it runs."""
     setup_failed = StateEntry("setup-failed")
     """How often it has failed in a row, when and how it did last."""
-    typed_at = StateEntry("typed-at")
-    """When a person has last typed in its terminal, kept before a client came that only looks."""
     paused = StateEntry("paused")
     """There while the session is paused: since when, and whether its turn was stopped for that."""
     braked = StateEntry("braked")

@@ -25,6 +25,8 @@ CAME = 1_000.0
         (Use(CAME, CAME), False, 0.0),
         (Use(CAME + 1, CAME), False, 0.0),
         (Use(CAME + 2, CAME), False, CAME + 2),  # they have typed, and are gone
+        (Use(CAME + 9, CAME, (), CAME + 9), False, 0.0),  # who only looked has left by a key
+        (Use(CAME + 9, CAME, (), CAME + 7), False, CAME + 9),
         (Use(CAME, CAME, (Viewer(False, CAME, CAME),)), True, 0.0),
         (Use(CAME + 9, CAME, (Viewer(False, CAME, CAME + 9),)), True, CAME + 9),
         (Use(CAME + 9, CAME, (Viewer(True, CAME, CAME + 9),)), False, 0.0),
@@ -42,8 +44,9 @@ def test_of_the_facts(use: Use, attached: bool, typed_at: float) -> None:
 
 
 def test_where_nobody_is_there_the_look_at_the_pane_says_it_all() -> None:
-    pane = Pane("work", "%1", 1, False, False, "cat", 900, keyed_at=1002, attached_at=1000)
-    assert look_at_use(Tmux("nobody-listens-here"), pane) == Use(CAME + 2, CAME)
+    began = Pane("work", "%1", 1, False, False, "cat", 900)
+    pane = replace(began, keyed_at=1002, attached_at=1000, looked_at=999)
+    assert look_at_use(Tmux("nobody-listens-here"), pane) == Use(CAME + 2, CAME, (), CAME - 1)
 
 
 Attach = Callable[..., Terminal]

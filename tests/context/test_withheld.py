@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -10,7 +11,7 @@ from sm.base.refusal import Refusal
 from sm.context import monitor, withheld
 from sm.context.thresholds import Decision, Due, Flags
 from sm.sessions import registry
-from sm.sessions.presence_rule import Deed
+from sm.sessions.presence_rule import NOBODY, SOON_S, Deed, Hands
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.store.paths import Root
@@ -46,10 +47,12 @@ def test_what_waits_is_noted_once_until_another_reason_keeps_it(session: AdHocSe
 def test_a_cycle_that_is_due_waits_for_a_person(
     session: AdHocSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hindrance: list[Refusal | None] = [Refusal.TYPING, None]
-    monkeypatch.setattr(monitor, "find_obstacle", lambda _, deed: hindrance.pop(0))
+    hands = [Hands(typed_at=time.time(), attached=True), NOBODY]
+    monkeypatch.setattr(monitor, "observe_hands", lambda _: hands.pop(0))
     found = Decision(due=Due(cycle=True), flags=Flags())
-    assert not monitor._let_people_go_first(session, found).due
+    later = monitor._let_people_go_first(session, found)
+    assert not later.due
+    assert later.again_at <= time.time() + SOON_S
     known = withheld.read(session.dir)
     assert known
     assert (known.deed, known.refusal) == (Deed.CLEAR, Refusal.TYPING)

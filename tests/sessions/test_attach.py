@@ -10,12 +10,14 @@ import pytest
 from sm.__main__ import run
 from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
+from sm.adapters.viewers import ATTACHING_S, look_at_use
 from sm.base.errors import SmError
 from sm.config.load import load
 from sm.sessions.attach import prepare_attachment
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.helpers import put_session, sm_yaml, wait_for
+from tests.viewer import Viewer
 
 
 @pytest.fixture
@@ -61,6 +63,34 @@ def test_a_person_sees_the_session_and_no_other(project: Project, tmp_path: Path
 def test_read_only_lets_no_key_through(project: Project, tmp_path: Path) -> None:
     person(project.tmux, tmp_path, "harb", "7", "--read-only")
     wait_for(lambda: clients(project.tmux) == ["dev-harb-7 1"], "the person's client")
+
+
+@pytest.mark.parametrize(("options", "is_person"), [(["-r"], False), ([], True)])
+def test_the_keys_of_who_only_looks_are_nobodys_the_one_that_leaves_included(
+    project: Project, session: str, tmp_path: Path, options: list[str], is_person: bool
+) -> None:
+    argv = [sys.executable, "-Im", "sm", "attach", "harb", "7", *options]
+    viewer, tmux = Viewer(argv, cwd=tmp_path), project.tmux
+
+    def pressed() -> bool:
+        viewer.type("x")
+        pane = find_pane(tmux, session)
+        return pane.viewers > 0 and pane.keyed_at > pane.attached_at + ATTACHING_S
+
+    try:
+        wait_for(pressed, "keys that are none of the terminal's own", every_s=0.3)
+        viewer.type("\x02d")
+        wait_for(viewer.has_ended, "the end of sm attach")
+    finally:
+        viewer.close()
+    use = look_at_use(tmux, find_pane(tmux, session))
+    assert (use.attached, use.typed_at > 0) == (False, is_person)
+
+
+def find_pane(tmux: Tmux, session: str) -> Pane:
+    pane = tmux.pane(session)
+    assert pane
+    return pane
 
 
 @pytest.mark.usefixtures("session")

@@ -8,9 +8,11 @@ import pytest
 
 from sm.base.refusal import Refusal
 from sm.sessions.presence_rule import (
+    GONE_S,
     KEYS_S,
     LOOK_S,
     NOBODY,
+    SOON_S,
     TYPED_S,
     Deed,
     Hands,
@@ -20,18 +22,20 @@ from sm.sessions.presence_rule import (
 
 NOW = 1_000_000.0
 PATIENT = [deed for deed in Deed if deed is not Deed.BRAKE]
-TYPED = (0.0, NOW - TYPED_S, NOW - TYPED_S + 1, NOW, NOW + 1, NOW + 3600)
+NEVER, AWAY = (0.0, NOW - TYPED_S, NOW + 3600), (NOW - TYPED_S + 1, NOW - GONE_S)
+LATELY = (NOW - GONE_S + 1, NOW, NOW + 1)
+"""Moments of a last key: too long ago or none; too long ago for one who has left; lately."""
 
 
 @pytest.mark.parametrize(
     ("deed", "draft", "typed_at", "attached"),
-    list(itertools.product(PATIENT, (False, True), TYPED, (False, True))),
+    list(itertools.product(PATIENT, (False, True), (*NEVER, *AWAY, *LATELY), (False, True))),
 )
 def test_of_people_at_the_terminal(
     deed: Deed, draft: bool, typed_at: float, attached: bool
 ) -> None:
     found = find_hindrance(deed, Hands(draft, typed_at, attached), NOW)
-    types = typed_at in (NOW - TYPED_S + 1, NOW, NOW + 1)
+    types = typed_at in LATELY or (attached and typed_at in AWAY)
     if draft:
         assert found is Refusal.DRAFT
     elif types:
@@ -53,6 +57,15 @@ def test_a_limit_waits_only_for_a_hand_at_the_keys(draft: bool, attached: bool) 
 
 
 def test_it_is_looked_again_when_the_person_may_be_done() -> None:
-    typing = Hands(typed_at=NOW - 60)
-    assert find_next_look(Refusal.TYPING, typing, NOW) == NOW - 60 + TYPED_S
-    assert find_next_look(Refusal.DRAFT, typing, NOW) == NOW + LOOK_S
+    typing = Hands(typed_at=NOW - TYPED_S + 1, attached=True)
+    assert find_next_look(Refusal.TYPING, typing, NOW) == NOW + 1
+    gone = Hands(typed_at=NOW)
+    assert find_next_look(Refusal.TYPING, gone, NOW) == NOW + GONE_S
+    assert find_next_look(Refusal.DRAFT, gone, NOW) == NOW + LOOK_S
+    assert find_next_look(Refusal.ATTACHED, Hands(attached=True), NOW) == NOW + LOOK_S
+
+
+@pytest.mark.parametrize("refusal", [Refusal.TYPING, Refusal.DRAFT])
+def test_that_a_person_leaves_is_seen_within_seconds(refusal: Refusal) -> None:
+    there = Hands(draft=refusal is Refusal.DRAFT, typed_at=NOW - 60, attached=True)
+    assert find_next_look(refusal, there, NOW) == NOW + SOON_S

@@ -29,7 +29,8 @@ RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
 """Shortest and longest pause before another try; it grows with the time that it has been so.
 
-Where hooks tell when a busy agent is free again, nothing has to be tried often.
+Where hooks tell when a busy agent is free again, nothing has to be tried often. Nothing tells that
+a person leaves the terminal.
 """
 
 UNKNOWN_S = 30.0
@@ -110,8 +111,7 @@ def note_obstacle(session: IssueSession, error: SmError) -> float:
     is_known = known is not None and structs.replace(known, not_before=0.0) == problem
     since = session.dir.problem.stat().st_mtime if is_known else now
     hooks_tell = session.profile.hooks and problem.refusal is Refusal.BUSY
-    by_hand = problem.refusal is Refusal.TYPING  # a person's hand, which takes its time
-    typing = isinstance(error, NotNowError) and not hooks_tell and not by_hand
+    typing = isinstance(error, NotNowError) and not hooks_tell
     shortest, longest = TYPING_RETRY_S if typing else RETRY_S
     may_be_at_it = isinstance(error, UnknownOutcomeError)
     if may_be_at_it or isinstance(error, OVERTAKEN):

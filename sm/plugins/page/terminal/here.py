@@ -16,7 +16,6 @@ from anyio import CapacityLimiter, to_thread
 from anyio.abc import TaskGroup
 
 from sm.base.errors import SmError
-from sm.messages.presence import remember_hands
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal.client import Client, Size, find_size, find_size_of
 from sm.plugins.page.terminal.words import AHEAD, OverError, Tell, Wish, Word
@@ -107,13 +106,12 @@ class Here:
             await self._wait_for_agent()
 
     def _find_terminal(self) -> tuple[AnySession, Size]:
-        """The session, and the size of its window; what is known of a person there is kept."""
+        """The session, and the size of its window."""
         if self._session is None or not self._session.dir.identity.exists():
             self._session = self._find()
         session = self._session
         if session.tmux.pane(session.name) is None:
             raise SmError("Its terminal is gone. The next one will show here.")
-        remember_hands(session)
         session.tmux.detach_at_end(session.name)
         return session, find_size(session.tmux, session.name)
 
