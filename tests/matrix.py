@@ -11,7 +11,8 @@ from sm.views.row_words import word_limit
 
 BEYOND_SOURCE = frozenset(
     {
-        *("overtaken", "merged-early", "issue-closed", "pull-closed", "given-back", "blocked"),
+        *("overtaken", "merge-seen", "merged-early"),
+        *("issue-closed", "pull-closed", "given-back", "blocked"),
         *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),
         *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),

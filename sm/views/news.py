@@ -13,13 +13,14 @@ from sm.sessions.history import Verb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
 from sm.store.paths import name_session
-from sm.views.trace import OUTCOMES
+from sm.views.trace import MERGED, OUTCOMES
 
 INDENT = " " * 9
 """As wide as the time: a command stands below it, alone in its line, to be copied."""
 
 DECIDED = {
-    **{row: told for row, told in OUTCOMES.items() if row not in KINDS},
+    **{row: told for row, told in OUTCOMES.items() if row not in KINDS and told != MERGED},
+    "merge-seen": MERGED,
     "ci-passed": "CI passed",
     "ci-failed": "CI failed, its agent is told",
     "review-red": "CI failed, its agent is told",
@@ -30,8 +31,6 @@ DECIDED = {
     "recover": "its agent is gone, another one is started",
 }
 """What a decision tells, by its row; the others are told by what is done, or not at all."""
-
-MERGED = OUTCOMES["merged"]
 
 
 def find_need(event: Event) -> str:

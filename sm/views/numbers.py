@@ -18,14 +18,13 @@ from sm.issues.rules.matrix import BY_NAME
 from sm.sessions.history import Count, Verb
 from sm.store import events
 from sm.store.events import Event, RotationStep
-from sm.views.trace import OUTCOMES
+from sm.views.trace import MERGED, OUTCOMES
 from sm.views.whose_turn import Span, Standing, Turn, is_end
 
 OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+)", re.ASCII)
 """The name of an issue's session; dots of its project are underscores there."""
 EARLIEST = 1e9
 """A moment before 2001 is none: the clock was not set yet."""
-MERGED = OUTCOMES["merged"]
 
 
 class DayNumbers(Struct, frozen=True):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sm.config import duration
 
 ROWS: dict[str, str] = {
+    "merge-seen": "merged",
     "merged": "merged",
     "merged-early": "merged",
     "issue-closed": "the issue was closed",

@@ -96,9 +96,10 @@ def _entries(found: list[Event]) -> Iterable[StoryEvent]:
         )
 
 
+MERGED = "merged"
 OUTCOMES = {
-    "merged": "merged",
-    "merged-early": "merged",
+    "merged": MERGED,
+    "merged-early": MERGED,
     "issue-closed": "stopped, as the issue was closed",
     "pull-closed": "stopped, as the pull request was closed",
     "overtaken": "taken over by another attempt",

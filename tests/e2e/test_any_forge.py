@@ -102,7 +102,9 @@ def test_the_five_journeys_end_merged_on_any_forge(play: Play) -> None:
         markers = [one.marker for one in forge.issues.read(issue).comments if one.marker]
         assert len(markers) == len(set(markers)) == decided.count("escalate")
         # What was known of CI before the answer is not told once more.
-        assert play.decided(issue) == [*decided, "ci-passed", "approved-merge", "merged-early"]
+        assert play.decided(issue) == [
+            *(*decided, "ci-passed", "approved-merge", "merge-seen", "merged-early")
+        ]
     seen_anew(play)
     assert list(tick(play.anew())) == []
 

@@ -29,7 +29,7 @@ def test_news_are_of_these_projects_alone_and_told_once(tmp_path: Path) -> None:
 
 def test_merged_work_is_told_with_how_it_arrives(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    journal.record(path, events.Decided(session="dev-a-1", row="merged"))
+    journal.record(path, events.Decided(session="dev-a-1", row="merge-seen"))
     (line,), _ = read_news(path, 0, (Followed("a", "hub", "main"),))
     assert line.endswith(" a: #1 merged; in your clone: git pull hub main")
 
@@ -80,7 +80,7 @@ def test_an_end_that_blocks_an_issue_is_told_once() -> None:
             events.Decided(row="ci-failed", phase="PHASE:awaiting_ci"),
             "CI failed, its agent is told",
         ),
-        (events.Decided(row="merged", phase="PHASE:done"), "merged"),
+        (events.Decided(row="merge-seen", phase="PHASE:done"), "merged"),
         (events.Reply(author="ada", text="take: the second"), "answered by ada"),
         (events.Kill(), "a person has ended its session"),
         (events.RecoverAsked(), "a person has its agent restarted"),

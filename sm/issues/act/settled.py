@@ -6,7 +6,7 @@ from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.issues.act.effects import EFFECTS, NotNowError
 from sm.issues.act.problem import Problem
 from sm.issues.act.refusals import REFUSALS
-from sm.issues.rules.endings import CLOSE, FINISH, LET_GO
+from sm.issues.rules.endings import CLOSE, FINISH, LET_GO, SETTLE
 from sm.issues.rules.rows import Step
 from sm.messages.presence import find_obstacle
 from sm.sessions.history import Verb
@@ -52,4 +52,4 @@ def _do(session: IssueSession, step: PlannedStep) -> None:
 def _steps(issue: Issue, *, is_merged: bool) -> tuple[Step, ...]:
     if issue.state is IssueState.OPEN:  # blocked
         return (Step(Verb.KILL), *LET_GO)
-    return FINISH if is_merged else CLOSE
+    return (*SETTLE, *FINISH) if is_merged else CLOSE

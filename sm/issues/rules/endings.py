@@ -8,10 +8,10 @@ from sm.issues.rules.rows import PHASES, Row, Said, Step
 from sm.sessions.history import Verb
 from sm.sessions.presence_rule import Deed
 
+SETTLE = (Step(Verb.CLEAN_LABELS), Step(Verb.CLOSE_ISSUE))
+"""What the forge is to show of a merge, whoever is still at the agent's terminal."""
 FINISH = (
     Step(Verb.KILL),
-    Step(Verb.CLEAN_LABELS),
-    Step(Verb.CLOSE_ISSUE),
     Step(Verb.REMOVE_WORKTREE),
     Step(Verb.DELETE_BRANCH),
     Step(Verb.RELEASE_CLAIM),
@@ -50,6 +50,14 @@ SETTLED = (
         "another attempt has the issue",
         YIELD,
         lambda f: f.overtaken,
+    ),
+    Row(
+        "merge-seen",
+        ANY,
+        "merged on the forge; once, at whatever its agent is",
+        SETTLE,
+        lambda f: f.merged,
+        lambda f: f.head,
     ),
     Row(
         "merged",

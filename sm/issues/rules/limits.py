@@ -127,6 +127,7 @@ LIMIT_STOP = Row(
     must_stop,
     _key_per_turn,
     about=key_per_limit,
+    beside=True,
 )
 
 WHILE_PAUSED = (LIMIT_STOP,)

@@ -20,7 +20,7 @@ from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
 from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
-from sm.sessions.presence_rule import TYPED_S, Deed, Hands
+from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
 from tests.matrix import matrix_table
@@ -112,6 +112,13 @@ UNHEEDED = answered("ci-failed", MINUTE, reminders=2)
 """After an answer that it has got, too."""
 ONCE_TOLD = UNHEEDED.done | {f"silent:{NOW:.3f}"}
 
+
+def merged(facts: Facts) -> Facts:
+    """The same once its pull request is merged, and the forge shows that of its issue."""
+    done = facts.history.done | {f"merge-seen:{facts.head}"}
+    return replace(facts, pull=PullState.MERGED, history=replace(facts.history, done=done))
+
+
 CI = wrote(Phase.AWAITING_CI)
 REVIEW = replace(wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS)
 ANNOUNCED = replace(REVIEW, history=replace(REVIEW.history, done=frozenset({"review-waits:c1"})))
@@ -151,20 +158,15 @@ HALT = Halt("limit:issue:10", NOW - MINUTE, stopped=True)
 """A turn of it was interrupted a minute ago."""
 
 BEHAVIOURS: dict[str, tuple[Facts, str]] = {
-    "a merge ends it": (replace(wrote(Phase.DONE), pull=PullState.MERGED), "merged"),
+    "a merge is told at once": (replace(LIVING, pull=PullState.MERGED), "merge-seen"),
+    "a merge ends it": (merged(wrote(Phase.DONE)), "merged"),
     "a merge ends it although the agent never says done": (
-        replace(
-            wrote(Phase.AWAITING_REVIEW, 2 * HOUR, answered("approved", HOUR)),
-            pull=PullState.MERGED,
-        ),
+        merged(wrote(Phase.AWAITING_REVIEW, 2 * HOUR, answered("approved", HOUR))),
         "merged-early",
     ),
-    "a merge ends it at once when the agent waits": (
-        replace(REVIEW, pull=PullState.MERGED),
-        "merged-early",
-    ),
+    "a merge ends it at once when the agent waits": (merged(REVIEW), "merged-early"),
     "a merge ends it at once when the agent is dead": (
-        replace(LIVING, session=Life.GONE, pull=PullState.MERGED),
+        merged(replace(LIVING, session=Life.GONE)),
         "merged-early",
     ),
     "closing the issue ends it": (replace(CI, issue_open=False), "issue-closed"),
@@ -469,7 +471,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "idle-prompt",
     ),
     "a merge ends it at once when the agent is parked": (
-        failed(Fault.LIMIT, pull=PullState.MERGED),
+        merged(failed(Fault.LIMIT)),
         "merged-early",
     ),
     "a merge that does not come is asked for again": (
@@ -544,7 +546,7 @@ def test_every_row_is_reached_by_a_behaviour() -> None:
         replace(CI, history=answered("ci-passed", MINUTE)),
         replace(APPROVED, history=answered("approved", MINUTE)),
         wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)),
-        replace(LIVING, pull=PullState.MERGED),
+        merged(LIVING),
         replace(LIVING, idle_since=NOW - 29),
         hooked(),
         hooked(idle_since=NOW - HOUR, history=reminded(2)),
@@ -560,8 +562,7 @@ def test_what_is_settled_goes_before_a_dead_agent_and_that_before_its_phase() ->
     assert name(decide(dead)) == "recover"
     assert name(decide(replace(dead, issue_open=False))) == "issue-closed"
     assert name(decide(replace(wrote(Phase.FAILED), session=Life.GONE))) == "failed"
-    merged = replace(wrote(Phase.DONE), session=Life.GONE, pull=PullState.MERGED)
-    assert name(decide(merged)) == "merged"
+    assert name(decide(merged(replace(wrote(Phase.DONE), session=Life.GONE)))) == "merged"
 
 
 @pytest.mark.parametrize("session", Life)
@@ -571,9 +572,9 @@ def test_an_agent_whose_receipts_are_lost_is_left_to_dev_poll(session: Life) -> 
 
 
 def test_a_merge_by_hand_of_a_closed_or_blocked_issue_is_still_a_merge() -> None:
-    merged = replace(wrote(Phase.DONE), pull=PullState.MERGED)
-    assert name(decide(replace(merged, issue_open=False))) == "merged"
-    assert name(decide(replace(merged, blocked=True))) == "merged"
+    done = merged(wrote(Phase.DONE))
+    assert name(decide(replace(done, issue_open=False))) == "merged"
+    assert name(decide(replace(done, blocked=True))) == "merged"
 
 
 def test_an_answer_goes_before_the_end_of_the_question() -> None:
@@ -750,8 +751,8 @@ def test_an_answer_about_the_terminal_leaves_the_phase_open() -> None:
 # People at the terminal
 
 ENDINGS: dict[str, tuple[Facts, Deed]] = {
-    "merged": (replace(wrote(Phase.DONE), pull=PullState.MERGED), Deed.END),
-    "merged-early": (replace(REVIEW, pull=PullState.MERGED), Deed.END),
+    "merged": (merged(wrote(Phase.DONE)), Deed.END),
+    "merged-early": (merged(REVIEW), Deed.END),
     "issue-closed": (replace(CI, issue_open=False), Deed.END),
     "pull-closed": (replace(CI, pull=PullState.CLOSED), Deed.END),
     "given-back": (replace(LIVING, given_back=True), Deed.END),
@@ -793,7 +794,8 @@ def test_a_session_whose_issue_others_have_ends_under_the_hands_of_a_person() ->
     ("hands", "refusal"),
     [
         (Hands(draft=True), Refusal.DRAFT),
-        (Hands(typed_at=NOW - TYPED_S + 1), Refusal.TYPING),
+        (Hands(typed_at=NOW - TYPED_S + 1, attached=True), Refusal.TYPING),
+        (Hands(typed_at=NOW - GONE_S + 1), Refusal.TYPING),
         (Hands(draft=True, typed_at=NOW, attached=True), Refusal.DRAFT),
     ],
 )
@@ -807,6 +809,34 @@ def test_nothing_ends_or_reminds_a_session_in_which_somebody_types(
     assert found.held is not None
     assert (found.held.deed, found.held.refusal) == (deed, refusal)
     assert found.wake_at <= NOW + MINUTE
+
+
+@pytest.mark.parametrize("row", ENDINGS)
+def test_who_has_left_is_looked_for_within_seconds_and_holds_nothing_up(row: str) -> None:
+    facts, deed = ENDINGS[row]
+    typing = decide(replace(facts, hands=Hands(typed_at=NOW - MINUTE, attached=True)))
+    assert typing.held is not None
+    assert (typing.held.deed, typing.held.refusal) == (deed, Refusal.TYPING)
+    assert typing.wake_at <= NOW + SOON_S
+    assert name(decide(replace(facts, hands=Hands(typed_at=NOW - MINUTE)))) == row
+
+
+@pytest.mark.parametrize(
+    "hands", [Hands(draft=True), Hands(typed_at=NOW, attached=True), Hands(attached=True)]
+)
+@pytest.mark.parametrize("phase", [Phase.DONE, Phase.AWAITING_REVIEW, Phase.NONE])
+def test_a_merge_is_told_and_its_issue_closed_whoever_is_at_the_terminal(
+    hands: Hands, phase: Phase
+) -> None:
+    facts = replace(wrote(phase), pull=PullState.MERGED, hands=hands)
+    assert name(decide(facts)) == "merge-seen"
+    assert not decide(facts).concerns_people
+
+
+def test_a_turn_over_its_budget_is_stopped_while_a_draft_keeps_the_session() -> None:
+    found = decide(replace(limited(Stage.OVER), issue_open=False, hands=Hands(draft=True)))
+    assert name(found) == "limit-stop"
+    assert found.held is not None
 
 
 @pytest.mark.parametrize("row", ENDINGS)

@@ -150,7 +150,7 @@ def test_no_time_counts_against_an_agent_that_may_spend_nothing(stage: Stage, li
 def test_people_and_the_forge_still_settle_it(stage: Stage) -> None:
     held = replace(NONE, allowance=limited(stage), signs=Signs(doing="idle", since=NOW - HOUR))
     for facts, row in (
-        (replace(held, pull=PullState.MERGED), "merged-early"),
+        (replace(held, pull=PullState.MERGED), "merge-seen"),
         (replace(held, issue_open=False), "issue-closed"),
         (replace(held, blocked=True), "blocked"),
         (replace(held, given_back=True), "given-back"),
