@@ -52,7 +52,7 @@ def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:
     machine = load_machine(ctx)
     found = list_all_needs(projects)
     if ctx.get_parameter_source("projects") is not ParameterSource.COMMANDLINE:
-        found = sort_needs([*found, *list_own_needs(machine.root, machine.tmux)])
+        found = sort_needs([*found, *list_own_needs(machine.root)])
     if not projects and not found:
         load_config(ctx)  # says that there is none
     return found

@@ -187,8 +187,8 @@ def _notes(one: Overview) -> Iterator[tuple[str, str]]:
         return
     for row in one.sessions:
         if row.person:
-            yield "person", f"#{row.issue}: {one_line(row.waits_for)}"
-        elif row.problem:
+            yield "person", f"#{row.issue}: {row.person}"
+        if row.problem:
             yield "problem", f"#{row.issue}: {one_line(row.problem)}"
         if row.rotation:
             yield "context", f"#{row.issue}: {row.rotation}"

@@ -118,7 +118,7 @@ def _growing(row: StatusRow) -> int:
 
 
 def _waits_for(row: StatusRow) -> str:
-    return SEE_BELOW if row.problem and not row.person else row.waits_for
+    return SEE_BELOW if row.problem else row.waits_for
 
 
 def _waits_for_shortly(row: StatusRow) -> str:

@@ -49,8 +49,8 @@ class Relative(Struct, frozen=True, kw_only=True):
 class AdHocRow(Relative, frozen=True, kw_only=True):
     """One that works on no issue, with what a person is needed for, None for nothing.
 
-    `person` says what somebody is at who is in its terminal, '' for nobody: then nobody else is
-    needed. `figures` are what plugins know, such as its cost.
+    `person` says what somebody is at who is in its terminal, '' for nobody. `figures` are what
+    plugins know, such as its cost.
     """
 
     need: OpenNeed | None = None
@@ -113,6 +113,6 @@ def _make_row(session: AdHocSession, there: Refusal | None) -> AdHocRow:
     kin = make_relative(session)
     return AdHocRow(
         **structs.asdict(kin),
-        need=None if there else make_own_need(session, kin.state),
+        need=make_own_need(session, kin.state),
         person=WORDS.get(there, "") if there else "",
     )

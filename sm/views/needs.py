@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable, Iterator
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.adapters.tmux import Tmux
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
@@ -30,7 +29,6 @@ from sm.views import family
 from sm.views.elsewhere import list_issues, list_of_hosts, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
-from sm.views.people import find_people
 from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
@@ -47,8 +45,7 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     now = time.time() if now is None else now
     sessions = registry.list_for(project, _pass_over)
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
-    people = find_people(project.tmux, sessions, now)
-    rows = make_rows(project, now, sessions, known, people)
+    rows = make_rows(project, now, sessions, known)
     silence = read_or(_pass_over, lambda: find_missed(project, sessions, known), None)
     rows += read_elsewhere(project, now, known, _pass_over)
     return collect_needs(project, now, rows, sessions, known, silence)
@@ -59,9 +56,9 @@ def list_all_needs(projects: Iterable[Project], now: float | None = None) -> lis
     return sort_needs(need for project in projects for need in list_needs(project, now))
 
 
-def list_own_needs(root: Root, tmux: Tmux | None = None) -> list[OpenNeed]:
-    """List those of the sessions that work on no issue; `tmux` is asked who is in them."""
-    return sort_needs(one.need for one in family.list_ad_hoc(root, tmux) if one.need)
+def list_own_needs(root: Root) -> list[OpenNeed]:
+    """List those of the sessions that work on no issue."""
+    return sort_needs(one.need for one in family.list_ad_hoc(root) if one.need)
 
 
 def collect_needs(

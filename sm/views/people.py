@@ -1,4 +1,4 @@
-"""Which sessions a person is in: has typed in within ten minutes, or left half a line in."""
+"""Which sessions a person is in: types there, or has left half a line. It hides no need."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ People = dict[str, Refusal]
 """What a person is at there, by the session's id."""
 
 WORDS = {
-    Refusal.DRAFT: "a person in its terminal, who has half a line typed",
-    Refusal.TYPING: "a person in its terminal, who has typed within ten minutes",
+    Refusal.DRAFT: "half a line that a person has typed stands in its input line",
+    Refusal.TYPING: "a person is in its terminal, and has typed within ten minutes",
 }
+HOLDERS = {
+    Refusal.DRAFT: "the half line in its input line",
+    Refusal.TYPING: "the person in its terminal",
+    Refusal.ATTACHED: "the person in its terminal",
+}
+"""What a deed waits for that is held back: `sm` keeps its hands off, and nothing is wrong."""
 
 
 def find_people(tmux: Tmux, sessions: Iterable[AnySession], now: float) -> People:

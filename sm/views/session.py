@@ -11,7 +11,7 @@ from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
-from sm.issues.act.problem import Problem, read_problem
+from sm.issues.act.problem import read_problem
 from sm.issues.look.escalation import tell_limit
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
@@ -27,7 +27,7 @@ from sm.views.event_words import tell_shortly
 from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import Damaged, Known, show
 from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, find_refused, make_need
-from sm.views.people import WORDS, People
+from sm.views.people import HOLDERS, WORDS, People
 from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
@@ -61,8 +61,9 @@ class StatusRow(Struct, frozen=True, kw_only=True):
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
     they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
     known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
-    at who is in its terminal, '' for nobody: then nobody else is needed. `slotless`: it has work
-    for its agent, and waits for a free slot. `figures` are what plugins know, such as its cost.
+    at who is in its terminal, '' for nobody; that takes nothing from what is needed. `slotless`: it
+    has work for its agent, and waits for a free slot. `figures` are what plugins know, such as its
+    cost.
     `head`: the commit that its pull request is at. `host`: the machine that it runs on, '' for
     this one; `inside` is what that says of it beside all this, None for one of this machine.
     """
@@ -108,8 +109,8 @@ class StatusRow(Struct, frozen=True, kw_only=True):
 
 STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
     (ShownState.STARTING, lambda f: not f.history.started_at),
-    (ShownState.DONE, lambda f: f.phase is Phase.DONE and (f.open or f.merged)),
     (ShownState.MERGED, lambda f: f.merged),
+    (ShownState.DONE, lambda f: f.phase is Phase.DONE and f.open),
     (ShownState.FAILED, lambda f: f.phase is Phase.FAILED),
     (ShownState.CRASHED, lambda f: f.crashed),
     (ShownState.ESCALATED, lambda f: f.escalated or (f.open and f.phase is Phase.ESCALATE)),
@@ -205,19 +206,18 @@ def _filled(
     if state is ShownState.STARTING and not facts.history.started_at:
         waits_for = _of_start(session)
     if found and state is ShownState.ESCALATED:
-        _, need = found
-        waits_for, why = f"{need.waits_for}: {need.command}", need.why
-    if there:
-        due = found[1].waits_for if found else ""
-        waits_for = _add_person(there, problem, due or waits_for)
-        open_need = None
-    elif found:
-        open_need = make_need(session, known, *found)
+        _, asked = found
+        waits_for, why = f"{asked.waits_for}: {asked.command}", asked.why
+    if problem and problem.refusal in HOLDERS:
+        held = f"{HOLDERS[problem.refusal]} ({problem.text})"
+        waits_for, problem_told = "; ".join(filter(None, (waits_for, held))), ""
+    else:
+        problem_told = problem.sentence if problem else ""
+    if found:
+        need = make_need(session, known, *found)
     else:
         begun = facts.history.started_at > 0
-        open_need = find_forgotten_draft(session, problem) or find_refused(
-            session, problem, begun=begun
-        )
+        need = find_forgotten_draft(session, problem) or find_refused(session, problem, begun=begun)
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,
@@ -232,23 +232,17 @@ def _filled(
         doing=facts.signs.doing if facts.signs else "",
         waits_for=_put_paused(facts, waits_for + _last_words(state, session)),
         why=one_line(why),
-        problem=one_line(known.problem or (problem.sentence if problem else "") or _unasked(known)),
+        problem=one_line(known.problem or problem_told or _unasked(known)),
         rotation=one_line(one.rotation),
         monitor=one.monitor,
         agent=facts.session is Life.ALIVE,
         state_since=since,
         slotless=facts.slotless,
         proof=proof,
-        need=open_need,
+        need=need,
         person=WORDS.get(there, "") if there else "",
         head=known.pull.head if known.pull else "",
     )
-
-
-def _add_person(there: Refusal, problem: Problem | None, due: str) -> str:
-    """What waits for the person who is in the terminal, and then for others."""
-    held = problem.text if problem and problem.refusal in WORDS else ""
-    return "; ".join(filter(None, (WORDS[there], held or (due and f"then {due}"))))
 
 
 def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:

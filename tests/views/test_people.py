@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.__main__ import run
-from sm.adapters.forge.model import CheckState
+from sm.adapters.forge.model import CheckState, PullState
 from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
@@ -22,6 +23,7 @@ from sm.views.needs import list_needs
 from sm.views.people import find_people
 from sm.views.project import read_overview
 from sm.views.session import make_rows, read_last_look
+from sm.views.states import ShownState
 from tests.helpers import (
     a_pull,
     an_issue,
@@ -46,7 +48,7 @@ def project(
     return open_project(path)
 
 
-def test_a_question_in_whose_terminal_a_person_types_needs_nobody_else(
+def test_a_question_stays_among_what_needs_a_person_whoever_types_in_its_terminal(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tmux: Tmux = project.tmux
@@ -66,35 +68,57 @@ def test_a_question_in_whose_terminal_a_person_types_needs_nobody_else(
         return find_people(tmux, [session], time.time()) == {session.name: Refusal.TYPING}
 
     wait_for(is_in_it, "the keys to be known", every_s=0.3)
-    assert list_needs(project) == []
+    [need] = list_needs(project)
     [row] = read_overview(project, time.time()).sessions
-    assert row.need is None
-    assert row.waits_for == (
-        "a person in its terminal, who has typed within ten minutes; then an answer"
-    )
-    assert run(["needs"]) == 0
+    assert row.need == need
+    assert row.waits_for == "an answer: sm reply harb 4 TEXT"
+    assert run(["needs"]) == 1
     capsys.readouterr()
     assert run(["status"]) == 0
-    assert f"person #4: {row.waits_for}" in capsys.readouterr().out.splitlines()
+    assert f"person #4: {row.person}" in capsys.readouterr().out.splitlines()
     assert run(["status", "--json"]) == 0
     [seen] = json.loads(capsys.readouterr().out)
-    assert seen["needs"] == []
-    assert seen["sessions"][0]["person"].startswith("a person in its terminal")
-    # An hour after the last key it is everybody's matter again, whatever stands there.
+    assert [one["issue"] for one in seen["needs"]] == [4]
+    assert seen["sessions"][0]["person"].startswith("a person is in its terminal")
+    # An hour after the last key nobody is in it any more, whatever stands there.
     assert find_people(tmux, [session], time.time() + 3700) == {}
 
 
-def test_what_is_due_is_said_of_the_person_who_is_in_the_way(project: Project) -> None:
+HELD = {
+    Refusal.DRAFT: "the half line in its input line (its end waits)",
+    Refusal.TYPING: "the person in its terminal (its end waits)",
+    Refusal.ATTACHED: "the person in its terminal (its end waits)",
+}
+
+
+@pytest.mark.parametrize("refusal", HELD)
+def test_what_waits_for_a_person_in_the_terminal_is_no_problem_and_hides_no_review(
+    project: Project, refusal: Refusal
+) -> None:
     session = put_session(project, 1, phase="PHASE:awaiting_review\n")
     put_snapshot(project, an_issue(1), a_pull(24, "fix/1", CheckState.SUCCESS))
-    write_problem(session.dir, Problem("its end waits", Refusal.DRAFT))
-    there = {session.name: Refusal.DRAFT}
-    [row] = make_rows(project, time.time(), [session], read_last_look(project), there)
-    assert row.waits_for == "a person in its terminal, who has half a line typed; its end waits"
-    assert row.need is None
-    [row] = make_rows(project, time.time(), [session], read_last_look(project))
-    assert row.need
+    write_problem(session.dir, Problem("its end waits", refusal))
+    for there in ({session.name: refusal}, {}):
+        [row] = make_rows(project, time.time(), [session], read_last_look(project), there)
+        assert row.waits_for == f"a review of pull request #24; {HELD[refusal]}"
+        assert row.problem == ""
+        assert row.need
     assert row.person == ""
+
+
+@pytest.mark.parametrize("phase", ["PHASE:done\n", "PHASE:awaiting_review\n", ""])
+def test_a_merge_is_called_one_while_a_person_keeps_its_session(
+    project: Project, phase: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = put_session(project, 1, phase=phase)
+    pull = structs.replace(a_pull(24, "fix/1", CheckState.SUCCESS), state=PullState.MERGED)
+    put_snapshot(project, an_issue(1), structs.replace(pull, closed_at=time.time()))
+    write_problem(session.dir, Problem("its end waits", Refusal.TYPING))
+    [row] = read_overview(project, time.time()).sessions
+    assert (row.phase, row.problem, row.need) == (ShownState.MERGED, "", None)
+    assert row.waits_for.endswith("the person in its terminal (its end waits)")
+    assert run(["status"]) == 0
+    assert "problem #1" not in capsys.readouterr().out
 
 
 def test_without_tmux_nobody_is_anywhere(project: Project) -> None:

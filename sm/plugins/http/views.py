@@ -142,7 +142,7 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
         UsageError: the configuration cannot be used any more.
 
     """
-    own = list_own_needs(machine.root, machine.tmux)
+    own = list_own_needs(machine.root)
     return sort_needs([*list_all_needs(list_configured(machine)), *own])
 
 

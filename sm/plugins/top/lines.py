@@ -151,8 +151,6 @@ def _words(entry: Entry, _look: Look) -> Line:
     row = entry.row
     if row is None:
         return ()
-    if row.person:
-        return ((plain(row.person), "yellow"),)
     if row.problem:
         return ((plain(row.problem), "yellow"),)
     said = plain(row.words)
@@ -371,7 +369,7 @@ def _waits(entry: Entry) -> Line:
     row = entry.row
     if row is None or entry.over:
         return ((plain(entry.over), DIM),)
-    if told := plain(row.person or row.problem):
+    if told := plain(row.problem):
         return ((told, "yellow"),)
     if told := plain(row.waits_for):
         return ((told if told.startswith("paused") else f"waits for {told}", ""),)

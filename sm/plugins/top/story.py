@@ -171,7 +171,7 @@ def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Ite
     if entry.needs_person:
         yield from _draw_need(entry, width)
     elif row and not entry.over:
-        yield from _fold(row.person or row.problem, width, "yellow")
+        yield from _fold(row.problem, width, "yellow")
         yield from _fold(f"waits for {row.waits_for}" if row.waits_for else "", width, "")
     if row and row.words:
         yield from _fold(f"said last: {row.words}", width, DIM)
