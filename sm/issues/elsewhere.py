@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -17,11 +18,12 @@ from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
 from sm.issues import awaited, kept_messages, placements, runners
 from sm.issues.bringing import bring
+from sm.issues.dispatch import Dispatch, Order
 from sm.issues.look import taken
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.placing import Case, Deed, Holder, judge
-from sm.issues.runners import Placement, Runner, Seen, Standing
+from sm.issues.rules.placing import AGAIN_S, REFUSALS, Case, Deed, Holder, judge
+from sm.issues.runners import Placement, RefusedError, Runner, Seen, Standing
 from sm.issues.start import is_due
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
@@ -40,6 +42,7 @@ class Survey(Struct, dict=True):
     asked: tuple[Placement, ...]
     standings: dict[str, Seen]
     free: dict[str, list[str]]
+    dispatch: Dispatch
     hears_wishes: bool = False
 
     def open(self, name: str) -> Runner:
@@ -61,16 +64,36 @@ class Survey(Struct, dict=True):
                 (here if runner == runners.LOCAL else away).append(issue)
         return here, away
 
-    def take_host(self, runner: str) -> str:
-        """Return where there is a free place, which counts as taken from then on; '' for none."""
+    def take_host(self, runner: str, *, but: str = "") -> str:
+        """Return where there is a free place, which counts as taken from then on; '' for none.
+
+        It is not the host `but`, and none that was asked in vain in this tick.
+        """
         if runner not in self.free:
             of_runner = [one for one in self.placed if one.runner == runner]
             self.free[runner] = self.open(runner).list_free(self.project, of_runner)
-        return self.free[runner].pop(0) if self.free[runner] else ""
+        free = self.free[runner]
+        for host in dict.fromkeys(free):
+            if host != but and not self.dispatch.has_in_vain(runner, host):
+                free.remove(host)
+                return host
+        return ""
+
+    @cached_property
+    def known(self) -> dict[str, Seen]:
+        """What was last seen, at the ticks before."""
+        return placements.read_seen(self.project.directory)
+
+    def find_refusal(self, placement: Placement) -> Seen | None:
+        """Return how its host has refused to begin it; None if it did not."""
+        known = None if placement.handle else self.known.get(placement.session)
+        is_of_it = known and known.host == placement.host
+        return known if is_of_it and known and known.standing in REFUSALS else None
 
     def keep(self, placement: Placement) -> None:
         """Put a placement on record, in the place of an earlier one of its issue."""
         placements.keep(self.project.directory, placement)
+        self.standings.pop(placement.session, None)  # it was of what the record said before
         self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
 
     def forget(self, placement: Placement) -> None:
@@ -90,17 +113,20 @@ def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> S
     placed = placements.list_placements(project.root.project(project.name))
     if not placed and not runners.list_runners(project.settings):
         return None
-    return Survey(project, seen, placed, tuple(placed), {}, {}, hears_wishes)
+    return Survey(project, seen, placed, tuple(placed), {}, {}, Dispatch(project), hears_wishes)
 
 
 def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
-    """Follow all sessions elsewhere, and do what is due; yield a line for each thing done."""
+    """Follow all sessions elsewhere, and do what is due; yield a line for each thing done.
+
+    Whoever has called it calls `finish` in the end.
+    """
     if not dry_run:
         yield from _find_unrecorded(away)
         yield from _bring(away)
     yield from _follow(away)
     for placement in list(away.placed):
-        known = away.standings.get(placement.session)
+        known = away.standings.get(placement.session) or away.find_refusal(placement)
         deed = judge(_describe(away, placement, known, is_paused))
         if deed is Deed.LEAVE:
             continue
@@ -109,9 +135,34 @@ def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = Fals
             yield f"{here}: would {deed}"
             continue
         yield from _attempt(away, placement, DEEDS[deed])
-    if not dry_run:
-        _keep_seen(away)
-        kept_messages.give_back(away.project, {one.session for one in away.placed})
+
+
+def finish(away: Survey) -> Iterator[str]:
+    """Wait for the sessions that this tick has begun, with a line for each; keep what is known."""
+    for one in away.dispatch.take_all():
+        yield from _settle(away, one)
+    _keep_seen(away)
+    kept_messages.give_back(away.project, {one.session for one in away.placed})
+
+
+def _settle(away: Survey, order: Order) -> Iterator[str]:
+    """Put on record what has become of a session that was to begin."""
+
+    def put_on_record(away: Survey, placement: Placement) -> Iterator[str]:
+        try:
+            placed = order.outcome.result()
+        except RefusedError as error:
+            standing = Standing.REFUSED if error.of_host else Standing.UNFIT
+            seen = Seen(standing, placement.host, time.time(), error.message)
+            away.standings[placement.session] = seen
+            raise
+        crash_point("placement:placed")
+        away.keep(placed)
+        said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
+        away.project.record(said)
+        yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
+
+    yield from _attempt(away, order.placement, put_on_record)
 
 
 def _attempt(
@@ -160,13 +211,6 @@ def _bring(away: Survey) -> Iterator[str]:
         yield from _bring_by(away, name, [one for one in running if one.runner == name])
 
 
-def _bring_before(away: Survey, placement: Placement) -> Iterator[str]:
-    """Let the host of a session know that before it begins: else it would look by itself."""
-    there = (placement.runner, placement.host)
-    beside = [one for one in away.placed if (one.runner, one.host) == there]
-    yield from _bring_by(away, placement.runner, beside)
-
-
 def _bring_by(away: Survey, name: str, placed: list[Placement]) -> Iterator[str]:
     runner, hears_wishes = away.open(name), away.hears_wishes
     yield from bring(away.project, away.seen, runner, placed, hears_wishes=hears_wishes)
@@ -179,10 +223,11 @@ def _is_running(known: Seen | None) -> bool:
 def _keep_seen(away: Survey) -> None:
     """Keep for people what is known of each; what its runner did not say is what was known."""
     directory, before = away.project.directory, set(away.asked)
-    staying = {one.session for one in away.placed if one in before}
+    now = away.standings.keys()
+    staying = {one.session for one in away.placed if one in before or one.session in now}
     if not staying and not directory.placed_seen.exists():
         return
-    known = placements.read_seen(directory) | away.standings
+    known = away.known | away.standings
     placements.keep_seen(directory, {name: known[name] for name in staying & known.keys()})
 
 
@@ -284,20 +329,39 @@ def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
     crash_point("placement:kept")
     project.record(events.Claimed(session=placement.session, how="won"))
     yield from _attempt(away, placement, _place)
+    for one in away.dispatch.take_done():
+        yield from _settle(away, one)
 
 
 def _place(away: Survey, placement: Placement) -> Iterator[str]:
-    yield from _bring_before(away, placement)
-    placed = away.open(placement.runner).place(away.project, placement)
-    crash_point("placement:placed")
-    away.keep(placed)
-    said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
-    away.project.record(said)
-    yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
+    """Have it begun, beside all else; `finish` waits for that."""
+    runner = away.open(placement.runner)
+    there = (placement.runner, placement.host)
+    beside = [one for one in away.placed if (one.runner, one.host) == there]
+
+    def begin(project: Project, placement: Placement) -> Placement:
+        # What its host is not told before it begins, it would look for by itself.
+        for _ in bring(project, away.seen, runner, beside, hears_wishes=away.hears_wishes):
+            pass
+        return runner.place(project, placement)
+
+    away.dispatch.order(placement, begin)
+    yield from ()
+
+
+def _place_again(away: Survey, placement: Placement) -> Iterator[str]:
+    """The same, unless its host has just refused it."""
+    refusal = away.find_refusal(placement)
+    if refusal is None or not 0 <= time.time() - refusal.known_at < AGAIN_S:
+        yield from _place(away, placement)
 
 
 def _move(away: Survey, placement: Placement) -> Iterator[str]:
-    host = away.take_host(placement.runner)
+    """Have the next attempt begun on another host; one that never began stays where no other is."""
+    host = away.take_host(placement.runner, but="" if placement.handle else placement.host)
+    if not host and not placement.handle:
+        yield from _place_again(away, placement)
+        return
     if not host:
         yield f"#{placement.issue} is lost on {placement.host}, and waits for a free host"
         return
@@ -338,7 +402,7 @@ def _forget(away: Survey, placement: Placement) -> Iterator[str]:
 
 
 DEEDS: dict[Deed, Callable[[Survey, Placement], Iterator[str]]] = {
-    Deed.PLACE: _place,
+    Deed.PLACE: _place_again,
     Deed.MOVE: _move,
     Deed.ADOPT: _adopt,
     Deed.LET_GO: _let_go,

@@ -114,6 +114,7 @@ def _tend(
         yield found.sentence
         if away:
             yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
+            yield from _finish(away, dry_run=dry_run)
         # One of the monitors has the forge looked at.
         yield from tend(scene, Thing.SESSION, start=begin, dry_run=dry_run)
         return
@@ -124,9 +125,16 @@ def _tend(
         yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
     if takes_up:
         yield from _pick_up(project, seen, sessions, away, dry_run=dry_run)
+    if away:
+        yield from _finish(away, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
         terminal_log.prune(project.root, project.config.logs)
+
+
+def _finish(away: Survey, *, dry_run: bool) -> Iterator[str]:
+    if not dry_run:
+        yield from elsewhere.finish(away)
 
 
 def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 from msgspec import Struct
 
 from sm.base import plugin
-from sm.base.errors import TemporaryError
+from sm.base.errors import SmError, TemporaryError
 from sm.config.schema import LOCAL as LOCAL
 from sm.config.schema import ProjectSettings
 from sm.issues.rules.placing import Standing as Standing
@@ -93,6 +93,18 @@ class NoAnswerError(TemporaryError):
         self.sent = sent
 
 
+class RefusedError(SmError):
+    """A node answers, and does not begin a session; the message has its words.
+
+    `of_host`: it could begin no other either. Else something is wrong with the issue for it.
+    """
+
+    def __init__(self, message: str, *, of_host: bool) -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.of_host = of_host
+
+
 class Runner(Protocol):
     """Places sessions elsewhere, and says how they do. Each call answers within seconds.
 
@@ -110,9 +122,11 @@ class Runner(Protocol):
         """Have the session begun; return the placement with its handle, and its host if known.
 
         Its claim is ours, and names the attempt. It is done again if it is not known whether it
-        was done: a session of that name and attempt exists once.
+        was done: a session of that name and attempt exists once. It is called in a thread for each
+        host, with a project of its own.
 
         Raises:
+            RefusedError: its host answers, and does not begin it.
             TemporaryError: not now; nothing runs, or nobody knows.
             SmError: it cannot be placed there at all.
 

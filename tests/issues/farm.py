@@ -15,8 +15,18 @@ from sm.base import plugin
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin, Registry
 from sm.issues.hindrances import Hindrance
-from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Seen, Shown, Standing
+from sm.issues.runners import (
+    Answer,
+    NoAnswerError,
+    Placement,
+    RefusedError,
+    Runner,
+    Seen,
+    Shown,
+    Standing,
+)
 from sm.sessions.project import Project
+from tests.helpers import wait_for
 
 
 class Farm:
@@ -47,6 +57,12 @@ class Farm:
         host = self.folder / placement.host
         if (host / "away").exists():
             raise TemporaryError("it does not answer")
+        if (host / "refuses").exists():
+            words = (host / "refuses").read_text()
+            raise RefusedError(words, of_host=not words.startswith("issue"))
+        if (host / "meets").exists():
+            wait_for(lambda: list(self.folder.glob("*/meeting")), "another host")
+        (host / "meeting").touch()
         handle = f"{placement.session}.{placement.attempt}"
         if not (host / handle).exists():
             (host / handle).write_text(Standing.RUNNING)

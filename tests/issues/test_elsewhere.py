@@ -156,6 +156,92 @@ def test_a_host_that_refuses_work_is_asked_again_and_given_up_at_last(
     assert f"placed #{issue} on two, attempt 2" in tick(stage)
 
 
+def count_commits(stage: Stage, issue: int) -> int:
+    return int(git(stage.repository.bare, "rev-list", "--count", f"main..fix/{issue}"))
+
+
+def test_an_issue_that_a_host_refuses_goes_to_another_once(stage: Stage, farm: Farm) -> None:
+    issue = stage.file_issue()
+    (farm.folder / "one" / "refuses").write_text("its token was revoked")
+    assert any("its token was revoked" in line for line in tick(stage))
+    [seen] = placements.read_seen(stage.project.directory).values()
+    assert (seen.standing, seen.words) == (Standing.REFUSED, "its token was revoked")
+    farm.add("two", 1)
+    assert f"placed #{issue} on two, attempt 2" in tick(stage)
+    tick(stage)
+    assert [(one.host, one.attempt) for one in placed(stage)] == [("two", 2)]
+    assert count_commits(stage, issue) == 1
+
+
+def test_no_new_attempt_begins_on_a_host_that_refuses(
+    stage: Stage, farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = stage.file_issue()
+    refuses = farm.folder / "one" / "refuses"
+    refuses.write_text("the clone is broken")
+    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    for _ in range(3):
+        tick(stage)
+    asked = [call for call in farm.list_calls() if call.startswith("place")]
+    assert asked == [f"place {issue} 1 one"], "it is left alone for a while"
+    assert (placed(stage)[0].attempt, count_commits(stage, issue)) == (1, 0)
+    monkeypatch.setattr("sm.issues.elsewhere.AGAIN_S", 0.0)
+    tick(stage)
+    refuses.unlink()
+    assert f"placed #{issue} on one, attempt 1" in tick(stage)
+    assert count_commits(stage, issue) == 0
+    tick(stage)
+    [seen] = placements.read_seen(stage.project.directory).values()
+    assert seen.standing is Standing.RUNNING
+
+
+def test_a_host_that_refuses_is_not_asked_for_more_in_that_tick(stage: Stage, farm: Farm) -> None:
+    farm.add("one", 4)
+    for _ in range(4):
+        stage.file_issue()
+    (farm.folder / "one" / "refuses").write_text("no way to the forge")
+    tick(stage)
+    assert len([call for call in farm.list_calls() if call.startswith("place")]) == 1
+    seen = placements.read_seen(stage.project.directory).values()
+    assert {one.words for one in seen} == {"no way to the forge"}
+
+
+def test_an_issue_that_a_host_does_not_take_goes_nowhere_else_and_holds_no_other(
+    stage: Stage, farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = stage.file_issue()
+    (farm.folder / "one" / "refuses").write_text("issue 1: nobody vouches for its text")
+    tick(stage)
+    (farm.folder / "one" / "refuses").unlink()
+    farm.add("two", 1)
+    second = stage.file_issue()
+    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    tick(stage)
+    known = {one.issue: (one.host, one.attempt, bool(one.handle)) for one in placed(stage)}
+    assert known == {first: ("one", 1, False), second: ("one", 1, True)}
+
+
+def test_hosts_begin_sessions_side_by_side(stage: Stage, farm: Farm) -> None:
+    farm.add("one", 1)
+    farm.add("two", 1)
+    (farm.folder / "one" / "meets").touch()
+    issues = [stage.file_issue(), stage.file_issue()]
+    lines = tick(stage)
+    assert {f"placed #{issues[0]} on one, attempt 1", f"placed #{issues[1]} on two, attempt 1"} <= {
+        *lines
+    }
+
+
+def test_what_a_tick_has_no_time_to_begin_the_next_one_begins(
+    stage: Stage, farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issue = stage.file_issue()
+    with monkeypatch.context() as patch:
+        patch.setattr("sm.issues.dispatch.HOLD_S", 0.0)
+        assert any("at the next tick" in line for line in tick(stage))
+    assert f"placed #{issue} on one, attempt 1" in tick(stage)
+
+
 def test_what_another_installation_takes_is_given_up(stage: Stage, farm: Farm) -> None:
     issue = stage.file_issue()
     tick(stage)

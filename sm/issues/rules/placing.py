@@ -17,6 +17,10 @@ class Standing(StrEnum):
     """Whoever runs it says that it is gone, or it has been silent for too long."""
     OVER = "has ended"
     """The node has no such session any more."""
+    REFUSED = "is refused by its host"
+    """The host answers, and cannot begin any session."""
+    UNFIT = "is not taken by its host"
+    """The host answers, and does not begin this one; it takes others."""
 
 
 class Holder(StrEnum):
@@ -45,8 +49,13 @@ PLACE_FOR_S = 300.0
 """So long it is tried to place an attempt at its host; then another host gets the next one."""
 
 
+AGAIN_S = 30.0
+"""So long a host that could not begin a session is not asked again."""
+
 GONE = (Standing.LOST, Standing.OVER)
 """Nothing can be ended any more; what comes back ends by itself."""
+REFUSALS = (Standing.REFUSED, Standing.UNFIT)
+"""How a session stands that its host does not begin."""
 
 
 class Case(Struct, frozen=True):
@@ -93,6 +102,15 @@ def _judge_given_up(case: Case) -> Deed:
 
 
 def _judge_unplaced(case: Case) -> Deed:
+    """Another host gets what this one cannot begin; for an issue that it does not like none does.
+
+    Each host that has it costs an attempt.
+    """
+    match case.standing:
+        case Standing.REFUSED:
+            return _begin(case, Deed.MOVE)
+        case Standing.UNFIT:
+            return _begin(case, Deed.PLACE)
     return _begin(case, Deed.PLACE if case.tried_for_s < PLACE_FOR_S else Deed.MOVE)
 
 

@@ -57,6 +57,10 @@ class HostFolder(Struct, frozen=True):
         """Since when dev-poll has asked in vain, and when it did so last."""
         return self.path / "silent.json"
 
+    def refusal(self, project: str) -> Path:
+        """Since when the host answers, and cannot begin sessions of a project."""
+        return self.path / f"refusal-{project}.json"
+
     def placed(self, project: str) -> Path:
         """Of which issues of a project the host has, or had, sessions; the last ones."""
         return self.path / f"placed-{project}.json"

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sm.base.text import one_line
 from sm.issues.hindrances import Hindrance
+from sm.issues.rules.placing import REFUSALS
 from sm.issues.runners import Placement, Seen, Standing
-from sm.plugins.hosts.looking import Kept, Silence
+from sm.plugins.hosts.looking import Kept, Refusal, Silence
 
 CERTAIN = re.compile(
     r"Permission denied \("  # OpenSSH, sshconnect2.c: no key of ours is accepted
@@ -16,6 +17,8 @@ CERTAIN = re.compile(
     r"|no sm there|does not understand sm"  # sm.plugins.hosts.ssh.link
 )
 """What does not pass by itself."""
+REFUSED_S = 90.0
+"""What has passed by then was a short trouble: a forge that was started anew, a full disk."""
 TEXT_LIMIT = 400
 MOST = 5
 """Issues that a sentence names."""
@@ -44,6 +47,40 @@ def explain_shortage(host: str, project: str, kept: Kept) -> Hindrance | None:
     since = kept.short_since or kept.at
     text = f"Host '{host}' gets nothing new: {', '.join(kept.report.short)}"
     return _make(f"host:{host}:short:{project}:{since:.0f}", text, host, since)
+
+
+def explain_refusal(host: str, project: str, refusal: Refusal, now: float) -> Hindrance | None:
+    """Say that a host answers, and cannot begin a session, unless that may pass."""
+    if now - refusal.since < REFUSED_S:
+        return None
+    said = _strip_host(refusal.why, host)
+    text = f"Host '{host}' answers, and cannot begin a session of '{project}': {said}"
+    return _make(f"host:{host}:refuses:{project}:{refusal.since:.0f}", text, host, refusal.since)
+
+
+def list_unfit(
+    placements: Iterable[Placement], seen: Mapping[str, Seen], now: float
+) -> Iterator[Hindrance]:
+    """Say which issues their hosts do not begin, while they begin others."""
+    for one in placements:
+        known = None if one.handle else seen.get(one.session)
+        if known and known.standing is Standing.UNFIT and now - one.placed_at >= REFUSED_S:
+            said = _strip_host(known.words, one.host)
+            text = f"Host '{one.host}' does not begin {_name(one)}: {said}"
+            key = f"host:{one.host}:unfit:{one.session}:{one.attempt}"
+            yield _make(key, text, one.host, one.placed_at)
+
+
+def tell_refusal(placement: Placement, seen: Seen | None) -> str:
+    """Say what a session waits for that its host does not begin; '' for any other."""
+    if placement.handle or seen is None or seen.standing not in REFUSALS:
+        return ""
+    said = _strip_host(seen.words, placement.host)
+    return f"host '{placement.host}' to begin it, which says: {said}"
+
+
+def _strip_host(words: str, host: str) -> str:
+    return words.removeprefix(f"host '{host}': ")
 
 
 def list_unknown(hosts: Iterable[str], placements: Iterable[Placement]) -> Iterator[Hindrance]:

@@ -18,6 +18,10 @@ GAP_S = 300.0
 """Two looks in vain that are further apart are two silences: in between nobody has looked."""
 
 
+TRY_S, TRY_LONGEST_S = 600.0, 4 * 3600.0
+"""Each try costs an issue an attempt. Whoever has mended the host says so by `sm host check`."""
+
+
 class Kept(Struct, frozen=True):
     """A report, and when it came by our own clock (seconds since 1970).
 
@@ -36,6 +40,19 @@ class Silence(Struct, frozen=True):
     since: float
     last_at: float
     why: str
+
+
+class Refusal(Struct, frozen=True):
+    """Since when a host cannot begin sessions, and when it was tried last; seconds since 1970."""
+
+    since: float
+    last_at: float
+    why: str
+
+    def is_to_be_tried(self, now: float) -> bool:
+        """Whether it gets one session to find out: after a while, each time after twice as long."""
+        pause_s = min(max(TRY_S, self.last_at - self.since), TRY_LONGEST_S)
+        return not 0 <= now - self.last_at < pause_s
 
 
 def keep_report(folder: HostFolder, project: str, report: NodeReport) -> Kept:
@@ -66,6 +83,26 @@ def note_silence(folder: HostFolder, why: str, now: float) -> Silence:
     with contextlib.suppress(SmError):
         write_json(folder.silent, silence)
     return silence
+
+
+def note_refusal(folder: HostFolder, project: str, why: str, now: float) -> None:
+    """Note that the host could not begin a session, by its own words."""
+    known = read_refusal(folder, project)
+    refusal = Refusal(known.since if known else now, now, why)
+    with contextlib.suppress(SmError):
+        write_json(folder.refusal(project), refusal)
+
+
+def read_refusal(folder: HostFolder, project: str) -> Refusal | None:
+    """Return since when the host cannot begin sessions of the project; None if it can."""
+    with contextlib.suppress(SmError):
+        return read_json(folder.refusal(project), Refusal)
+    return None
+
+
+def end_refusal(folder: HostFolder, project: str) -> None:
+    """The host has begun a session, or was found to be well."""
+    discard(folder.refusal(project))
 
 
 def read_silence(folder: HostFolder) -> Silence | None:

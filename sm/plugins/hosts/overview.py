@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec import Struct
 
 from sm.base.errors import SmError
+from sm.base.text import one_line
 from sm.config.schema import Config
 from sm.issues.placements import list_placements
 from sm.plugins.hosts import looking
@@ -112,6 +113,9 @@ def _make_row(
 ) -> HostRow:
     kept = [looking.read_report(node.folder, one.name) for one in config.projects]
     known_at = max((one.at for one in kept if one), default=0.0)
+    refusals = (looking.read_refusal(node.folder, one.name) for one in config.projects)
+    lacking = [what for one in kept if one for what in one.report.short]
+    lacking += [one_line(one.why) for one in refusals if one]
     return HostRow(
         name=node.name,
         address=node.host.address,
@@ -121,6 +125,6 @@ def _make_row(
         known_at=known_at,
         age_s=max(0.0, time.time() - known_at) if known_at else 0.0,
         trouble=trouble,
-        short=", ".join(dict.fromkeys(what for one in kept if one for what in one.report.short)),
+        short=", ".join(dict.fromkeys(lacking)),
         sm=version,
     )

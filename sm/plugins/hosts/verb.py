@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError, UsageError
-from sm.base.output import Styled, say, say_lines, say_text
+from sm.base.output import Styled, say, say_lines, say_text, warn
 from sm.base.text import one_line
 from sm.cli.invocation import Invocation, find_project
 from sm.cli.options import json_option, load_any_config, load_config, pass_config
@@ -92,12 +92,16 @@ def name_host(address: str) -> str:
 
 
 def _check(config: Config, node: Node) -> bool:
-    """Tell what is found on the host; say whether nothing is broken."""
+    """Tell what is found on the host; say whether nothing is broken. Then it is used again."""
+    from sm.plugins.hosts import looking
     from sm.plugins.hosts.ssh.examine import examine
 
     elsewhere = [one for one in config.projects if one.forge.is_elsewhere]
     meant = [one for one in config.projects if names_runner(one)] or elsewhere
-    return _tell(node.name, lambda: examine(node, [Project(config, one) for one in meant]))
+    whole = _tell(node.name, lambda: examine(node, [Project(config, one) for one in meant]))
+    for one in meant if whole else ():
+        looking.end_refusal(node.folder, one.name)
+    return whole
 
 
 def _check_slurm(project: Project) -> bool:
@@ -237,9 +241,16 @@ def remove(config: Config, name: str) -> None:
 @click.pass_context
 def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str) -> None:
     """Begin the session of an attempt here; print its id."""
+    from sm.issues.look.taken import UntrustedTextError
+    from sm.issues.start import SettledError, TakenError
+    from sm.plugins.hosts import wire
     from sm.plugins.hosts.node.begin import begin
 
-    say(begin(find_project(load_config(ctx), project), issue, attempt, claim))
+    try:
+        say(begin(find_project(load_config(ctx), project), issue, attempt, claim))
+    except (SettledError, TakenError, UntrustedTextError) as error:
+        warn(error.message)
+        ctx.exit(wire.OF_ISSUE if isinstance(error, UntrustedTextError) else wire.SETTLED)
 
 
 @command.command("job", hidden=True)

@@ -18,6 +18,9 @@ OUTPUT_LIMIT = 1 << 20
 """Bytes of each of a command's outputs; the rest is left out, and the answer says so."""
 INPUT_LIMIT = 1 << 20
 """Bytes of what a command gets to read."""
+SETTLED, OF_ISSUE = 5, 6
+"""Exit codes of `sm host begin`: the issue was settled, or is another's by now; and it is this
+issue that the node does not take, while it could begin others."""
 
 
 class Hello(Struct, frozen=True):

@@ -28,6 +28,9 @@ RUNS = Case(Holder.OURS, Standing.RUNNING)
         (Case(Holder.OURS, is_placed=False, is_paused=True), Deed.LEAVE),
         (Case(Holder.OURS, is_placed=False, is_workable=False), Deed.WITHDRAW),
         (Case(Holder.OURS, is_placed=False, tried_for_s=PLACE_FOR_S), Deed.MOVE),
+        (Case(Holder.OURS, Standing.REFUSED, is_placed=False), Deed.MOVE),
+        (Case(Holder.OURS, Standing.REFUSED, is_placed=False, is_paused=True), Deed.LEAVE),
+        (Case(Holder.OURS, Standing.UNFIT, is_placed=False, tried_for_s=9999.0), Deed.PLACE),
         (replace(RUNS, holder=Holder.OTHERS), Deed.DROP),
         (Case(Holder.OTHERS, Standing.LOST), Deed.FORGET),  # there is nobody to be told
         (replace(RUNS, holder=Holder.LATER), Deed.ADOPT),

@@ -9,15 +9,24 @@ from functools import partial
 
 from msgspec import structs
 
-from sm.base.errors import SmError
+from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
 from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
 from sm.issues.kept_messages import TICK_S, hand_on
-from sm.issues.placements import list_placements
-from sm.issues.runners import SILENT_S, Answer, NoAnswerError, Placement, Seen, Shown, Standing
-from sm.plugins.hosts import hindering, looking, standing
+from sm.issues.placements import list_placements, read_seen
+from sm.issues.runners import (
+    SILENT_S,
+    Answer,
+    NoAnswerError,
+    Placement,
+    RefusedError,
+    Seen,
+    Shown,
+    Standing,
+)
+from sm.plugins.hosts import hindering, looking, standing, wire
 from sm.plugins.hosts.looking import Kept
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
@@ -57,15 +66,23 @@ class SshRunner:
         self._in_vain: dict[str, tuple[float, str]] = {}
 
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
-        """Return a host for each free place: the one with the most of them first."""
-        used = _count_used(project)
-        free = {
-            node.name: max(0, node.host.sessions - used.get(node.name, 0))
-            for node in list_nodes(project.config)
-            if _takes_more(node, project)
-        }
+        """Return a host for each free place: the one with the most of them first.
+
+        One that could not begin a session comes last, once it is to be tried again.
+        """
+        used, now = _count_used(project), time.time()
+        free, tried = dict[str, int](), list[str]()
+        for node in list_nodes(project.config):
+            left = max(0, node.host.sessions - used.get(node.name, 0))
+            if not left or not _takes_more(node, project):
+                continue
+            refusal = looking.read_refusal(node.folder, project.name)
+            if refusal is None:
+                free[node.name] = left
+            elif refusal.is_to_be_tried(now):
+                tried.append(node.name)
         order = [(left, name) for name, count in free.items() for left in range(count, 0, -1)]
-        return [name for left, name in sorted(order, key=lambda one: (-one[0], one[1]))]
+        return [name for left, name in sorted(order, key=lambda one: (-one[0], one[1]))] + tried
 
     def place(self, project: Project, placement: Placement) -> Placement:
         """Have the session begun on its host; again has no effect."""
@@ -78,7 +95,8 @@ class SshRunner:
             looking.note_silence(node.folder, error.message, time.time())
             raise
         if answer.code:
-            raise explain(node, answer)
+            raise _explain_refusal(node, project, answer)
+        looking.end_refusal(node.folder, project.name)
         handle = one_line(answer.stdout.strip(), 100)
         return structs.replace(placement, handle=handle, placed_at=time.time())
 
@@ -103,11 +121,15 @@ class SshRunner:
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Ask all hosts at once; who does not answer soon has its last words shown."""
         found: dict[str, Shown] = {}
-        for _, there, kept, why in self._look(project, placements, SHOW_S):
+        seen = read_seen(project.root.project(project.name))
+        for node, there, kept, why in self._look(project, placements, SHOW_S):
+            refusal = looking.read_refusal(node.folder, project.name)
+            lacking = [*(kept.report.short if kept else ()), *([refusal.why] if refusal else ())]
             for one in there:
                 row = kept.report.rows.get(one.session) if kept else None
-                short = ", ".join(kept.report.short) if kept else ""
-                found[one.session] = Shown(row, kept.at if kept else 0.0, why, short=short)
+                words = hindering.tell_refusal(one, seen.get(one.session))
+                at = kept.at if kept else 0.0
+                found[one.session] = Shown(row, at, why, words, short=", ".join(lacking))
         return found
 
     def call(
@@ -236,11 +258,27 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
             found = hindering.explain_silence(node.name, silence, lost_after_s, time.time())
         else:
             found = hindering.explain_shortage(node.name, name, kept) if kept else None
+            refusal = looking.read_refusal(node.folder, name)
+            if refusal and not found:  # what it lacks may be why it refuses
+                found = hindering.explain_refusal(node.name, name, refusal, time.time())
         if found:
             yield found
     placed = list_placements(project.root.project(name))
     of_ours = [one for one in placed if one.runner == RUNNER_NAME]
     yield from hindering.list_unknown((node.name for node in nodes), of_ours)
+    directory = project.root.project(name)
+    yield from hindering.list_unfit(of_ours, read_seen(directory), time.time())
+
+
+def _explain_refusal(node: Node, project: Project, answer: wire.Answer) -> SmError:
+    """What the node says of a session that it does not begin; kept if it could begin no other."""
+    error = explain(node, answer)
+    if answer.code == wire.SETTLED:
+        return TemporaryError(error.message)
+    of_host = answer.code != wire.OF_ISSUE
+    if of_host:
+        looking.note_refusal(node.folder, project.name, error.message, time.time())
+    return RefusedError(error.message, of_host=of_host)
 
 
 def _count_used(project: Project) -> dict[str, int]:
