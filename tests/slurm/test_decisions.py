@@ -29,6 +29,7 @@ from sm.sessions.project import Project
 from sm.store.paths import Root
 
 FAILED = "sbatch: error: Batch job submission failed:"
+RULES = """{"review":true,"ci":false,"trusted":["o'hara"]}"""
 PLACEMENT = Placement(
     project="harb",
     issue=7,
@@ -126,7 +127,7 @@ def test_a_script_survives_any_path(tmp_path: Path) -> None:
     program.write_text('#!/bin/sh\necho "$SM_STATE_ROOT|$SM_TMUX_SOCKET|$SM_CONFIG|$*"\n')
     program.chmod(0o755)
     settings = Slurm(sm=str(program), config=f"{place}/%N.yaml", state=str(place / "%N"))
-    for text in (write_job(settings, PLACEMENT, "name"), write_call(settings, "name")):
+    for text in (write_job(settings, PLACEMENT, "name", RULES), write_call(settings, "name")):
         done = subprocess.run(
             ["sh", "-c", text, "sm", "host", "serve"],
             env={"SLURMD_NODENAME": "one", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},

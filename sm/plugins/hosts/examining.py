@@ -12,6 +12,7 @@ from sm.base.wire import decode_line
 from sm.cli.root import version
 from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
+from sm.plugins.hosts.rules import list_weaker, read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
 
@@ -68,6 +69,7 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
         yield fail(f"'{name}': its forge there is {told}", f"set it to {name_forge(project)} there")
     elif why := _find_own_looks(project, facts):
         yield warn(f"'{name}': the node looks at the forge by itself: {why}", "docs/HOSTS.md")
+    yield from _judge_rules(project, facts)
     agent = one_line(facts.agent, 40)
     for one in facts.troubles:
         tell = fail if one.is_certain else warn
@@ -76,6 +78,24 @@ def judge_project(project: Project, said: str) -> Iterator[Finding]:
         )
     if not facts.troubles and facts.is_tried:
         yield ok(f"'{name}': agent '{agent}' is logged in there, and reaches its model's API")
+
+
+def _judge_rules(project: Project, facts: Facts) -> Iterator[Finding]:
+    """Judge by which rules the node merges: its own configuration decides that."""
+    if facts.rules is None:
+        yield fail(
+            f"'{project.name}': its sm does not say by which rules it merges",
+            "install the same version there",
+        )
+        return
+    weaker = [one_line(one, 200) for one in list_weaker(read_rules(project.settings), facts.rules)]
+    for one in weaker:
+        yield fail(
+            f"'{project.name}': it merges by weaker rules than here: {one}",
+            "set it there as it is here",
+        )
+    if not weaker:
+        yield ok(f"'{project.name}': it merges by rules that are as strict as here")
 
 
 def _find_own_looks(project: Project, facts: Facts) -> str:

@@ -238,8 +238,11 @@ def remove(config: Config, name: str) -> None:
 @click.argument("issue", type=click.IntRange(min=1))
 @click.option("--attempt", type=click.IntRange(min=1), required=True)
 @click.option("--claim", required=True)
+@click.option("--rules", default="", help="By which it is merged where it was claimed, as JSON.")
 @click.pass_context
-def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str) -> None:
+def begin(
+    ctx: click.Context, project: str, issue: int, attempt: int, claim: str, rules: str
+) -> None:
     """Begin the session of an attempt here; print its id."""
     from sm.issues.look.taken import UntrustedTextError
     from sm.issues.start import SettledError, TakenError
@@ -247,7 +250,7 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
     from sm.plugins.hosts.node.begin import begin
 
     try:
-        say(begin(find_project(load_config(ctx), project), issue, attempt, claim))
+        say(begin(find_project(load_config(ctx), project), issue, attempt, claim, rules))
     except (SettledError, TakenError, UntrustedTextError) as error:
         warn(error.message)
         ctx.exit(wire.OF_ISSUE if isinstance(error, UntrustedTextError) else wire.SETTLED)
@@ -260,6 +263,7 @@ def begin(ctx: click.Context, project: str, issue: int, attempt: int, claim: str
 @click.option("--claim", required=True)
 @click.option("--notice", type=click.FloatRange(min=0), default=300.0)
 @click.option("--keep", type=click.FloatRange(min=0), default=KEEP_S)
+@click.option("--rules", default="")
 @click.pass_context
 def job(
     ctx: click.Context,
@@ -269,12 +273,13 @@ def job(
     claim: str,
     notice: float,
     keep: float,
+    rules: str,
 ) -> None:
     """Run the session of an attempt to its end; a job of Slurm is that."""
     from sm.plugins.hosts.node.job import Order
     from sm.plugins.hosts.slurm.within import run_job
 
-    order = Order(issue, attempt, claim, notice)
+    order = Order(issue, attempt, claim, notice, rules)
     say(run_job(find_project(load_config(ctx), project), order, keep))
 
 

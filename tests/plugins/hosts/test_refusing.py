@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.issues import elsewhere
 from sm.issues.placements import list_placements
@@ -93,6 +94,41 @@ def test_an_issue_that_a_node_does_not_take_leaves_the_host_to_others(
     assert RUNNER.list_free(world.project, []) == ["box"]
     need = world.stage.find_need("host")
     assert need["text"].startswith("Host 'box' does not begin harb#1: ")
+
+
+def test_a_node_with_weaker_rules_begins_nothing_and_the_check_says_so(
+    world_of: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = world_of(auto=True, trusted=["ada", "rita"])
+    monkeypatch.setattr(hindering, "REFUSED_S", 0.0)
+    said = yaml.safe_load(world.box.config.read_text())
+    weaker = said | {"review": {"required": False}, "trusted": []}
+    world.box.config.write_text(yaml.safe_dump(weaker))
+    checked = world.stage.sm("host", "check", "box", check=False)
+    assert checked.returncode == 1
+    assert "weaker rules than here: 'review.required' is false there" in checked.stdout
+    assert "weaker rules than here: 'trusted' is empty there" in checked.stdout
+    world.stage.file_issue()
+    world.stage.poll(check=False)
+    assert "by weaker rules" in world.stage.find_need("host")["text"]
+    assert not world.box.has_sessions()
+    assert world.stage.told() == []
+    world.box.config.write_text(yaml.safe_dump(said))
+    assert world.stage.sm("host", "check", "box").returncode == 0
+
+
+def test_a_node_whose_rules_become_weaker_gets_nothing_more(world_of: MakeWorld) -> None:
+    world = world_of(auto=False)
+    world.stage.file_issue()
+    world.stage.poll()
+    wait_for(world.stage.told, "the first prompt")
+    [placement] = list_placements(world.project.directory)
+    said = yaml.safe_load(world.box.config.read_text())
+    world.box.config.write_text(yaml.safe_dump(said | {"review": {"required": False}}))
+    RUNNER.follow(world.project, [placement])
+    assert RUNNER.list_free(world.project, [placement]) == []
+    needed = world.stage.find_need("host")["text"]
+    assert needed.startswith("Host 'box' gets nothing new: it merges by weaker rules than here: ")
 
 
 def test_a_host_that_refuses_is_tried_again_ever_less_often() -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from sm.base.errors import UsageError
 from sm.issues.start import begin_placed
 from sm.plugins.hosts.folder import PLUGIN
+from sm.plugins.hosts.rules import check
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -27,13 +28,18 @@ class Begun(Struct, frozen=True):
     claim: str
 
 
-def begin(project: Project, issue: int, attempt: int, claim: str) -> str:
+def begin(project: Project, issue: int, attempt: int, claim: str, rules: str = "") -> str:
     """Have the session run here; return its id. One that has ended since is not begun again.
 
+    `rules` are those of whoever has placed it, by which it is to be merged; '' for an older one.
+
     Raises:
+        UsageError: it would be merged by weaker rules here.
         SmError: it cannot be begun; as `begin_placed`.
 
     """
+    if rules:
+        check(project.settings, rules)
     name = name_session(project.name, issue)
     if has_begun(project.root, name, attempt) and not find_attempt(project.root, name):
         return name

@@ -8,6 +8,7 @@ from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import SmError
 from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
+from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions.project import Project
 
 
@@ -16,7 +17,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
     the settings on which a look at it depends. `troubles` is what keeps its agents from working
-    there, as far as it `is_tried`: of most clients nobody knows how.
+    there, as far as it `is_tried`: of most clients nobody knows how. `rules` are those by which it
+    merges.
     """
 
     primary: str = ""
@@ -27,6 +29,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     agent: str = ""
     troubles: tuple[Trouble, ...] = ()
     is_tried: bool = False
+    rules: Rules | None = None
 
 
 def gather(project: Project) -> Facts:
@@ -45,6 +48,7 @@ def gather(project: Project) -> Facts:
         agent=project.profile.name,
         troubles=tuple(list_troubles(project)),
         is_tried=project.profile.name in STATUS,
+        rules=read_rules(project.settings),
     )
 
 

@@ -39,12 +39,16 @@ NOW = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Order(Struct, frozen=True):
-    """What is to run: an attempt at an issue, by its claim. `notice_s`: before the job is ended."""
+    """What is to run: an attempt at an issue, by its claim, and by which `rules` it is merged.
+
+    `notice_s`: so long before the job is ended it is told.
+    """
 
     issue: int
     attempt: int
     claim: str
     notice_s: float
+    rules: str = ""
 
 
 class Told:
@@ -104,7 +108,7 @@ def _begin(project: Project, order: Order, told: Told) -> str:
     deadline = Deadline(BEGIN_S)
     while not told.to_end:
         try:
-            return begin(project, order.issue, order.attempt, order.claim)
+            return begin(project, order.issue, order.attempt, order.claim, order.rules)
         except (TakenError, SettledError):
             raise
         except TemporaryError:

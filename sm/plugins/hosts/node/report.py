@@ -14,6 +14,7 @@ from sm.channels import people
 from sm.context import rotation_files
 from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.begin import find_attempt, has_begun
+from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions import pause, plan, registry
 from sm.sessions.history import fold
 from sm.sessions.project import Project
@@ -29,6 +30,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
     else was asked for is unknown here. `short` is what keeps anything more from being begun.
+    `rules` are those by which it merges, None for an `sm` that does not say.
     """
 
     now: float
@@ -36,6 +38,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     rows: dict[str, dict[str, Any]] = {}
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
+    rules: Rules | None = None
 
 
 Asked = tuple[str, int]
@@ -58,6 +61,7 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
             if name not in here and has_begun(project.root, name, attempt)
         ),
         short=tuple(one.shortly for one in list_shortages(project)),
+        rules=read_rules(project.settings),
     )
     return structs.replace(found, said_at=time.time())
 

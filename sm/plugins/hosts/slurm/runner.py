@@ -12,6 +12,7 @@ from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
 from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
 from sm.plugins.hosts import hindering
+from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
 from sm.plugins.hosts.slurm.reports import Said
@@ -57,7 +58,8 @@ class SlurmRunner:
         if job is None:
             settings = step.read_settings(project)
             options = queue.list_options(settings, placement, name)
-            handle = queue.submit(options, write_job(settings, placement, name))
+            rules = spell_rules(read_rules(project.settings))
+            handle = queue.submit(options, write_job(settings, placement, name, rules))
         else:
             handle = job.id
         return structs.replace(placement, handle=handle, placed_at=time.time())

@@ -13,14 +13,14 @@ NODE_NAME = '"$SLURMD_NODENAME"'
 """srun(1), "OUTPUT ENVIRONMENT VARIABLES"; two nodes on one machine have their own, too."""
 
 
-def write_job(settings: Slurm, placement: Placement, job_name: str) -> str:
-    """Return the script of the job of an attempt.
+def write_job(settings: Slurm, placement: Placement, job_name: str, rules: str) -> str:
+    """Return the script of the job of an attempt, which is to be merged by these rules.
 
     The notice of the time limit comes as SIGUSR1, which would end it before `sm` listens.
     """
     words = ["host", "job", placement.project, str(placement.issue)]
     words += ["--attempt", str(placement.attempt), "--claim", placement.claim]
-    words += ["--notice", f"{settings.notice_s:g}"]
+    words += ["--notice", f"{settings.notice_s:g}", "--rules", rules]
     if settings.keep_s != KEEP_S:
         words += ["--keep", f"{settings.keep_s:g}"]
     return "\n".join(

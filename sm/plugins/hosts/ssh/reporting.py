@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.base.wire import decode_line
 from sm.issues.runners import Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
+from sm.plugins.hosts.rules import list_weaker, read_rules
 from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask
 from sm.sessions.project import Project
@@ -25,7 +28,7 @@ def ask_report(
     within_s: float,
     patience: Patience,
 ) -> NodeReport:
-    """Return what the node says of these sessions.
+    """Return what the node says of these sessions. Rules that are weaker than ours it lacks, too.
 
     Raises:
         SmError: it does not answer, or has no such project.
@@ -42,7 +45,10 @@ def ask_report(
     )
     if answer.code:
         raise explain(node, answer)
-    return decode_line(answer.stdout.encode(), NodeReport)
+    report = decode_line(answer.stdout.encode(), NodeReport)
+    weaker = list_weaker(read_rules(project.settings), report.rules) if report.rules else []
+    words = [f"it merges by weaker rules than here: {'; '.join(weaker)}"] if weaker else []
+    return structs.replace(report, short=(*report.short, *words))
 
 
 def explain(node: Node, answer: wire.Answer) -> SmError:

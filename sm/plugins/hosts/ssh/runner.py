@@ -28,6 +28,7 @@ from sm.issues.runners import (
 )
 from sm.plugins.hosts import hindering, looking, standing, wire
 from sm.plugins.hosts.looking import Kept
+from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
 from sm.plugins.hosts.ssh.asked import NONE, Patience
@@ -88,7 +89,8 @@ class SshRunner:
         """Have the session begun on its host; again has no effect."""
         node = find_node(project.config, placement.host)
         words = (project.name, str(placement.issue), "--attempt", str(placement.attempt))
-        argv = ("host", "begin", *words, "--claim", placement.claim)
+        rules = spell_rules(read_rules(project.settings))
+        argv = ("host", "begin", *words, "--claim", placement.claim, "--rules", rules)
         try:
             answer = ask(node, argv, project=project.name, within_s=BEGIN_S, patience=NOTICED)
         except NoAnswerError as error:
