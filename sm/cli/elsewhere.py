@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from sm.base.errors import SmError, UsageError
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.output import pass_on, say, say_text
 from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP, print_json, read_stdin
@@ -62,10 +62,34 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         return _watch_context(there, words)
     if verb == "wait" and not any(word.startswith("--message") for word in words):
         return _wait(there, runner, words)
-    answer = reaching.call(there, runner, [verb, *words], _read_stdin(words))
+    try:
+        answer = reaching.call(there, runner, [verb, *words], _read_stdin(words))
+    except TemporaryError:
+        if verb not in ENDED_HERE or not reaching.is_lost(there):
+            raise
+        for line in ENDED_HERE[verb](there):
+            say(line)
+        return 0
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
     return answer.code
+
+
+def _kill_here(there: Elsewhere) -> list[str]:
+    from sm.issues.kill import kill_lost
+
+    return kill_lost(there.project, there.placement)
+
+
+def _recover_here(there: Elsewhere) -> list[str]:
+    from sm.issues.recover import recover
+
+    session = recover(there.project, there.placement.issue)
+    return [f"'{there.placement.host}' is lost: recovering {session.name} here"]
+
+
+ENDED_HERE = {"kill": _kill_here, "recover": _recover_here}
+"""What is done by this machine once the host is lost: it may be dead for good."""
 
 
 def _leave_out_root_options(argv: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look.observe import observe
+from sm.issues.runners import Placement
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import GIVEN_BACK, KILLED, Receipt
@@ -28,8 +29,22 @@ def kill(project: Project, issue: int) -> list[str]:
     session = registry.load_for(project, issue)
     if settled := _find_settled(session):
         return _end(session, settled)
-    said = _end(session, _label(session))
+    said = _end(session, _label(project, issue))
     return [*said, f"to have the issue worked on again: {spell_unblock(project.settings, issue)}"]
+
+
+def kill_lost(project: Project, placement: Placement) -> list[str]:
+    """End the work on an issue whose host is lost, and cannot end it; return what happened.
+
+    By the label the next tick gives the claim up. Without that, what may run there ends by itself.
+    """
+    said = _label(project, placement.issue)
+    project.record(events.Kill(session=placement.session))
+    return [
+        f"{said}; '{placement.host}' is lost: dev-poll gives the claim up, and what may still run "
+        "there ends by itself",
+        f"to have the issue worked on again: {spell_unblock(project.settings, placement.issue)}",
+    ]
 
 
 def _find_settled(session: IssueSession) -> str:
@@ -69,11 +84,11 @@ def _end(session: IssueSession, said: str) -> list[str]:
     return ended
 
 
-def _label(session: IssueSession) -> str:
+def _label(project: Project, issue: int) -> str:
     """Label the issue, which may have been deleted; say how that went."""
-    blocked = session.project.settings.labels.blocked
+    blocked = project.settings.labels.blocked
     try:
-        session.project.forge.issues.add_label(session.issue, blocked)
+        project.forge.issues.add_label(issue, blocked)
     except REFUSALS as error:
-        return f"issue #{session.issue} is not labelled {blocked}: {error.message}"
-    return f"issue #{session.issue} is labelled {blocked}"
+        return f"issue #{issue} is not labelled {blocked}: {error.message}"
+    return f"issue #{issue} is labelled {blocked}"

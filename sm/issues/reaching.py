@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sm.base.errors import UsageError
 from sm.config.schema import Config
 from sm.issues import awaited
-from sm.issues.placements import read_placement
-from sm.issues.runners import Answer, NoAnswerError, Runner
+from sm.issues.placements import read_placement, read_seen
+from sm.issues.runners import Answer, NoAnswerError, Runner, Standing
 from sm.issues.runners import Elsewhere as Elsewhere
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
@@ -56,6 +56,12 @@ def call(
             raise
         doubt = f"{error.message}; it may be done all the same: look before you say it again"
         raise NoAnswerError(doubt, sent=True) from error
+
+
+def is_lost(there: Elsewhere) -> bool:
+    """Whether the last tick has found the host lost, so that nobody need wait for it."""
+    seen = read_seen(there.project.directory).get(there.placement.session)
+    return seen is not None and seen.standing is Standing.LOST
 
 
 def await_turn(there: Elsewhere, ident: str, caller: Caller) -> None:

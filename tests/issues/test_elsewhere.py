@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from sm.cli import elsewhere
+from sm.cli.invocation import ElsewhereError
 from sm.issues import kept_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
-from sm.issues.runners import Placement, Standing
+from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.issues.work import claim
 from sm.store import lock
 from sm.store.paths import Root
@@ -240,6 +242,53 @@ def test_what_a_tick_has_no_time_to_begin_the_next_one_begins(
         patch.setattr("sm.issues.dispatch.HOLD_S", 0.0)
         assert any("at the next tick" in line for line in tick(stage))
     assert f"placed #{issue} on one, attempt 1" in tick(stage)
+
+
+def call_there(stage: Stage, verb: str) -> int:
+    """Call `sm` for the session elsewhere."""
+    there = reaching.Elsewhere(stage.project, placed(stage)[0])
+    return elsewhere.call_there(ElsewhereError(there), [verb, "harb#1"])
+
+
+def test_an_issue_on_a_host_that_is_dead_for_good_is_killed_from_here(
+    stage: Stage, farm: Farm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    farm.lose("one", Standing.SILENT)
+    tick(stage)
+    with pytest.raises(NoAnswerError):  # it may come back
+        call_there(stage, "kill")
+    farm.lose("one")
+    tick(stage)
+    with pytest.raises(NoAnswerError):
+        call_there(stage, "cycle")
+    assert call_there(stage, "kill") == 0
+    said = capsys.readouterr().out
+    assert f"issue #{issue} is labelled blocked; 'one' is lost" in said
+    assert "--remove blocked --add backlog" in said
+    tick(stage)
+    assert (placed(stage), refs(stage)) == ([], [])
+
+
+def test_an_issue_on_a_host_that_is_dead_for_good_is_recovered_here(
+    stage: Stage, farm: Farm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    issue = stage.file_issue()
+    tick(stage)
+    farm.lose("one")
+    tick(stage)
+    try:
+        assert call_there(stage, "recover") == 0
+        said = capsys.readouterr().out
+        assert f"'one' is lost: recovering dev-harb-{issue} here" in said
+        assert [one.issue for one in stage.sessions()] == [issue]
+        assert placed(stage) == []
+        assert git(stage.repository.bare, "log", "--format=%s", f"fix/{issue}").startswith(
+            "Go on elsewhere"
+        )
+    finally:
+        stage.end()
 
 
 def test_what_another_installation_takes_is_given_up(stage: Stage, farm: Farm) -> None:
