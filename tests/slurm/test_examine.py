@@ -61,11 +61,11 @@ def test_a_node_is_judged_by_what_it_says() -> None:
     )
     told = examine.read_marks(text)
     assert told["node"] == ["one"]
-    found = list(examine.judge_node(cast("Project", None), told, 100.0))
+    found = list(examine.judge_node(cast("Project", None), told, 100.0, ""))
     assert [one.what for one in found] == ["no tmux on it", "sm does not run on it: x"]
     assert "apt-get install tmux" in found[0].advice
     late = {"node": ["one"], "date": ["200"], "version": [f"sm, version {version()}"]}
-    words = [one.what for one in examine.judge_node(cast("Project", None), late, 100.0)]
+    words = [one.what for one in examine.judge_node(cast("Project", None), late, 100.0, "")]
     assert words == [f"sm {version()} there, as here", "its clock is 100 s ahead"]
     busy = "srun: error: Unable to allocate resources: Immediate execution impossible, …"
     assert examine.judge_refusal(busy).level is Level.WARN

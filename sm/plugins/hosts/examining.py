@@ -51,12 +51,15 @@ def compare(theirs: str, off_s: float) -> Iterator[Finding]:
         yield warn(f"its clock is {abs(off_s):.0f} s {how}", "have both synchronised: timedatectl")
 
 
-def judge_project(project: Project, said: str) -> Iterator[Finding]:
-    """Judge what `sm host facts` says there of a project."""
+def judge_project(project: Project, said: str, before: str) -> Iterator[Finding]:
+    """Judge what `sm host facts` says there of a project.
+
+    `before` is the primary branch as it was here before that: it may move at any moment.
+    """
     facts, name = decode_line(said.encode(), Facts), project.name
     if facts.unreadable:
         yield fail(f"'{name}': {one_line(facts.unreadable, 300)}", "let git there reach the remote")
-    elif facts.primary != read_primary(project):
+    elif facts.primary not in (before, read_primary(project)):
         branch = project.settings.primary_branch
         yield fail(
             f"'{name}': the remote there has another '{branch}' than ours",

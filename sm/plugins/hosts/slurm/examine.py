@@ -13,6 +13,7 @@ from sm.base.foreign import read_number
 from sm.base.text import one_line
 from sm.issues.runners import list_runners
 from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_project
+from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.slurm import cluster, step
 from sm.plugins.hosts.slurm.cluster import Partition
 from sm.plugins.hosts.slurm.queue import list_wanted, name_job
@@ -140,7 +141,7 @@ def examine_node(project: Project) -> Iterator[Finding]:
     script = write_check(settings, name, project.name, PROGRAMS)
     argv = ["srun", "--quiet", f"--job-name={name}", f"--immediate={WAIT_S}", "--time=5"]
     argv += [*list_wanted(settings), f"--export={step.EXPORTED}"]
-    began = time.time()
+    before, began = read_primary(project), time.time()
     try:
         said = ask(*argv, "bash", "-l", "-c", script, timeout_s=CHECK_S, accept=tuple(range(256)))
     except MissingProgramError:
@@ -152,7 +153,7 @@ def examine_node(project: Project) -> Iterator[Finding]:
     if "node" not in told:
         yield judge_refusal(one_line(said.stderr or f"srun ended with {said.code}", 300))
         return
-    yield from judge_node(project, told, (began + time.time()) / 2)
+    yield from judge_node(project, told, (began + time.time()) / 2, before)
 
 
 def read_marks(text: str) -> dict[str, list[str]]:
@@ -171,8 +172,10 @@ def judge_refusal(said: str) -> Finding:
     return fail(f"no node could be looked at: {said}", "look by hand: srun --pty bash -l")
 
 
-def judge_node(project: Project, told: Mapping[str, list[str]], now: float) -> Iterator[Finding]:
-    """Judge what a node has said of itself."""
+def judge_node(
+    project: Project, told: Mapping[str, list[str]], now: float, before: str
+) -> Iterator[Finding]:
+    """Judge what a node has said of itself; `before` is as for `judge_project`."""
     missing = told.get("missing", [])
     for name in missing:
         yield fail(f"no {one_line(name, 40)} on it", PROGRAMS.get(name, ""))
@@ -194,6 +197,6 @@ def judge_node(project: Project, told: Mapping[str, list[str]], now: float) -> I
             "docs/HOSTS.md",
         )
     for said in told.get("facts", []):
-        yield from judge_project(project, said)
+        yield from judge_project(project, said, before)
     for said in told.get("doctor", []):
         yield from judge_doctor(said)

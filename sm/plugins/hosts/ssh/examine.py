@@ -10,6 +10,7 @@ from sm.adapters.process import ask as run
 from sm.base.errors import SmError
 from sm.base.text import one_line
 from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_project
+from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, greet
 from sm.sessions.project import Project
@@ -70,6 +71,7 @@ def _probe(node: Node) -> tuple[list[str], float]:
 
 def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
     name = project.name
+    before = read_primary(project)
     answer = ask(node, ("host", "facts", name), project=name, within_s=FACTS_S)
     if answer.code:
         said = one_line(answer.stderr.strip().removeprefix("sm: "), 300)
@@ -77,4 +79,4 @@ def _examine_project(node: Node, project: Project) -> Iterator[Finding]:
             f"no project '{name}' there: {said}", f"clone it there, then: sm init --name {name}"
         )
         return
-    yield from judge_project(project, answer.stdout)
+    yield from judge_project(project, answer.stdout, before)
