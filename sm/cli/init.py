@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -13,14 +13,14 @@ from sm.base.errors import SmError, UsageError
 from sm.base.output import ask, confirm, say, say_text, warn
 from sm.base.redact import redact
 from sm.cli.invocation import find_meant_project, find_project
-from sm.config.check import check_path
+from sm.config.check import check_path, find_ref_problem
 from sm.config.convert import make_absolute
 from sm.config.forges import AnyForgeSettings, LocalSettings, RemoteSettings
 from sm.config.load import find, find_user_folder, load
-from sm.config.schema import AgentSettings
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, init, provisions, remote_forge
-from sm.setup.init import Setup
+from sm.setup.existing import find_existing, find_other
+from sm.setup.init import Hub, Setup
 from sm.setup.problems import list_agent_problems, list_first_questions
 from sm.setup.remote_forge import KINDS, Wish
 from sm.setup.repository import find_branch_prefix, list_troubles
@@ -28,6 +28,7 @@ from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command
 
 PATH = click.Path(path_type=Path)
+DEFAULT = click.core.ParameterSource.DEFAULT
 
 
 @click.command()
@@ -71,9 +72,12 @@ PATH = click.Path(path_type=Path)
 @click.option("--token-env", metavar="VARIABLE", help="A variable with the token.")
 @click.option("--output", type=PATH, help="The file to write; default: ~/.config/sm/NAME.yaml.")
 @click.option("--toml", is_flag=True, help="Write TOML instead of YAML.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@click.option("--force", is_flag=True, help="Ask all again; replace the file if it is there.")
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take what was found.")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     repo: Path | None,
     forge_path: Path | None,
     kind: str,
@@ -93,7 +97,8 @@ def command(
 
     It makes a bare repository and the embedded forge beside the clone if they are missing, and
     writes a commented configuration. With --forge it uses a forge that is there: docs/FORGES.md.
-    Your working tree is not touched. If you run it again, it goes on where it stopped.
+    Your working tree is not touched. If you run it again, it makes what is missing, and leaves the
+    configuration as it is.
     """
     cwd = Path.cwd()
     folder = make_absolute(cwd, str(repo)) if repo else cwd
@@ -101,47 +106,140 @@ def command(
     clone = discover.find_repository(folder)
     check_path(clone)
     say(f"repository: {clone}")
-    remotes = discover.list_remotes(clone)
-    forge: AnyForgeSettings
-    if kind == "local":
-        hub = init.choose_hub(clone, remotes, given["remote"])
-        forge = LocalSettings(
-            path=make_absolute(cwd, str(forge_path))
-            if forge_path
-            else init.locate_hub(clone) / "forge"
+    setup = None if force or _wants_new_values(ctx) else _complete(clone, given, output, cwd)
+    if setup is None:
+        hub, forge = _choose_forge(clone, kind, forge_path, token_file, given)
+        owner = None if output or force else clone
+        name = _name(
+            given,
+            init.name_project(clone),
+            yes,
+            owner,
+            lambda name: _output(cwd, output, name, toml),
         )
-    else:
-        hub, url = remote_forge.choose_remote(clone, remotes, given["remote"])
-        forge = remote_forge.choose_forge(_wish(kind, token_file, given), url)
-    name = _answer("project name", "name", given, init.name_project(clone), yes)
-    found = init.choose_primary_branch(clone, hub)
-    primary = _answer("primary branch", "primary_branch", given, found, yes)
-    file = _output(cwd, output, name, toml)
-    agent = _agent(given, yes)
-    setup = Setup(
-        name=name,
-        repo=clone,
-        hub=hub,
-        primary=primary,
-        agent=agent,
-        variables=_variables(recall(file, name, pass_env), agent, yes),
-        ci=_ci(clone, given, yes) if kind == "local" else init.NO_CI,
-        forge=forge,
-        output=file,
-        branch_prefix=find_branch_prefix(clone, hub.remote, init.DEFAULT_PREFIX),
-        worktree_setup=_worktree_setup(clone, given, yes),
-        worktree_copy=copy or _worktree_copy(clone, yes),
-    )
+        file = _output(cwd, output, name, toml)
+        primary = _primary(clone, hub, given, yes)
+        agent = _agent(given, yes)
+        setup = Setup(
+            name=name,
+            repo=clone,
+            hub=hub,
+            primary=primary,
+            agent=agent,
+            variables=_variables(recall(file, name, pass_env), agent, yes),
+            ci=_ci(clone, given, yes) if kind == "local" else init.NO_CI,
+            forge=forge,
+            output=file,
+            branch_prefix=find_branch_prefix(clone, hub.remote, init.DEFAULT_PREFIX),
+            worktree_setup=_worktree_setup(clone, given, yes),
+            worktree_copy=copy or _worktree_copy(clone, yes),
+        )
     init.check(setup, force=force)
     _announce(setup)
     _announce_changes(setup)
     if not (yes or confirm("go ahead?")):
         raise SmError("nothing was changed")
+    added = 0
     for line in init.carry_out(setup):
+        added += 1
         say(line)
+    if not added:
+        say("nothing was missing")
     _warn_of_troubles(setup)
-    _offer_ci(setup, cwd, try_ci, yes)
+    if setup.existing is None or try_ci is not None:
+        _offer_ci(setup, cwd, try_ci, yes)
     _say_next(setup, cwd)
+
+
+OF_THE_RUN = frozenset({"repo", "name", "output", "yes", "try_ci", "force"})
+"""Options that say nothing of what the configuration is to be."""
+
+
+def _wants_new_values(ctx: click.Context) -> bool:
+    given = {name for name in ctx.params if ctx.get_parameter_source(name) is not DEFAULT}
+    return bool(given - OF_THE_RUN)
+
+
+def _complete(
+    clone: Path, given: Mapping[str, str | None], output: Path | None, cwd: Path
+) -> Setup | None:
+    """A setup that adds what a project lacks; None if the configuration has none of this clone."""
+    file = make_absolute(cwd, str(output)) if output else None
+    found = find_existing(clone, given["name"], file, cwd)
+    if found is None:
+        return None
+    project, remotes = found.project, discover.list_remotes(clone)
+    if isinstance(project.forge, LocalSettings):
+        hub = init.choose_hub(clone, remotes, project.remote)
+    else:
+        hub, _ = remote_forge.choose_remote(clone, remotes, project.remote)
+    say(
+        f"project '{project.name}' is in '{found.file}' already: that stays as it is, and what is "
+        "missing is added; --force asks all again"
+    )
+    return Setup(
+        name=project.name,
+        repo=clone,
+        hub=hub,
+        primary=project.primary_branch,
+        agent=found.command,
+        ci=project.ci.command or init.NO_CI,
+        forge=project.forge,
+        output=found.file,
+        existing=found,
+    )
+
+
+def _choose_forge(
+    clone: Path,
+    kind: str,
+    forge_path: Path | None,
+    token_file: Path | None,
+    given: Mapping[str, str | None],
+) -> tuple[Hub, AnyForgeSettings]:
+    """Where the issues are, and where agents push."""
+    remotes = discover.list_remotes(clone)
+    if kind == "local":
+        hub = init.choose_hub(clone, remotes, given["remote"])
+        place = make_absolute(Path.cwd(), str(forge_path)) if forge_path else None
+        return hub, LocalSettings(path=place or init.locate_hub(clone) / "forge")
+    hub, url = remote_forge.choose_remote(clone, remotes, given["remote"])
+    return hub, remote_forge.choose_forge(_wish(kind, token_file, given), url)
+
+
+def _name(
+    given: Mapping[str, str | None],
+    found: str,
+    yes: bool,
+    clone: Path | None,
+    locate: Callable[[str], Path],
+) -> str:
+    """The project's name; a person is asked until it is free. `locate` returns the file for it.
+
+    That file may hold a project of `clone` alone; None if it may be replaced.
+    """
+
+    def check(name: str) -> None:
+        file = locate(name)
+        init.check_name_is_free(name, file)
+        if clone and (other := find_other(file, clone)):
+            raise UsageError(
+                f"'{file}' has project '{other.name}' of '{other.repo}': choose another --name, "
+                "or --force to replace it"
+            )
+
+    return _answer("project name", "name", given, found, yes, check)
+
+
+def _primary(clone: Path, hub: Hub, given: Mapping[str, str | None], yes: bool) -> str:
+    def check(branch: str) -> None:
+        if problem := find_ref_problem(branch):
+            raise UsageError(problem)
+        if hub.is_new:
+            init.find_source(clone, hub, branch)
+
+    found = init.choose_primary_branch(clone, hub)
+    return _answer("primary branch", "primary_branch", given, found, yes, check)
 
 
 def _wish(kind: str, token_file: Path | None, given: Mapping[str, str | None]) -> Wish:
@@ -268,22 +366,36 @@ def _try_ci(setup: Setup, cwd: Path) -> None:
 
 
 def _answer(
-    question: str, name: str, given: Mapping[str, str | None], found: str | None, yes: bool
+    question: str,
+    name: str,
+    given: Mapping[str, str | None],
+    found: str | None,
+    yes: bool,
+    check: Callable[[str], None] = lambda _: None,
 ) -> str:
     """The option `name` if it was given, else what was found; the person confirms it unless `yes`.
+
+    `check` raises a UsageError for what cannot be used: it is said at once, and asked again.
 
     Raises:
         UsageError: nothing was found, and the person is not to be asked, or does not know.
 
     """
-    answer = given[name]
-    if answer is not None:
-        return answer
-    if not yes and (answer := ask(question, found)):
-        return answer
-    if found is None:
-        raise UsageError(f"found no {question}: give it by --{name.replace('_', '-')}")
-    return found
+    while True:
+        answer = given[name]
+        is_asked = answer is None and not yes
+        if answer is None:
+            answer = (ask(question, found) if is_asked else "") or found
+        if answer is None:
+            raise UsageError(f"found no {question}: give it by --{name.replace('_', '-')}")
+        try:
+            check(answer)
+        except UsageError as error:
+            if not is_asked:
+                raise
+            warn(error.message)
+        else:
+            return answer
 
 
 def _output(cwd: Path, output: Path | None, name: str, toml: bool) -> Path:
@@ -333,14 +445,12 @@ def _announce_agent(setup: Setup) -> None:
             f"  sm does not know this program: if its input line does not begin with "
             f"'{setup.profile.glyph}', give it a profile (docs/PROFILES.md)"
         )
-    variables = setup.variables
-    agent = AgentSettings(
-        command=setup.command, pass_env=variables.passed, withheld_env=variables.withheld
-    )
-    for problem in list_agent_problems(agent, {}):
+    agent = setup.agent_settings
+    overrides = setup.existing.config.profiles if setup.existing else {}
+    for problem in list_agent_problems(agent, overrides):
         say(f"  {problem}")
     worktrees = setup.repo.with_name(setup.repo.name + "-worktrees")
-    for what, advice in list_first_questions(agent, {}, setup.repo, worktrees):
+    for what, advice in list_first_questions(agent, overrides, setup.repo, worktrees):
         say(f"  {what}: {advice}")
     if names := list_hidden(agent):
         say(f"  {describe(names)}, or give --pass-env now")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -20,16 +19,16 @@ from sm.base.redact import redact
 from sm.config import allowed
 from sm.config.check import check_path
 from sm.config.forges import ForgeSettings
-from sm.config.load import find_user_folder, list_files, load_any
 from sm.config.read import SUFFIXES
-from sm.config.schema import ProjectSettings
+from sm.config.schema import AgentSettings, ProjectSettings
 from sm.config.write import Values, check_values, format_text
 from sm.setup import discover, mend
 from sm.setup.discover import HUB, Remote, find_agent
+from sm.setup.existing import Existing, find_holder
 from sm.setup.mend import Change
 from sm.setup.variables import Variables
 from sm.store.files import write_atomic
-from sm.store.paths import name_session
+from sm.store.paths import check_name
 
 NO_CI = "none"
 """The answer for no CI, or no setup; an empty answer takes the guess."""
@@ -46,14 +45,16 @@ COPY_S = 3600.0
 class Hub(Struct, frozen=True):
     """The bare repository that agents push to.
 
-    `remote` is its name in the clone, `is_new` whether the clone has no such remote yet, `beside`
-    the remote of the clone's origin, if that is another one.
+    `remote` is its name in the clone, `is_new` whether there is no such repository yet, `is_named`
+    whether the clone has the remote all the same, `beside` the remote of the clone's origin, if
+    that is another one.
     """
 
     remote: str
     bare: Path
     is_new: bool
     beside: Remote | None = None
+    is_named: bool = False
 
 
 class Setup(Struct, frozen=True):
@@ -71,11 +72,23 @@ class Setup(Struct, frozen=True):
     branch_prefix: str = DEFAULT_PREFIX
     worktree_setup: str = ""
     worktree_copy: tuple[str, ...] = ()
+    existing: Existing | None = None
+    """The project as its file has it, which stays as it is."""
 
     @property
     def command(self) -> str:
         """The agent's command line."""
         return find_agent(self.agent)[0]
+
+    @property
+    def agent_settings(self) -> AgentSettings:
+        """What the configuration says of the agent."""
+        if self.existing:
+            return self.existing.project.agent
+        chosen = self.variables
+        return AgentSettings(
+            command=self.command, pass_env=chosen.passed, withheld_env=chosen.withheld
+        )
 
     @property
     def profile(self) -> Profile:
@@ -131,7 +144,7 @@ class Setup(Struct, frozen=True):
             UsageError: a value cannot be used.
 
         """
-        return check_values(self.values, self.output)
+        return self.existing.project if self.existing else check_values(self.values, self.output)
 
 
 def _list_own_keys(forge: ForgeSettings) -> dict[str, str | bool | list[str]]:
@@ -151,6 +164,11 @@ def locate_hub(repo: Path) -> Path:
     return repo.with_name(f"{repo.name}-hub")
 
 
+def locate_bare(repo: Path) -> Path:
+    """Return the folder for the bare repository that agents push to."""
+    return locate_hub(repo) / "repo.git"
+
+
 def choose_hub(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> Hub:
     """Choose the repository that agents push to: a bare local remote, else a new one.
 
@@ -165,13 +183,15 @@ def choose_hub(repo: Path, remotes: tuple[Remote, ...], wanted: str | None) -> H
         wanted = HUB if remotes else "origin"
     elif (remote := named.get(wanted)) and remote.bare:
         return Hub(wanted, remote.bare, is_new=False)
+    if (remote := named.get(wanted)) and remote.url == str(locate_bare(repo)):
+        beside = next((one for one in remotes if one.name != wanted), None)
+        return Hub(wanted, locate_bare(repo), is_new=True, beside=beside, is_named=True)
     if wanted in named:
         raise UsageError(
             f"remote '{wanted}' is no bare repository on this machine, which the embedded forge "
             "needs: give --remote a name that is not taken, to have one made"
         )
-    bare = locate_hub(repo) / "repo.git"
-    return Hub(wanted, bare, is_new=True, beside=remotes[0] if remotes else None)
+    return Hub(wanted, locate_bare(repo), is_new=True, beside=remotes[0] if remotes else None)
 
 
 def choose_primary_branch(repo: Path, hub: Hub) -> str | None:
@@ -190,37 +210,44 @@ def check(setup: Setup, *, force: bool) -> None:
     """
     for path in (setup.hub.bare, setup.output):
         check_path(path)
-    check_values(setup.values, setup.output)
-    if setup.output.suffix not in SUFFIXES:
-        raise UsageError(f"'{setup.output}' must end in .yaml or .toml")
-    text = format_text(setup.values, setup.output)
-    if not force and setup.output.exists() and _content(setup.output) != text:
-        raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
-    _check_name_is_free(setup)
+    if setup.existing is None:
+        _check_file(setup, force=force)
     if setup.hub.is_new:
-        _source(setup)
+        find_source(setup.repo, setup.hub, setup.primary)
     else:
         _check_branch(setup)
 
 
+def _check_file(setup: Setup, *, force: bool) -> None:
+    check_values(setup.values, setup.output)
+    if setup.output.suffix not in SUFFIXES:
+        raise UsageError(f"'{setup.output}' must end in .yaml or .toml")
+    text = format_text(setup.values, setup.output)
+    if not force and setup.output.exists() and _content(setup.output) not in ("", text):
+        raise UsageError(f"'{setup.output}' exists: use --force to replace it, or --output")
+    check_name_is_free(setup.name, setup.output)
+
+
 def _content(path: Path) -> str:
+    """The file's text without blanks at its end; '' if it says nothing."""
     try:
-        return path.read_text(errors="replace")
+        text = path.read_text(errors="replace")
     except OSError as error:
         raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from error
+    return text if text.strip() else ""
 
 
-def _check_name_is_free(setup: Setup) -> None:
-    """Refuse a known project name: all files of the user's folder hold together."""
-    folder = find_user_folder(os.environ)
-    if setup.output.parent != folder:
-        return
-    others = [file for file in list_files(folder) if file != setup.output]
-    for project in (one for file in others for one in load_any(file, {}, folder).projects):
-        if name_session(project.name, 1) == name_session(setup.name, 1):
-            raise UsageError(
-                f"project '{project.name}' is in '{folder}' already: choose another --name"
-            )
+def check_name_is_free(name: str, output: Path) -> None:
+    """Refuse a project name that cannot be used, or that is taken.
+
+    Raises:
+        UsageError: which of them it is.
+
+    """
+    check_name(name, "project")
+    if holder := find_holder(name, output):
+        known, file = holder
+        raise UsageError(f"project '{known}' is in '{file.parent}' already: choose another --name")
 
 
 def _check_branch(setup: Setup) -> None:
@@ -246,17 +273,22 @@ def carry_out(setup: Setup) -> Iterator[str]:
             change.make()
             yield change.what
         yield from kind_of(setup.forge).prepare(setup.forge, setup.hub.bare)
-        setup.output.parent.mkdir(parents=True, exist_ok=True)
-        text = format_text(setup.values, setup.output)
-        if not setup.output.exists() or _content(setup.output) != text:
-            write_atomic(setup.output, text, durable=True)
-            yield f"wrote '{setup.output}'"
-        if setup.output.stem == "sm" and allowed.is_in_work_tree(setup.output):
-            allowed.allow(setup.output, text.encode())  # the person has just agreed to it
+        if setup.existing is None:
+            yield from _write(setup)
     except OSError as error:
         raise SmError(
             f"cannot create '{error.filename}': {(error.strerror or '').lower()}"
         ) from error
+
+
+def _write(setup: Setup) -> Iterator[str]:
+    setup.output.parent.mkdir(parents=True, exist_ok=True)
+    text = format_text(setup.values, setup.output)
+    if not setup.output.exists() or _content(setup.output) != text:
+        write_atomic(setup.output, text, durable=True)
+        yield f"wrote '{setup.output}'"
+    if setup.output.stem == "sm" and allowed.is_in_work_tree(setup.output):
+        allowed.allow(setup.output, text.encode())  # the person has just agreed to it
 
 
 def list_changes(setup: Setup) -> Iterator[Change]:
@@ -288,9 +320,11 @@ def _make_hub(setup: Setup) -> Iterator[str]:
         call(hub.bare, *fetch, str(setup.repo), *refs, timeout_s=COPY_S)
         call(hub.bare, "update-ref", "-d", SEED)
         yield f"made the bare repository '{hub.bare}'"
-    call(setup.repo, "remote", "add", hub.remote, str(hub.bare))
+    if not hub.is_named:
+        call(setup.repo, "remote", "add", hub.remote, str(hub.bare))
     Git(setup.repo).fetch_branch(hub.remote, primary)
-    yield f"added it to '{setup.repo}' as remote '{hub.remote}'"
+    if not hub.is_named:
+        yield f"added it to '{setup.repo}' as remote '{hub.remote}'"
     beside = hub.beside.name if hub.beside else ""
     yield from mend.bring_large_files(setup.repo, hub.remote, primary, beside)
 
@@ -339,12 +373,20 @@ def _holds(setup: Setup) -> bool:
 
 
 def _source(setup: Setup) -> str:
-    """Return the clone's ref for the primary branch: its own, unless the remote's is ahead."""
-    git, own = Git(setup.repo), f"refs/heads/{setup.primary}"
-    beside = setup.hub.beside
-    theirs = f"refs/remotes/{beside.name}/{setup.primary}" if beside else own
+    return find_source(setup.repo, setup.hub, setup.primary)
+
+
+def find_source(repo: Path, hub: Hub, primary: str) -> str:
+    """Return the clone's ref for the primary branch: its own, unless the remote's is ahead.
+
+    Raises:
+        UsageError: there is no such branch.
+
+    """
+    git, own = Git(repo), f"refs/heads/{primary}"
+    theirs = f"refs/remotes/{hub.beside.name}/{primary}" if hub.beside else own
     if git.rev_parse(own) is None and git.rev_parse(theirs) is None:
-        raise UsageError(f"'{setup.repo}' has no branch '{setup.primary}': see --primary-branch")
+        raise UsageError(f"'{repo}' has no branch '{primary}': see --primary-branch")
     if git.rev_parse(theirs) and (git.rev_parse(own) is None or git.is_ancestor(own, theirs)):
         return theirs
     return own

@@ -321,6 +321,55 @@ def test_a_file_of_other_content_is_kept(
     assert project().repo == clone
 
 
+@pytest.mark.parametrize("lost", ["reef-hub/forge", "reef-hub"])
+def test_what_config_check_misses_a_second_run_makes_and_keeps_the_file(
+    clone: Path, capsys: pytest.CaptureFixture[str], sealed: Path, lost: str
+) -> None:
+    assert run(["init", "--yes"]) == 0
+    path = sealed / ".config/sm/reef.yaml"
+    mine = path.read_text() + "max_sessions: 5\n"
+    path.write_text(mine)
+    shutil.rmtree(clone.parent / lost)
+    assert run(["config", "check"]) == 2
+    assert "run 'sm init'" in capsys.readouterr().out or lost == "reef-hub"
+    assert run(["init", "--yes"]) == 0
+    assert f"'{path}' already: that stays as it is" in capsys.readouterr().out
+    assert path.read_text() == mine
+    assert run(["config", "check"]) == 0
+    assert run(["init", "--yes"]) == 0
+    assert "nothing was missing" in capsys.readouterr().out
+
+
+def test_a_second_run_asks_nothing_but_whether_to_go_ahead(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes", "--ci", "none"]) == 0
+    shutil.rmtree(clone.parent / "reef-hub/forge")
+    answer(monkeypatch, "y")
+    assert run(["init"]) == 0
+    assert capsys.readouterr().err.count("?") == 1
+    assert list(list_project_problems(project(), {})) == []
+
+
+def test_new_values_for_a_project_that_is_there_need_force(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["init", "--yes"]) == 0
+    assert "exists: use --force to replace it" in refused(capsys, "--ci", "true")
+    assert project().ci.command == "make test"
+    assert run(["init", "--yes", "--force", "--ci", "true"]) == 0
+    assert project().ci.command == "true"
+
+
+@pytest.mark.usefixtures("clone")
+def test_an_empty_file_is_filled(sealed: Path) -> None:
+    path = sealed / ".config/sm/reef.yaml"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert run(["init", "--yes"]) == 0
+    assert project().name == "reef"
+
+
 def test_names_are_apart_in_the_users_folder(
     clone: Path, capsys: pytest.CaptureFixture[str], sealed: Path
 ) -> None:
@@ -429,6 +478,28 @@ def test_questions_offer_what_was_found(clone: Path, monkeypatch: pytest.MonkeyP
     assert made.agent.command.startswith("codex --")
     assert profiles.resolve(made.agent, {}).glyph == "›"
     assert made.ci.command is None
+
+
+@pytest.mark.usefixtures("clone")
+def test_a_name_and_a_branch_that_cannot_be_are_asked_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    git(other, "commit", "-q", "--allow-empty", "-m", "first")
+    assert run(["init", "--yes", "--repo", str(other), "--name", "taken"]) == 0
+    capsys.readouterr()
+    answer(monkeypatch, "my shop", "taken", "coral", "mian", "a..b", "main", "", "none", "y")
+    assert run(["init"]) == 0
+    said = capsys.readouterr().err
+    asked = [
+        said.index(word) for word in ("'my shop' cannot be", "project 'taken' of", "agent command")
+    ]
+    assert asked == sorted(asked)
+    assert "has no branch 'mian'" in said
+    assert "git refuses 'a..b'" in said
+    assert project("coral").primary_branch == "main"
 
 
 def without_agent(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
