@@ -9,6 +9,7 @@ import pytest
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.first_start import find_refusal, list_questions
+from sm.adapters.agent.profile import Profile
 from tests.real.client import KEY, seal
 
 COMMAND = ("claude", "--dangerously-skip-permissions")
@@ -66,9 +67,35 @@ def test_of_what_cannot_be_read_nothing_is_said(tmp_path: Path, text: str) -> No
     assert asked(tmp_path, tmp_path) == []
 
 
-def test_others_than_claude_are_not_spoken_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "is_asked"),
+    [
+        (None, True),
+        ("", True),
+        ('[projects."{repo}"]\ntrust_level = "trusted"\n', False),
+        ('[projects."{repo}"]\ntrust_level = "untrusted"\n', False),
+        ('[projects."{above}"]\ntrust_level = "trusted"\n', True),
+        ('projects = "half', False),
+    ],
+)
+def test_codex_asks_for_trust_in_the_repository_itself(
+    tmp_path: Path, config: str | None, is_asked: bool
+) -> None:
+    repo = tmp_path / "src" / "reef"
+    if config is not None:
+        (tmp_path / ".codex").mkdir()
+        text = config.format(repo=repo, above=repo.parent)
+        (tmp_path / ".codex" / "config.toml").write_text(text)
     env = {"HOME": str(tmp_path)}
-    assert list(list_questions(CODEX, ("codex",), (tmp_path,), env)) == []
+    said = list(list_questions(CODEX, ("codex",), (repo, tmp_path / "worktrees"), env))
+    assert said == ([f"whether '{repo}' is trusted"] if is_asked else [])
+    env |= {"CODEX_HOME": str(tmp_path / "elsewhere")}
+    assert len(list(list_questions(CODEX, ("codex",), (repo,), env))) == 1
+
+
+def test_others_are_not_spoken_for(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    assert list(list_questions(Profile("other"), ("other",), (tmp_path,), env)) == []
     assert find_refusal(CODEX, COMMAND, env) == ""
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import wait_for
+from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.first_start import list_questions
+from tests.helpers import git, wait_for
 from tests.real.api import Api, Reply
 from tests.real.client import environment
 from tests.real.codex import Codex
@@ -86,3 +88,16 @@ def queue(codex: Codex, session: str, text: str) -> None:
     command = [str(codex.program), "queue", "--thread", session, f"--message={text}"]
     env = environment(codex.home, codex.api.url)
     subprocess.run(command, env=env, cwd=Path(codex.cwd), check=True, capture_output=True)
+
+
+def test_trust_is_asked_for_in_a_repository_as_foreseen(codex: Codex, api: Api) -> None:
+    git(codex.cwd, "init", "-q")
+    env = {"HOME": str(codex.home)}
+    file = codex.home / ".codex" / "config.toml"
+    trusting = file.read_text()
+    assert list(list_questions(CODEX, ("codex",), (codex.cwd,), env)) == []
+    file.write_text(trusting.partition("[projects.")[0])
+    assert len(list(list_questions(CODEX, ("codex",), (codex.cwd,), env))) == 1
+    codex.start("begin", wait=False)
+    codex.wait_screen(lambda screen: "Trust this folder?" in screen, "the question")
+    assert not api.main

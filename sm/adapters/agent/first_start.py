@@ -1,6 +1,8 @@
-"""Reads from Claude Code's files what it would ask or refuse at its first start.
+"""Reads from the files of an agent CLI what it would ask or refuse at its first start.
 
-Measured with 2.1.329. Trust in a folder includes all below it; a worktree has its repository's.
+Measured with Claude Code 2.1.329: trust in a folder includes all below it; a worktree has its
+repository's. With Codex 0.171.0: within a repository, trust is in the folder itself or in the
+repository, which is also that of a worktree. A login may be anywhere, so nothing is said of it.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profile import Profile
-from sm.store.bounded import parse_json
+from sm.store.bounded import parse_json, parse_toml
 
 BYPASS = ("--dangerously-skip-permissions", "bypassPermissions")
 QUIETLY = "skipDangerousModePermissionPrompt"
@@ -27,7 +30,11 @@ def list_questions(
 
     It asks each question once, and waits for a person. Nothing if that cannot be known.
     """
-    if profile.program != CLAUDE.program or not env.get("HOME"):
+    if not env.get("HOME"):
+        return
+    if profile.program == CODEX.program:
+        yield from _list_codex_questions(folders, env)
+    if profile.program != CLAUDE.program:
         return
     own = Path(env.get("CLAUDE_CONFIG_DIR") or env["HOME"])
     state = read_object(own / ".claude.json")
@@ -45,6 +52,20 @@ def list_questions(
     accepted = (state, "bypassPermissionsModeAccepted"), (settings, QUIETLY)
     if _skips_permissions(command) and not any(place.get(name) is True for place, name in accepted):
         yield "whether permissions may be skipped"
+
+
+def _list_codex_questions(folders: Sequence[Path], env: Mapping[str, str]) -> Iterator[str]:
+    home = Path(env.get("CODEX_HOME") or Path(env["HOME"]) / ".codex")
+    try:
+        config = parse_toml((home / "config.toml").read_text())
+    except FileNotFoundError:
+        config = {}
+    except (OSError, ValueError):  # Codex itself says what is wrong with it
+        return
+    projects = read_dict(config, "projects")
+    # An answer is an answer: with "untrusted" it does not ask either.
+    if not any(read_dict(projects, str(one)).get("trust_level") for one in folders):
+        yield f"whether '{folders[0]}' is trusted"
 
 
 def find_refusal(profile: Profile, command: Sequence[str], env: Mapping[str, str]) -> str:
