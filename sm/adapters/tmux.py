@@ -256,7 +256,10 @@ class Tmux(Struct, frozen=True, dict=True):
         # A pane that is gone has to be an error before its facts are asked: a tmux 3.2 server ends
         # when it is asked when no session was created.
         screen, _, line = self.command(*join_commands(capture, facts))[:-1].rpartition("\n")
-        return parse_panes(line)[0], screen
+        # Between the two the pane or the server may end; then tmux 3.3a says nothing, and exits 0.
+        if not (panes := parse_panes(line)):
+            raise MissingPaneError(f"pane '{pane_id}' of tmux ended while it was looked at")
+        return panes[0], screen
 
     def find_session(self, pane_id: str) -> str | None:
         """Return the name of the session that a pane is in, None if there is no such pane."""

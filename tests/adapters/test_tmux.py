@@ -59,6 +59,15 @@ def test_a_look_shows_the_pane_and_its_screen(tmux: Tmux, tmp_path: Path) -> Non
         tmux.look("%99")
 
 
+def test_a_pane_that_ends_between_two_answers_is_missing_and_no_crash(
+    tmux: Tmux, tmp_path: Path
+) -> None:
+    pane = start_session(tmux, "dev-a-1", tmp_path, ["sleep", "100"])
+    tmux.command("set-hook", "-g", "after-capture-pane", "kill-session -t =dev-a-1")
+    with pytest.raises(MissingPaneError, match="ended while it was looked at"):
+        tmux.look(pane.id)
+
+
 def test_a_start_whose_process_has_died_is_begun_again(
     tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
