@@ -303,6 +303,16 @@ class Git(Struct, frozen=True):
         files = result.stdout.split("\0")[1:] if result.code else ()
         return tuple(dict.fromkeys(filter(None, files)))
 
+    def make_merge(self, ours: str, theirs: str, message: str) -> str:
+        """Commit a merge of `theirs` into `ours` that has no conflict; no branch or file changes.
+
+        It is signed if the user's commits are.
+        """
+        tree = self._out("merge-tree", "--write-tree", "--no-messages", ours, theirs)
+        is_signed = self.setting("commit.gpgsign").lower() in ("true", "yes", "on", "1")
+        parents = ("-p", ours, "-p", theirs)
+        return self._out("commit-tree", *["-S"] * is_signed, *parents, "-m", message, tree)
+
     def git_dir(self) -> Path:
         """Return where git keeps what belongs to this worktree alone."""
         return Path(self._out("rev-parse", "--absolute-git-dir"))

@@ -118,6 +118,12 @@ def _find_text(
 ) -> tuple[Project, int, tuple[str, ...]]:
     count = 1 if words and _stands_alone(ctx, words) else 2
     if not (text := words[count:]):
+        if count == 1 or (len(words) == 2 and ISSUE.fullmatch(words[1])):
+            _find_issue(ctx, param, words)  # what is wrong with the words themselves comes first
+            called = f"{ctx.command_path} {' '.join(words)}"
+            raise UsageError(
+                f"the text is missing: {called} TEXT; '-' reads it from standard input"
+            )
         raise UsageError("expected a project and a number, such as 'harb 7' or 'harb#7', then TEXT")
     return *_find_issue(ctx, param, words[:count]), text
 

@@ -80,6 +80,19 @@ class Caller(Struct, frozen=True):
                 "commands is decided by a person, in a shell of his own"
             )
 
+    def check_may_merge(self) -> None:
+        """Refuse an agent: what no CI has tested gets on a primary branch by a person alone.
+
+        Raises:
+            UsageError: the caller is an agent.
+
+        """
+        if self.session:
+            raise UsageError(
+                f"this is the session '{self.session.label}': an untested merge is a person's to "
+                "make; merge on your own branch, and push that"
+            )
+
     def check_may_end(self, target: AnySession, known: Sequence[AnySession]) -> None:
         """Refuse unless `target` is the caller itself or its descendant. A person may.
 

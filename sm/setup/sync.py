@@ -1,8 +1,8 @@
 """Brings the primary branch of the hub and of a remote beside it to the same commit.
 
 Agents push to the hub, people to the remote of the clone. Commits that one side lacks are carried
-over, in either direction. If both have gone on, nothing changes: that needs a merge, which must be
-tested like other work.
+over, in either direction. If both have gone on, nothing changes: that needs a merge, which should
+be tested like other work. A person may have it made at once, if it has no conflict.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from sm.adapters.forge.git_access import list_git_settings
 from sm.adapters.git import Git
 from sm.adapters.git_push import PushRefusedError, RefMovedError, Update
 from sm.base.errors import SmError, UsageError
+from sm.base.text import one_line
 from sm.config.schema import ProjectSettings
 from sm.setup import discover
 
 TRANSFER_S = 3600.0
 """Seconds for the transfer, which may be large and slow."""
+NAMED = 3
 ATTEMPTS = 3
 """Meanwhile an agent may merge, or a person may push."""
 
@@ -74,6 +76,10 @@ class Synced(Struct, frozen=True):
 
     standing: Standing
     commits: tuple[str, ...]
+
+
+class MergeConflictError(SmError):
+    """The two cannot be merged without a person or an agent; nothing was changed."""
 
 
 def choose_remote(project: ProjectSettings, wanted: str | None) -> str:
@@ -145,6 +151,45 @@ def sync(project: ProjectSettings, remote: str) -> Synced:
     raise SmError(f"'{project.primary_branch}' goes on changing: try again")
 
 
+def merge(project: ProjectSettings, remote: str) -> tuple[str, Synced]:
+    """Merge what both sides have into the hub, and carry it over; the merge, '' if none was needed.
+
+    Raises:
+        MergeConflictError: they do not go together.
+        PushRefusedError: one of them does not take it; the hub may have the merge by then.
+        SmError: one of them cannot be reached, or goes on changing.
+
+    """
+    for _ in range(ATTEMPTS):
+        standing = look(project, remote).standing
+        if standing.direction is not Direction.APART:
+            return "", sync(project, remote)
+        check_merge(project, standing)
+        git, ref = Git(project.repo, list_git_settings(project)), f"refs/heads/{standing.branch}"
+        message = f"Merge {remote}/{standing.branch} into {standing.branch}"
+        made = git.make_merge(standing.ours, standing.theirs, message)
+        _bring_large_files(project, standing, remote, project.remote)
+        try:
+            git.push(project.remote, Update(ref, made, standing.ours), timeout_s=TRANSFER_S)
+        except RefMovedError:
+            continue
+        return made, sync(project, remote)
+    raise SmError(f"'{project.primary_branch}' goes on changing: try again")
+
+
+def check_merge(project: ProjectSettings, standing: Standing) -> None:
+    """Refuse to merge what does not go together.
+
+    Raises:
+        MergeConflictError: it names the files.
+
+    """
+    if files := Git(project.repo).find_conflicts(standing.ours, standing.theirs):
+        shown = ", ".join(f"'{one_line(name)}'" for name in files[:NAMED])
+        more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
+        raise MergeConflictError(f"both have changed {shown}{more}: nothing was merged")
+
+
 def list_remedies(project: ProjectSettings, standing: Standing) -> tuple[str, ...]:
     """Return the commands that bring the two together again."""
     ours, theirs = (f"{name}/{standing.branch}" for name in (standing.hub, standing.beside))
@@ -158,7 +203,8 @@ def list_remedies(project: ProjectSettings, standing: Standing) -> tuple[str, ..
         ("git", "push", standing.hub, f"HEAD:{standing.branch}"),
     )
     return (
-        "have an agent merge them, tested and reviewed as its other work:",
+        "have it merged without a test: sm sync --merge",
+        "or have an agent merge them, tested and reviewed as its other work:",
         f"  {shlex.join(file)}",
         "or merge them yourself, in a folder of its own:",
         f"  {shlex.join((*clone, 'worktree', 'add', '--detach', folder, ours))}",
@@ -178,10 +224,8 @@ def _commits(git: Git, standing: Standing) -> tuple[str, ...]:
 def _carry(project: ProjectSettings, standing: Standing) -> None:
     is_out = standing.direction is Direction.OUT
     git = Git(project.repo, list_git_settings(project))
-    if lfs.is_installed() and lfs.is_used(project.repo, standing.update.new):
-        giver = standing.hub if is_out else standing.beside
-        ref = f"refs/remotes/{giver}/{standing.branch}"
-        lfs.carry(project.repo, giver, standing.receiver, ref)
+    giver = standing.hub if is_out else standing.beside
+    _bring_large_files(project, standing, giver, standing.receiver)
     try:
         # A push to another machine runs the person's own hook, like a push of their own.
         git.push(standing.receiver, standing.update, verify=is_out, timeout_s=TRANSFER_S)
@@ -193,3 +237,11 @@ def _carry(project: ProjectSettings, standing: Standing) -> None:
             f"{error.message}: where '{standing.branch}' wants pull requests, push another branch "
             f"and open one there: git push {standing.beside} {branch}"
         ) from error
+
+
+def _bring_large_files(
+    project: ProjectSettings, standing: Standing, giver: str, receiver: str
+) -> None:
+    ref = f"refs/remotes/{giver}/{standing.branch}"
+    if lfs.is_installed() and lfs.is_used(project.repo, ref):
+        lfs.carry(project.repo, giver, receiver, ref)

@@ -54,6 +54,21 @@ def test_a_verb_about_an_issue_takes_each_way(
     assert said in told or "no session 'harb#7'" in told
 
 
+@pytest.mark.parametrize("called", [("harb", "7"), ("harb#7",), ("7",)])
+@pytest.mark.usefixtures("config")
+def test_an_answer_without_a_text_is_told_what_is_missing(
+    called: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = complaint(capsys, "reply", *called)
+    assert told.startswith(f"sm: the text is missing: sm reply {' '.join(called)} TEXT;")
+
+
+@pytest.mark.usefixtures("config")
+def test_an_answer_to_nobody_is_told_what_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no project 'nowhere'" in complaint(capsys, "reply", "nowhere", "7")
+    assert "expected a project and a number" in complaint(capsys, "reply", "harb")
+
+
 @pytest.mark.parametrize("verb", ["recover", "start-session"])
 @pytest.mark.parametrize("called", ["harb#7", "7"])
 @pytest.mark.usefixtures("config")

@@ -200,6 +200,36 @@ def test_diverged_histories_are_told_and_left_alone(place: Place, said: Said) ->
     assert place.heads() == before
 
 
+def test_diverged_histories_are_merged_where_a_person_says_so(place: Place, said: Said) -> None:
+    commit(place.theirs, "a")
+    commit(place.agents, "c")
+    before = place.heads()
+    assert run(["sync", "--merge", "--dry-run"]) == 0
+    assert place.heads() == before
+    mine = git(place.mine, "status", "--porcelain=v2", "--branch")
+    assert run(["sync", "--merge"]) == 0
+    out, _ = said()
+    assert "which no CI has tested" in out
+    assert "carried 2 commits from 'hub' to 'origin'" in out
+    assert git(place.origin, "show", "-s", "--format=%P", place.main()).split() == [*before[::-1]]
+    assert {"a", "c"} <= set(git(place.hub, "ls-tree", "--name-only", "main").split())
+    assert git(place.mine, "status", "--porcelain=v2", "--branch").count("\n") == mine.count("\n")
+    assert run(["sync", "--merge"]) == 0
+    assert said()[0].startswith("up to date")
+
+
+def test_a_merge_with_a_conflict_changes_nothing_and_names_the_files(
+    place: Place, said: Said
+) -> None:
+    commit(place.theirs, "a", "one\n")
+    commit(place.agents, "a", "two\n")
+    before = place.heads()
+    for options in ([], ["--dry-run"]):
+        assert run(["sync", "--merge", *options]) == 1
+        assert said()[1] == "sm: both have changed 'a': nothing was merged\n"
+    assert place.heads() == before
+
+
 def test_the_help_for_diverged_histories_helps(place: Place, said: Said) -> None:
     commit(place.theirs, "a")
     commit(place.agents, "c")

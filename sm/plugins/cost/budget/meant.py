@@ -22,7 +22,7 @@ from sm.plugins.cost.budget.limits import (
 )
 from sm.plugins.cost.budget.settings import Budget
 from sm.sessions import registry
-from sm.sessions.address import find
+from sm.sessions.address import OF_ISSUE, find
 from sm.sessions.session import IssueSession
 
 if TYPE_CHECKING:
@@ -42,6 +42,24 @@ def split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     if not words:
         raise UsageError("by how much? write an amount, such as 5 or 2M")
     return words[:-1], words[-1]
+
+
+def check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which: str) -> None:
+    """Refuse words that name an issue, and no amount behind it.
+
+    Raises:
+        UsageError: it says where the amount belongs.
+
+    """
+    if which:
+        return
+    is_issue = not target and OF_ISSUE.fullmatch(text) is not None
+    if not is_issue and len(target) == 1 and ISSUE.fullmatch(text):
+        known = load_any_config(ctx).project(target[0])
+        is_issue = known is not None and _find_without_issue(ctx, target) is None
+    if is_issue:
+        called = f"{ctx.command_path} {' '.join((*target, text))}"
+        raise UsageError(f"by how much? write an amount behind it: {called} 5, or 2M for tokens")
 
 
 def find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:

@@ -107,6 +107,7 @@ def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -
     machine = load_machine(ctx)
     by = raises.name_person(identify(machine.root, os.environ))
     target, text = meant.split_words(words)
+    meant.check_amount(ctx, target, text, which)
     limit = meant.find_limit(ctx, target, which)
     amount = sign * raises.read_amount(text, limit.amount.unit)
     say(raises.change(machine, limit, amount, by))

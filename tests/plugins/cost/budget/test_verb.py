@@ -145,7 +145,9 @@ def test_a_session_without_an_issue_is_named_alone(project: Project, capsys: Out
     [
         ("raise", 2, "by how much? write an amount"),
         ("raise shop", 2, "raise what? name a session, an issue"),
-        ("raise shop 7", 2, "raise what?"),  # a shell has taken $5 for a variable
+        # A shell has taken $5 for a variable.
+        ("raise shop 7", 2, "by how much? write an amount behind it: sm budget raise shop 7 5"),
+        ("raise shop#7", 2, "by how much? write an amount behind it: sm budget raise shop#7 5"),
         ("raise shop --day", 2, "'shop' is no amount: write 5, as a shell takes $5"),
         ("raise shop 7 x", 2, "'x' is no amount: write 5"),
         ("raise shop 7 2M tokens", 2, "that limit is in USD"),
