@@ -71,7 +71,7 @@ def add(
     """File an issue; dev-poll has an agent work on it.
 
     Without a title you write it in $EDITOR. If the text says 'Depends on #7', the issue waits until
-    issue 7 is closed. It prints the number.
+    issue 7 is closed. It prints project and number, such as shop#8.
     """
     from sm.cli.editor import edit, keep
 
@@ -81,11 +81,23 @@ def add(
     by_hand = edited or title is None
     if by_hand:
         name, text = edit(name, text)
+    given = labels or (project.settings.labels.backlog,)
     with keep(f"{name}\n\n{text}\n") if by_hand else nullcontext():
-        made = forge.issues.add(
-            name, text, labels or (project.settings.labels.backlog,), author=author
-        )
-    say(f"#{made.number}")
+        made = forge.issues.add(name, text, given, author=author)
+    say(f"{project.name}#{made.number}")
+    if project.settings.labels.backlog in given:
+        _say_what_it_waits_for(project)
+
+
+def _say_what_it_waits_for(project: Project) -> None:
+    """A word to the person where nothing would take the issue up now."""
+    from sm.sessions import pause
+    from sm.views.polling import START, word_absence
+
+    if paused := pause.read(project.root).find(project.name):
+        say(f"{paused.sentence}", err=True)
+    elif absence := word_absence(project):
+        say(f"{absence}, so nothing takes it up: {START}", err=True)
 
 
 @command.command()

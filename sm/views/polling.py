@@ -58,4 +58,13 @@ def word_silence(silence: Silence) -> str:
     return f"no dev-poll has run for {duration.show(silence.for_s // 60 * 60)}"
 
 
+def word_absence(project: Project) -> str:
+    """That no dev-poll runs, as far as its ticks tell; '' if one does, or has until just now."""
+    directory = project.root.project(project.name)
+    if silence := read_silence(project):
+        return word_silence(silence)
+    never = read_polled(directory) is None and not lock.is_held(directory.poll_lock)
+    return "dev-poll is not running" if never else ""
+
+
 START = "start it with dev-poll --loop, or from cron"

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from sm.cli.editor import keep
+from sm.config.load import load
+from sm.issues.look.polled import keep_outcome
+from sm.sessions.project import Project
 from tests.helpers import HANG_S, git
 from tests.hub import Hub, make_hub
 
@@ -36,10 +39,27 @@ def refused(hub: Hub, *args: str) -> str:
 
 
 def test_issue_is_filed_for_work_in_the_name_of_gits_user(hub: Hub) -> None:
-    assert ok(hub, "add", "Fix: it", "-b", "Now.\nDepends on #7") == "#1\n"
+    assert ok(hub, "add", "Fix: it", "-b", "Now.\nDepends on #7") == "harb#1\n"
     found = hub.open().issues.read(1)
     assert (found.title, found.labels, found.author) == ("Fix: it", ("backlog",), "Ada Tester")
     assert found.dependencies() == (7,)
+
+
+def test_who_files_an_issue_is_told_that_nothing_takes_it_up(hub: Hub, tmp_path: Path) -> None:
+    assert hub.sm("issue", "add", "a").stderr == (
+        "dev-poll is not running, so nothing takes it up: start it with dev-poll --loop, or from "
+        "cron\n"
+    )
+    assert hub.sm("issue", "add", "b", "-l", "later", "--new").stderr == ""
+    assert hub.sm("pause").returncode == 0
+    assert "all is paused since" in hub.sm("issue", "add", "c").stderr
+    assert hub.sm("resume").returncode == 0
+    list(
+        keep_outcome(
+            Project(load(hub.config, os.environ, tmp_path), hub.project).directory, iter(())
+        )
+    )
+    assert hub.sm("issue", "add", "d").stderr == ""
 
 
 def test_text_comes_from_a_file_or_standard_input(hub: Hub, tmp_path: Path) -> None:
