@@ -31,6 +31,7 @@ from sm.context.thresholds import (
     Flags,
     Notice,
     decide,
+    is_overtaken,
     mark_done,
     mark_untold,
     put_off,
@@ -47,6 +48,7 @@ from sm.sessions.presence_rule import Deed, find_hindrance, find_next_look
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
+from sm.store.files import discard
 from sm.store.paths import SessionDir
 
 LOCK_S = 30.0
@@ -130,6 +132,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
         context=present,
         began_at=usage.read_beginning(directory, present, looked_at),
         summed_up_at=usage.read_summary_time(directory, present),
+        summed_up=usage.read_summed_up(directory),
         has_hooks=bool(profile.hooks),
         launched_at=0.0 if profile.hooks else usage.read_launch_time(directory),
         reading=None if window.is_compacting(directory) else usage.read(directory),
@@ -163,6 +166,8 @@ def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
 def _note(session: Session, seen: Facts, found: Decision) -> Flags:
     """Do and note what needs the delivery lock, which the caller holds; returns the new flags."""
     directory, flags = session.dir, found.flags
+    if seen.summed_up and is_overtaken(seen):
+        discard(directory.summed_up)
     if found.is_new:
         replace_flags(directory, seen.flags, flags)
         crash_point("context:rearmed")

@@ -82,6 +82,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     began_at: float = 0.0
     summed_up_at: float = 0.0
     """When a compaction began the present context; 0: none did."""
+    summed_up: int | None = None
+    """How many tokens the context before that compaction had."""
     has_hooks: bool = True
     launched_at: float = 0.0
     """When an agent without hooks was started."""
@@ -203,20 +205,38 @@ def _choose(seen: Facts, flags: Flags) -> Reading | None:
     """The reading by which something may be due."""
     if seen.is_rotating or not seen.is_replaceable:  # nothing that it could be told would help
         return None
-    return choose_reading(seen.reading, flags, seen.context, seen.summed_up_at, seen.now)
+    began = (seen.summed_up_at, seen.now, seen.summed_up)
+    return choose_reading(seen.reading, flags, seen.context, *began)
 
 
 def choose_reading(
-    reading: Reading | None, flags: Flags, present: str, summed_up_at: float, now: float
+    reading: Reading | None,
+    flags: Flags,
+    present: str,
+    summed_up_at: float,
+    now: float,
+    summed_up: int | None = None,
 ) -> Reading | None:
     """The reading, if it says how full the context `present` is in its present filling."""
     if reading is None or reading.percent is None:
         return None
     if reading.context != present or flags.context != present:
         return None
+    # Claude Code draws its status line once more with the count of before: 0.2 s behind
+    # SessionStart, and 1.7 s before the first answer in the new context (2.1.332).
+    if summed_up_at and summed_up and reading.tokens == summed_up:
+        return None
     # A moment in the future is none: the clock was set back since.
     began = (flags.reset_at, summed_up_at)
     return None if any(reading.at <= at <= now for at in began) else reading
+
+
+def is_overtaken(seen: Facts) -> bool:
+    """Whether a reading of the context after the compaction has come, with a count of its own."""
+    reading = seen.reading
+    if reading is None or not reading.tokens or not seen.summed_up_at:
+        return False
+    return reading.at > seen.summed_up_at and reading.tokens != seen.summed_up
 
 
 def find_due(percent: float, levels: Levels, flags: Flags, now: float) -> Due:

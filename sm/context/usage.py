@@ -105,6 +105,7 @@ def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
         present,
         read_summary_time(directory, present),
         time.time(),
+        read_summed_up(directory),
     )
 
 
@@ -115,6 +116,13 @@ def read_summary_time(directory: SessionDir, present: str) -> float:
     """
     known = window.read(directory)
     return known.at if known.begun == "compact" and known.id == present else 0.0
+
+
+def read_summed_up(directory: SessionDir) -> int | None:
+    """How many tokens the context before the last compaction had; None: not known."""
+    words = read_harmless(directory.summed_up, 40).decode("ascii", "replace").split()
+    tokens = read_seconds(words[0]) if words else None
+    return None if tokens is None else int(tokens)
 
 
 def read_beginning(directory: SessionDir, present: str, otherwise: float | None = None) -> float:

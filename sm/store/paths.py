@@ -352,6 +352,8 @@ class SessionDir(Folder, frozen=True):
     """When a hook last told the agent its handoff document again, after a compaction."""
     compacting = StateEntry("compacting")
     """When a compaction began, seconds since 1970; empty if none is under way."""
+    summed_up = StateEntry("summed_up")
+    """How many tokens the last reading before the last compaction counted; `-`: not known."""
     blocks = StateEntry("blocks")
     """How many turns in a row the Stop hook has continued with messages."""
     hold = StateEntry("hold")

@@ -280,6 +280,22 @@ def test_a_reading_from_before_the_compaction_raises_no_alarm_and_the_next_count
     assert ann.told == [CRITICAL]
 
 
+def test_the_status_line_that_is_drawn_once_more_behind_a_compaction_does_not_count(
+    ann: Watched,
+) -> None:
+    ann.at(65)
+    assert ann.told == [CRITICAL]
+    _taken(ann)
+    ann.hooks.call("PreCompact_auto")
+    ann.tend()
+    ann.start("SessionStart_compact")
+    ann.at(65)  # the count of before, told behind SessionStart
+    assert ann.told == []
+    assert usage.read_current(ann.session.dir, read_flags(ann.session.dir)) is None
+    ann.at(50)
+    assert ann.told == [WARNING]
+
+
 def test_a_status_line_that_took_long_cannot_undo_a_reset(ann: Watched) -> None:
     ann.at(70)
     line = ann.session.dir.usage.read_text()

@@ -215,6 +215,14 @@ def test_a_compaction_begins_a_new_filling_for_which_the_reading_before_says_not
     assert decided(70, read_at=NOW - 4, flags=told, summed_up_at=NOW - 3).due == NOTHING
 
 
+def test_behind_a_compaction_the_count_of_before_is_no_reading_and_another_is() -> None:
+    known: dict[str, Any] = {"read_at": NOW - 2.8, "summed_up_at": NOW - 3}
+    assert decided(99, **known, summed_up=1000).due == NOTHING
+    assert decided(99, **known, summed_up=1001).due == CYCLE
+    assert decided(99, **known, summed_up=None).due == CYCLE
+    assert decided(99, summed_up=1000).due == CYCLE, "no compaction began this context"
+
+
 def test_another_context_begins_a_new_filling() -> None:
     before = Flags(context="c0", warned=True, reset_at=NOW - 900)
     found = decided(52, flags=before, began_at=NOW - 30)
