@@ -85,10 +85,17 @@ class Listing:
         return [one.key for one in self.entries] == [one.key for one in self._latest]
 
     def switch_needs(self) -> None:
-        """Show only what needs a person, or all again."""
-        at = self.position
+        """Show only what needs a person, or all again.
+
+        A selected entry that needs nobody would stay among them: the next that does is selected.
+        """
+        current = self.current
         self.only_needs = not self.only_needs
-        self._keep_selection(at)
+        if self.only_needs and current and not current.needs_person:
+            at = self.entries.index(current)
+            others = (*self.entries[at:], *self.entries[:at])
+            wanted = next((one for one in others if one.needs_person), None)
+            self.selected = wanted.key if wanted else current.key
 
     def _keep_selection(self, at: int) -> None:
         """The same entry stays selected; if it is not there any more, the one in its place is."""

@@ -109,6 +109,21 @@ def test_only_what_needs_me_leaves_the_selected_one_until_the_selection_moves() 
     assert listing.selected == "dev-shop-2"
 
 
+def test_only_what_needs_me_selects_one_that_does() -> None:
+    first, second = a_need(1), a_need(3)
+    rows = a_row(1, need=first), a_row(2), a_row(3, need=second), a_row(4)
+    for start, wanted in ((1, 1), (2, 1), (3, 3), (4, 1)):
+        listing = a_list(*rows, needs=(first, second))
+        assert listing.find(f"shop#{start}", here=True)
+        listing.switch_needs()
+        assert names(listing) == ["shop#1", "shop#3"]
+        assert listing.selected == f"dev-shop-{wanted}"
+    listing = a_list(a_row(1), a_row(2))
+    listing.switch_needs()
+    assert names(listing) == ["shop#1"]
+    assert listing.selected == "dev-shop-1"
+
+
 def test_find_moves_the_selection_around_and_never_the_rows() -> None:
     listing = a_list(a_row(1, title="Red"), a_row(2, title="Blue"), a_row(3, words="red, too"))
     before = names(listing)
