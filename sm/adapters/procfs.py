@@ -110,6 +110,28 @@ def read_command(process: Process) -> list[str]:
     return [os.fsdecode(word) for word in said.split(b"\0")[:-1]]
 
 
+def read_environment(process: Process) -> dict[str, str]:
+    """Return its initial environment.
+
+    Raises:
+        OSError: it has ended, or does not let us read it.
+
+    """
+    entries = map(os.fsdecode, _read(process.pid, "environ").split(b"\0"))
+    parts = (entry.partition("=") for entry in entries)
+    return {name: value for name, equals, value in parts if equals}
+
+
+def read_folder(process: Process) -> Path:
+    """Return its current folder.
+
+    Raises:
+        OSError: it has ended, or does not let us read it.
+
+    """
+    return (PROC / str(process.pid) / "cwd").readlink()
+
+
 def read_name(process: Process) -> str:
     """Return the name of its program, '' if it has ended."""
     try:

@@ -26,13 +26,20 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
 
     Your clones with their commits and branches stay, and so do worktrees with work that is nowhere
     else, a hub with commits that no branch of yours has, open issues and your threads: each is
-    named with the reason. While a session is on record or dev-poll runs, nothing is done.
+    named with the reason. While a session is on record, or a program of sm runs for the same state
+    (dev-poll --loop, sm serve, sm top and the like), nothing is done but to name them.
     """
+    from sm.cli.root import list_verbs
     from sm.setup.uninstall import check_nothing_runs, list_parts
+
+    verbs = list_verbs()
+
+    def is_shown(verb: str) -> bool:
+        return verb in verbs and not verbs[verb].hidden
 
     machine, config = load_machine(click_context), _load(click_context)
     if not dry_run:
-        check_nothing_runs(machine, config)
+        check_nothing_runs(machine, config, is_shown)
     parts = list(list_parts(machine, config, os.environ))
     for part in parts:
         say(f"kept: {part.what}: {part.kept}" if part.kept else f"to be removed: {part.what}")
@@ -42,7 +49,7 @@ def command(click_context: click.Context, dry_run: bool, yes: bool) -> None:
     elif not dry_run:
         _remove(going, yes=yes)
     if dry_run:
-        check_nothing_runs(machine, config)
+        check_nothing_runs(machine, config, is_shown)
     else:
         say(f"what is left is the program: {_spell_end()}")
 
@@ -57,7 +64,7 @@ def _load(click_context: click.Context) -> Config | None:
 
 
 def _remove(parts: list[Part], *, yes: bool) -> None:
-    if not (yes or confirm("remove all of this?")):
+    if not (yes or confirm("remove all of this?", default=False)):
         raise SmError("nothing was changed")
     failed = 0
     for part in parts:

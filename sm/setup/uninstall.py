@@ -26,6 +26,7 @@ from sm.sessions.project import Project
 from sm.setup import install_hooks
 from sm.setup.discover import remote_url
 from sm.setup.init import locate_hub
+from sm.setup.programs import list_programs, tell_running
 from sm.shell_root import find_shell_root
 from sm.store import lock
 
@@ -41,14 +42,20 @@ class Part(Struct, frozen=True):
     remove: Callable[[], object] = lambda: None
 
 
-def check_nothing_runs(machine: Machine, config: Config | None) -> None:
-    """Refuse while a session is on record or dev-poll runs.
+def check_nothing_runs(
+    machine: Machine, config: Config | None, is_shown: Callable[[str], bool]
+) -> None:
+    """Refuse while a session is on record, or a program runs that would make the state again.
+
+    `is_shown` tells the verbs that a person calls from those that end by themselves.
 
     Raises:
         SmError: as it says; the message has the commands that end them.
 
     """
     ends = [f"sm kill {one.address}" for one in registry.list_all(machine.root)]
+    if running := list(list_programs(machine.root, is_shown)):
+        raise SmError(f"programs of sm run: end them first: {tell_running(running)}")
     for project in config.projects if config else ():
         if lock.is_held(machine.root.project(project.name).poll_lock):
             raise SmError("dev-poll runs: end it first, then call this again")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,9 @@ from tests.residents import settle
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A clone that `sm init` has set up, with a hub of its own; its program is linked."""
+    assert root.path
     path = tmp_path / "src" / "reef"
     path.mkdir(parents=True)
     git(path, "init", "-q")
@@ -32,9 +35,13 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def seen(folder: Path) -> list[str]:
-    """All that is there but the state, which every command makes where it is missing."""
+    """All that is there but the state and caches, which every command makes where they are missing.
+
+    Which programs of sm run on this machine, and what they have configured, is looked at, too.
+    """
     found = (path.relative_to(folder) for path in folder.rglob("*"))
-    return sorted(str(path) for path in found if path.parts[0] != "state")
+    made = ("state", ".cache")
+    return sorted(str(path) for path in found if not set(made).intersection(path.parts[:2]))
 
 
 def make_state(root: Root) -> Path:
@@ -122,13 +129,43 @@ def test_while_a_session_is_on_record_nothing_is_done(
     assert (clone.parent / "reef-hub").exists()
 
 
-def test_without_consent_nothing_is_changed(
-    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.long_lived
+def test_while_a_loop_a_server_or_a_watch_runs_nothing_is_done(
+    clone: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """They made the state again, and people were told nothing of them."""
+    loop = ["bash", str(find_shell_root() / "bin" / "dev-poll"), "--loop"]
+    follow = [sys.executable, "-Im", "sm", "events", "--follow"]
+    env = os.environ | {"SM_PYTHON": sys.executable}
+    elsewhere = env | {"SM_STATE_ROOT": str(tmp_path / "elsewhere")}
+    (tmp_path / "elsewhere").mkdir()
+    begun = [
+        subprocess.Popen(command, env=at, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for command, at in ((loop, env), (follow, env), (follow, elsewhere))
+    ]
+    try:
+        first, second, other = (one.pid for one in begun)
+        assert run(["uninstall", "--yes"]) == 1
+        said = capsys.readouterr().err
+        assert f"dev-poll --loop (process {first}), sm events --follow (process {second})" in said
+        assert str(other) not in said
+        assert f"kill {first} {second}" in said
+        assert (clone.parent / "reef-hub").exists()
+    finally:
+        for one in begun:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.parametrize("said", ["n", ""])
+def test_without_consent_nothing_is_changed(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """Enter alone used to remove all of it."""
     import io
 
     before = seen(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{said}\n"))
     assert run(["uninstall"]) == 1
     assert seen(tmp_path) == before
 
