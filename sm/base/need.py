@@ -36,3 +36,7 @@ class NeedKind(StrEnum):
     """The machine itself: a full disk, too little memory."""
     HOST = "host"
     """Another machine gets no sessions: it is lost, does not let us in, or has no room."""
+
+
+CUT = "[…]"
+"""Ends a line about a need that is not all which the agent has said."""

@@ -28,13 +28,17 @@ SENTINELS = tuple(p for p in Phase if p not in (Phase.NONE, Phase.UNKNOWN))
 
 
 class PhaseWrite(Struct, frozen=True):
-    """One write of the phase file. `id` differs for any two writes, even of the same phase."""
+    """One write of the phase file. `id` differs for any two writes, even of the same phase.
+
+    `said` is all that stands behind the phase, `reason` the first line of it.
+    """
 
     phase: Phase
     reason: str
     text: str
     id: str
     at: float
+    said: str = ""
 
 
 def parse(content: bytes, *, mtime_ns: int, inode: int, size: int) -> PhaseWrite:
@@ -45,13 +49,14 @@ def parse(content: bytes, *, mtime_ns: int, inode: int, size: int) -> PhaseWrite
     """
     lines = content.decode("utf-8", "replace").splitlines() or [""]
     text = "".join(lines[0].split())
+    said = "\n".join(lines[1:]).strip().removeprefix("Reason:").strip()
     reason = lines[1].strip().removeprefix("Reason:").strip() if len(lines) > 1 else ""
     try:
         phase = Phase(text)
     except ValueError:
         phase = Phase.UNKNOWN
     digest = hashlib.sha256(f"{mtime_ns}:{size}:{inode}:".encode() + content).hexdigest()[:12]
-    return PhaseWrite(phase, reason[:REASON_LIMIT], text[:80], digest, mtime_ns / 1e9)
+    return PhaseWrite(phase, reason[:REASON_LIMIT], text[:80], digest, mtime_ns / 1e9, said)
 
 
 def explain_protocol(*, phase_file: str, remote: str, branch: str, base: str) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sm.base.need import CUT
 from sm.base.text import one_line
 from sm.cli.columns import fit
 from sm.cli.times import format_age
@@ -41,7 +42,20 @@ def draw_needs(needs: Sequence[OpenNeed], width: int, most: int | None = None) -
         lines += _draw(one, head, text, column, width)
     if len(needs) > len(shown):
         lines.append(Text(f"{'':{INDENT}}… and {len(needs) - len(shown)} more: sm needs", "dim"))
+    if any(one.whole for one in shown):
+        lines.append(Text(f"{'':{INDENT}}{CUT}: sm needs -v has all of it", "dim"))
     return lines
+
+
+def list_whole_needs(needs: Sequence[OpenNeed]) -> Iterator[str]:
+    """Each with all that is known of it: nothing of a sentence or of what an agent said is cut."""
+    for one in needs:
+        name, text = one.name or one.project, one.text.removesuffix(CUT).rstrip()
+        about = f"{name} “{one_line(one.title)}”" if one.title else name
+        told = f"{about}: {text}" if about else text
+        yield one_line(" ".join(filter(None, (_name_age(one), told))))
+        yield f"  {one.command}"
+        yield from (f"  | {line}".rstrip() for line in one.whole.splitlines())
 
 
 def _find_column(texts: Sequence[str], commands: Sequence[str], width: int) -> int:

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from sm.base.output import console, say, say_lines
-from sm.cli.need_lines import NOTHING, draw_needs, list_plain_needs
+from sm.cli.need_lines import NOTHING, draw_needs, list_plain_needs, list_whole_needs
 from sm.cli.options import json_option, known_projects_option, load_config, load_machine
 from sm.cli.words import print_json
 
@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
 @click.command("needs")
 @json_option
+@click.option(
+    "--verbose", "-v", is_flag=True, help="All that an agent has said, with its lines and choices."
+)
 @known_projects_option
 @click.pass_context
-def command(ctx: click.Context, projects: tuple[Project, ...], as_json: bool) -> None:
+def command(
+    ctx: click.Context, projects: tuple[Project, ...], as_json: bool, verbose: bool
+) -> None:
     """Show what waits for you, since when, and the command that answers it.
 
     Questions, dialogs, reviews, merges that you must allow, blocked issues, what has failed or was
     refused, limits that are used up, a login that is lost, a dev-poll that does not run, a full
-    disk. No forge is asked. You put your own words in the place of TEXT.
+    disk. No forge is asked. You put your own words in the place of TEXT. A line that ends with […]
+    is not all: -v shows the rest.
 
     The exit code is 1 if something waits, and 0 if nothing does.
     """
@@ -36,6 +42,8 @@ def command(ctx: click.Context, projects: tuple[Project, ...], as_json: bool) ->
         print_json(found)
     elif not found:
         say(NOTHING)
+    elif verbose:
+        say_lines(list_whole_needs(found))
     elif sys.stdout.isatty():
         terminal = console()
         for line in draw_needs(found, terminal.width):

@@ -31,6 +31,8 @@ AGAIN_S, TRIES = 0.005, 10
 TAIL_BYTES = 16_384
 QUESTION_LIMIT = 2000
 NOTICE_LIMIT = 300
+HOOK_S = 5.0
+"""A hook may write its payload so long before the state."""
 
 
 class Payload(Struct, frozen=True):
@@ -103,9 +105,27 @@ def read_question(directory: SessionDir, screen: str = "") -> str:
     `screen` is what the terminal shows of it, for a dialog of which no hook names the tool.
     """
     payload = _load(directory.dialog) or NOTHING
+    return _shorten(_tell_dialog(payload, screen), QUESTION_LIMIT)
+
+
+def read_last_words(directory: SessionDir, state: AgentState) -> str:
+    """Return all that the agent said at the end of the turn of `state`; '' while none has ended."""
+    if state.state is not State.IDLE:
+        return ""
+    return _file(directory.stop_payload, state).payload.last_assistant_message
+
+
+def read_dialog(directory: SessionDir, state: AgentState) -> str:
+    """Return what the dialog of `state` asks, with its choices; '' if no hook has told of it."""
+    found = _file(directory.dialog, state)
+    # Of an agent that is starting no hook tells, and the payload is an earlier dialog's.
+    is_of_it = state.state is State.DIALOG and found.written_at >= state.since - HOOK_S
+    return _tell_dialog(found.payload) if is_of_it else ""
+
+
+def _tell_dialog(payload: Payload, screen: str = "") -> str:
     asked = json.dumps(payload.tool_input, indent=2, ensure_ascii=False)
-    told = f"{payload.tool_name}\n{asked}" if payload.tool_name else screen or payload.message
-    return _shorten(told, QUESTION_LIMIT)
+    return f"{payload.tool_name}\n{asked}" if payload.tool_name else screen or payload.message
 
 
 def read_notice(directory: SessionDir) -> str:

@@ -27,6 +27,7 @@ from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.store.files import list_names
 from sm.views.open_need import OpenNeed
+from sm.views.quotation import bound
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
 
@@ -205,6 +206,7 @@ def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
         text=one_line(need.text, TEXT_LIMIT),
         command=need.command if is_ours else f"sm attach {name}",
         link=need.link if need.link.startswith(("https://", "http://")) else "",
+        whole=bound(need.whole),
     )
 
 

@@ -8,7 +8,7 @@ import time
 from msgspec import Struct
 
 from sm.adapters.forge.model import PullRequest
-from sm.base.need import NeedKind
+from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
@@ -24,6 +24,7 @@ from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.session import AdHocSession, IssueSession
+from sm.views.quotation import quote
 
 
 class OpenNeed(Struct, frozen=True, kw_only=True):
@@ -32,7 +33,8 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     `key` stays the same for as long as it does, and no other need has it. `text` is one sentence,
     and `command` answers it as it stands, but for TEXT. `since` is in seconds since 1970, 0 if that
     is not known. `issue` is 0, and `session`, `title`, `project` and `link` are '', where there is
-    none. `session` is an id, and `name` is what people call it.
+    none. `session` is an id, and `name` is what people call it. `whole` is all that the agent has
+    said, with its lines and choices; '' where `text` has all of it.
     """
 
     key: str
@@ -46,6 +48,7 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     text: str
     command: str
     link: str = ""
+    whole: str = ""
 
 
 def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
@@ -60,12 +63,15 @@ def make_need(
     """Make the entry of the list from what `find_need` has found; None for one of no kind."""
     if need.kind is None:
         return None
+    text = need.tell(seen.pull.name if seen.pull else "")
+    whole = quote(session, waiting.row, seen.write.said, need.detail)
     return _make_entry(
         session,
         need.kind,
         matter=waiting.matter,
         since=waiting.since,
-        text=need.tell(seen.pull.name if seen.pull else ""),
+        text=f"{text} {CUT}" if whole else text,
+        whole=whole,
         command=need.command,
         link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
     )
@@ -80,6 +86,7 @@ def _make_entry(
     text: str,
     command: str,
     link: str = "",
+    whole: str = "",
 ) -> OpenNeed:
     return OpenNeed(
         key=f"{session.name}:{kind}:{matter}",
@@ -93,6 +100,7 @@ def _make_entry(
         text=text,
         command=command,
         link=link,
+        whole=whole,
     )
 
 
@@ -177,8 +185,9 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
     signs = turn.read(session.dir, agent_state.read(session.dir)) if state in LOOKED_INTO else None
     if signs is None:
         return None
-    name = shlex.quote(session.address)
+    name, whole = shlex.quote(session.address), ""
     if signs.dialog_at is not None:
+        whole = quote(session, "dialog", "", "")
         found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], f"sm attach {name}"
     elif signs.failure and signs.failure.for_person:
         why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
@@ -186,6 +195,7 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         found = kind, signs.failure.at, why, f"sm attach {name}"
     elif signs.asks and not session.record.parent:
         asked = f"{CAUSES['question']} ({redact(signs.asks)})"
+        whole = quote(session, "question", "", redact(signs.asks))
         found = NeedKind.QUESTION, signs.ended_at or 0.0, asked, f"sm send {name} TEXT"
     else:
         return None
@@ -196,8 +206,9 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         session=session.name,
         name=session.address,
         since=since,
-        text=one_line(text),
+        text=one_line(f"{text} {CUT}" if whole else text),
         command=command,
+        whole=whole,
     )
 
 

@@ -32,6 +32,7 @@ from sm.issues.rules.needs import KINDS, Case, describe_need
 from sm.sessions.history import Verb
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.project import Project
+from sm.sessions.session import Session
 from sm.store import events, lock
 from sm.store.paths import Root
 from sm.views import needs
@@ -159,6 +160,99 @@ def test_a_plain_question_is_answered_by_a_message_at_first(project: Project) ->
     assert "Up or down?" in need.text
     assert need.command == "sm send harb#1 TEXT"
     check_command(need.command)
+
+
+SAID = """I looked at both.
+
+Postgres costs a server, SQLite a lock. The token is ghp_0123456789abcdefghijklmnopqrstuvwxyzA.
+
+Which one?
+
+1. Postgres
+2. SQLite \x1b]52;c;eA==\x07<script>"""
+
+
+def put_words(session: Session, state: str, payload: str, **said: object) -> None:
+    """What hooks leave of an agent that is at `state`."""
+    session.dir.state.write_text(f"{state} {time.time() - 3:.6f} context prompt\n")
+    file = getattr(session.dir, payload)
+    file.write_text(json.dumps({"session_id": "context", "prompt_id": "prompt", **said}))
+    for path in (session.dir.state, file):
+        path.chmod(0o600)
+
+
+def test_a_question_is_had_whole_with_its_choices(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All but its last paragraph was dropped, with the choices below that."""
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    put_words(session, "idle", "stop_payload", last_assistant_message=SAID)
+    need = only(project)
+    assert need.text == "The agent has ended its turn with a question (Which one?) […]"
+    first, *_, last = need.whole.splitlines()
+    assert (first, last) == ("I looked at both.", "2. SQLite <script>")
+    assert "1. Postgres" in need.whole
+    assert "ghp_" not in need.whole
+    assert run(["needs"]) == 1
+    assert "Postgres" not in capsys.readouterr().out
+    assert run(["needs", "-v"]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert [line for line in shown if line.startswith("  | ")][-2:] == [
+        "  | 1. Postgres",
+        "  | 2. SQLite <script>",
+    ]
+    assert "  sm send harb#1 TEXT" in shown
+    assert run(["needs", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)[0]["whole"] == need.whole
+    put_words(session, "idle", "stop_payload", last_assistant_message="Which one?")
+    whole = only(project)
+    assert (whole.whole, whole.text[-12:]) == ("", "(Which one?)")
+
+
+def test_what_is_too_long_keeps_its_end(project: Project) -> None:
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    said = "word " * 40_000 + "\n\nUp or down?\n- up\n- down"
+    put_words(session, "idle", "stop_payload", last_assistant_message=said)
+    need = only(project)
+    assert need.whole.startswith("… ")
+    assert need.whole.endswith("\nUp or down?\n- up\n- down")
+    assert len(need.whole) == 8002
+
+
+def test_an_escalation_has_all_of_the_phase_file_and_the_last_words(project: Project) -> None:
+    phase = "PHASE:escalate\nReason: Two ways.\n- Postgres\n- SQLite\n"
+    session = put_session(project, 1, phase=phase)
+    done(session, Verb.NOTIFY, "escalate", write_of(project, 1))
+    put_snapshot(project, an_issue(1))
+    assert only(project).whole == "Two ways.\n- Postgres\n- SQLite"
+    put_words(session, "idle", "stop_payload", last_assistant_message="I stopped here.")
+    need = only(project)
+    assert need.text == "The agent asks for a person (Two ways.) […]"
+    assert need.whole == "Two ways.\n- Postgres\n- SQLite\n\nI stopped here."
+
+
+def test_a_dialog_is_had_with_its_choices(project: Project) -> None:
+    session = put_session(project, 1)
+    put_snapshot(project, an_issue(1))
+    asked = {"questions": [{"question": "Which colour?", "options": [{"label": "red"}]}]}
+    put_words(session, "dialog", "dialog", tool_name="AskUserQuestion", tool_input=asked)
+    assert '"question": "Which colour?"' in only(project).whole
+    assert '"label": "red"' in only(project).whole
+    os.utime(session.dir.dialog, (time.time() - 60,) * 2)
+    assert only(project).whole == "", "an earlier dialog's words"
+
+
+def test_a_session_of_a_persons_own_has_its_words_whole_too(
+    project: Project, root: Root, tmp_path: Path
+) -> None:
+    assert project
+    ann = settle(root, tmp_path, "s-000000aa")
+    put_words(ann, "idle", "stop_payload", last_assistant_message=SAID)
+    [need] = list_own_needs(root)
+    assert need.text.endswith("(Which one?) […]")
+    assert "1. Postgres" in need.whole
 
 
 def test_blocked_issues_are_told_with_why_if_that_is_known(project: Project) -> None:

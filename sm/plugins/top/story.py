@@ -116,8 +116,10 @@ def measure_log(near: Nearby) -> int:
 
 def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> list[Line]:
     """What somebody has to see who answers: the need, the last words, the end of the terminal."""
-    lines = list(_draw_need(entry, width))
-    if entry.row and entry.row.words:
+    lines, whole = list(_draw_need(entry, width)), list(_draw_whole(entry, width))
+    if whole:
+        lines += whole[-max(height - len(lines), 1) :]
+    elif entry.row and entry.row.words:
         lines += _fold(f"said last: {entry.row.words}", width, "")
     lines = lines[:height]
     left = height - len(lines)
@@ -131,6 +133,13 @@ def _draw_need(entry: Entry, width: int) -> Iterator[Line]:
     elif entry.need:
         yield from _fold(f"needs you: {entry.need.text}", width, NEED)
         yield from _fold(entry.need.command, width, "cyan")
+
+
+def _draw_whole(entry: Entry, width: int) -> Iterator[Line]:
+    """All that the agent has said, with its choices, where the need is not all of it."""
+    if entry.need and not entry.over:
+        for line in entry.need.whole.splitlines():
+            yield from _fold(line or " ", width, "")
 
 
 def draw_nearby(
@@ -170,6 +179,7 @@ def _draw_head(entry: Entry, near: Nearby | None, width: int, look: Look) -> Ite
     yield from _fold(_list_facts(entry, near), width, "")
     if entry.needs_person:
         yield from _draw_need(entry, width)
+        yield from _draw_whole(entry, width)
     elif row and not entry.over:
         yield from _fold(row.problem, width, "yellow")
         yield from _fold(f"waits for {row.waits_for}" if row.waits_for else "", width, "")

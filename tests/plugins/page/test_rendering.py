@@ -209,6 +209,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
         text=HOSTILE,
         command="sm reply harb 3 TEXT",
         link="javascript:alert(1)",
+        whole=HOSTILE,
     )
     figures = {name: Figure(HOSTILE) for name in list_headers()}
     more = {"need": need, "fixes": 2, "percent": 41.0, "figures": figures}
@@ -225,6 +226,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
     for path in ("/", "/page/changes", f"/page/session/{row.id}"):
         page = browser.get(path).text
         assert "alert(1)" in page
+        assert '<summary>All of it</summary><pre class="text">&lt;/li&gt;' in page
         _check_harmless(page)
 
 

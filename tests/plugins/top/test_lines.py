@@ -74,6 +74,15 @@ def test_a_line_fills_its_width_and_nothing_in_it_is_obeyed(width: int, glyphs: 
             assert is_harmless(line)
 
 
+def test_a_peek_shows_the_choices_of_a_question_and_its_command() -> None:
+    said = "\n".join([*(f"line {n}" for n in range(30)), "1. Postgres", "2. SQLite"])
+    entry = Entry("1", a_row(1), a_need(1, whole=said))
+    shown = [text_of(line).strip() for line in draw_peek(entry, None, 80, 9)]
+    assert len(shown) == 9
+    assert shown[1] == "sm reply shop 1 TEXT"
+    assert shown[-2:] == ["1. Postgres", "2. SQLite"]
+
+
 def test_markup_is_shown_as_it_was_written() -> None:
     look = Look(NOW, UNICODE)
     entry = Entry("1", a_row(1, title="[bold]x[/bold]", words="[/] [@click=app.quit]q[/]"))
