@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sm.adapters.agent.profiles import BUILTIN
 from sm.adapters.agent.spending import (
@@ -15,6 +16,7 @@ from sm.adapters.agent.spending import (
     Agent,
     Before,
     Certainty,
+    Cut,
     Entry,
     Figure,
     Found,
@@ -33,6 +35,8 @@ def entries(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> list[Entry]
     for one in said(reader, lines):
         if isinstance(one, Settled):
             kept.pop(one.key, None)
+        elif isinstance(one, Cut):
+            kept[one.key] = structs.replace(kept[one.key], certainty=Certainty.AT_LEAST)
         elif isinstance(one, Entry):
             kept.pop(one.settles, None)
             kept[one.key] = one
@@ -116,6 +120,137 @@ def test_an_answer_that_was_cut_off_has_used_no_less() -> None:
     assert one.certainty is Certainty.AT_LEAST
 
 
+def cut(**more: Any) -> dict[str, Any]:
+    """What 2.1.332 writes behind an answer that broke off behind a whole block."""
+    said = {"id": "x", "model": "<synthetic>", "stop_reason": "stop_sequence", "usage": {}}
+    line = {"type": "assistant", "timestamp": AT, "sessionId": "s1", "message": said}
+    return line | {"isApiErrorMessage": True, "streamCutCause": "stale_connection"} | more
+
+
+@pytest.mark.parametrize("more", [{}, {"truncatedAfterOutput": True}])
+def test_an_answer_cut_off_behind_a_whole_block_is_not_complete(more: dict[str, Any]) -> None:
+    """The client makes up why it ended (`end_turn`, `tool_use`), and that its output was 1."""
+    lines = [answer(usage={"output_tokens": 1}), cut(**more)]
+    (one,) = entries("claude", lines)
+    assert (one.key, one.certainty) == ("req_1", Certainty.AT_LEAST)
+    (whole,) = entries("claude", [lines[0], cut(streamCutCause=None)])
+    assert whole.certainty is Certainty.WHOLE
+    assert entries("claude", [cut()]) == []
+
+
+def calling(tool: str, ident: str = "toolu_1") -> dict[str, Any]:
+    line = answer(stop="tool_use")
+    line["message"]["content"] = [
+        {"type": "text", "text": '"WebSearch"'},
+        {"type": "tool_use", "id": ident, "name": tool, "input": {"query": "q"}},
+    ]
+    return line
+
+
+@pytest.mark.parametrize(
+    ("tool", "agents"),
+    [("WebSearch", [Agent.SEARCH]), ("WebFetch", [Agent.FETCH]), ("Bash", [])],
+)
+def test_a_tool_that_asks_a_model_by_itself_is_an_unknown(tool: str, agents: list[Agent]) -> None:
+    (main, *own) = entries("claude", [calling(tool), calling(tool)])
+    assert main.certainty is Certainty.WHOLE
+    assert [(one.agent, one.certainty) for one in own] == [
+        (agent, Certainty.UNKNOWN) for agent in agents
+    ]
+
+
+def test_the_searches_of_a_call_are_counted_though_its_tokens_are_not() -> None:
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
+    line = {"type": "user", "timestamp": AT, "sessionId": "s1", "message": {"content": [result]}}
+    line |= {"toolUseResult": {"query": "q", "results": [], "searchCount": 2}}
+    *_, search = entries("claude", [calling("WebSearch"), line])
+    assert (search.key, search.tokens) == ("search:toolu_1", Tokens(searches=2))
+    assert search.certainty is Certainty.UNKNOWN
+    other = line | {"toolUseResult": {"searchCount": "many"}}
+    said_by_a_tool = line | {"toolUseResult": '{"searchCount": 2}'}
+    assert said("claude", [other, said_by_a_tool]) == ()
+
+
+def test_a_title_is_an_unknown_of_the_first_request() -> None:
+    title = {"type": "ai-title", "aiTitle": "A test", "sessionId": "s1"}
+    found = entries("claude", [title, title, begun("a"), title, answer(requestRef="a"), title])
+    assert [(one.key, one.at) for one in found] == [
+        ("title:s1", read_time(AT)),
+        ("req_1", read_time(AT)),
+    ]
+
+
+def test_a_question_beside_the_conversation_is_known_by_what_was_typed() -> None:
+    reader = find_reader("claude")
+    assert reader
+    typed = {"display": "/btw what is it?", "timestamp": 1795960238316, "sessionId": "s1"}
+
+    def ask(line: object) -> Entry | None:
+        return reader.read_history(line if isinstance(line, bytes) else json.dumps(line).encode())
+
+    found = ask(typed)
+    assert found
+    assert (found.key, found.at, found.context) == ("aside:s1:1795960238316", 1795960238.316, "s1")
+    assert (found.agent, found.certainty) == (Agent.ASIDE, Certainty.UNKNOWN)
+    others = ({"display": "see /btw x"}, {"timestamp": -1}, {"timestamp": "x"}, {"sessionId": ""})
+    assert [ask(typed | one) for one in others] == [None] * 4
+    assert ask(b'{"display":"/btw ') is None
+    path = reader.find_history(Path("/h/.claude/projects/-w/s1.jsonl"))
+    assert path == Path("/h/.claude/history.jsonl")
+
+
+def test_a_summary_for_who_was_away_is_a_request() -> None:
+    line = {"type": "system", "subtype": "away_summary", "timestamp": AT, "uuid": "u1"}
+    (one,) = entries("claude", [line])
+    assert (one.key, one.agent, one.certainty) == ("aside:u1", Agent.ASIDE, Certainty.UNKNOWN)
+
+
+def test_one_message_id_of_a_gateway_with_several_requests_is_several() -> None:
+    """It tells no ids of requests; the client has its own for each."""
+    lines = [answer(requestId=None, requestRef=ref) for ref in ("a", "a", "b")]
+    assert [one.key for one in entries("claude", lines)] == ["s1/a", "s1/b"]
+
+
+def test_computed_in_the_united_states_is_another_price() -> None:
+    (one,) = entries("claude", [answer(usage={"inference_geo": "us"})])
+    assert one.model == "claude-opus-5-5 [us]"
+    (one,) = entries("claude", [answer(usage={"inference_geo": "us", "speed": "fast"})])
+    assert one.model == "claude-opus-5-5 [fast] [us]"
+    (one,) = entries("claude", [answer(usage={"inference_geo": "global"})])
+    assert one.model == "claude-opus-5-5"
+
+
+HOSTILE: list[Any] = [-1, 10**16, 2**63, 1e308, "many", [[]]]
+"""Counts that an agent might write."""
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=map(str, HOSTILE))
+@pytest.mark.parametrize("reader", ["claude", "codex"])
+def test_a_count_that_is_none_is_an_unknown(reader: str, value: Any) -> None:
+    lines = {
+        "claude": answer(usage={"input_tokens": value}),
+        "codex": item("token_usage_record", response_id="r1", usage={"input_tokens": value}),
+    }
+    (one,) = entries(reader, [lines[reader]])
+    assert (one.certainty, one.tokens) == (Certainty.UNKNOWN, Tokens())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"assistant","message":{"id":"\\ud800","usage":{}},"timestamp":"x"}',
+        b'{"type": "assistant", "usage": ' + b"[" * 100_000,
+        b'{"type":"assistant","message":{"usage":{"input_tokens":1}},"a":"\xff"}',
+        b'{"payload":{"usage":{}},"type":"token_usage_record","a":"\xff","timestamp":"x"}',
+    ],
+    ids=range(4),
+)
+def test_an_answer_that_cannot_be_read_is_an_unknown(line: bytes) -> None:
+    reader = "codex" if b"token_usage" in line else "claude"
+    (one,) = entries(reader, [line])
+    assert one.certainty is Certainty.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("usage", "minutes", "hour"),
     [
@@ -173,7 +308,7 @@ JUNK = [
     b'{"usage":',
     b'"usage"',
     b"[" * 100_000 + b'"usage"',
-    b'{"type": "assistant", "usage": ' + b"[" * 100_000,
+    b'"type": "assistant", "usage": ' + b"[" * 100_000,
     b'{"type": 7, "usage": 1}',
     b'{"type": "event_msg", "payload": "token_count"}',
     b'{"type": "session_meta"}',
@@ -290,6 +425,26 @@ def test_a_turn_without_an_end_has_had_a_request_that_nobody_counted() -> None:
     (one,) = entries("codex", lines)
     assert one.certainty is Certainty.UNKNOWN
     assert entries("codex", [*lines, event("task_complete", turn_id="u1")]) == []
+
+
+def test_a_try_of_codex_that_broke_off_is_not_settled_by_its_turn() -> None:
+    """As 0.171.0 writes it: the totals follow each try, the record only an answer."""
+    none = event("token_count", info=None)
+    total = counted(usage(110, 100, 30), usage(110, 100, 30))
+    record = item("token_usage_record", response_id="resp_1", usage=usage(110, 100, 30))
+    meta = item("session_meta", id="t1", cli_version="0.171.0", originator="codex_exec")
+    turn = [event("task_started", turn_id="u1"), none, record, total, record, total]
+    lines = [meta, none, *turn, event("task_complete", turn_id="u1"), total]
+    found = [(one.key, one.certainty) for one in entries("codex", lines)]
+    assert found == [
+        (f"broken:t1:{read_time(AT):.3f}", Certainty.UNKNOWN),
+        ("resp_1", Certainty.WHOLE),
+    ]
+    compacted = [event("task_started", turn_id="u1"), total, record, total]
+    compacted += [item("compacted", message="x"), total, event("task_complete", turn_id="u1")]
+    assert [one.agent for one in entries("codex", [meta, *compacted])] == [Agent.COMPACTION]
+    whole = [meta, event("task_started", turn_id="u1"), record, total]
+    assert len(entries("codex", [*whole, event("task_complete", turn_id="u1")])) == 1
 
 
 def test_compactions_are_counted_where_they_are_recorded_and_known_where_not() -> None:

@@ -17,6 +17,7 @@ from sm.plugins.cost.comparing import refresh
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
+from sm.sessions import window
 from sm.sessions.followers import have_followed
 from sm.store.files import ensure_private_dir
 from sm.store.sqlite import transaction
@@ -144,7 +145,7 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         reader = find_reader("claude")
         assert reader
         assert growth.has_grown(session)
-        growth.note_size(session, growth.measure(reader, transcript, "s1"))
+        growth.note_look(session, growth.look(session, reader, window.read(session.dir)))
         assert not growth.has_grown(session)
 
         def look() -> None:

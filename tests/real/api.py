@@ -100,7 +100,7 @@ class Api:
         self.model: Model = lambda _request: Reply()
         self.seen: list[Request] = []
         self.spent: list[Spent] = []
-        self.side_tokens = 1000
+        self.side_tokens, self.searches = 1000, 0
         self._lock = threading.Lock()
         self._server: _Server | None = None
         self.port = 0
@@ -169,6 +169,8 @@ class Api:
             self.seen.append(request)
             if request.kind is Kind.COMPACTION:
                 return Reply(SUMMARY, tokens=self.side_tokens)
+            if request.kind is Kind.SIDE and "Perform a web search" in "".join(request.said):
+                return Reply("Found.", tokens=self.side_tokens, searches=self.searches)
             if request.kind is Kind.SIDE:
                 return Reply('{"title": "A test"}', tokens=self.side_tokens)
             for queue in (self.turns_of[request.session], self.turns):

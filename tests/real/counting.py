@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sm.adapters.agent.spending import Certainty, Tokens, find_reader
 from sm.plugins.cost.ledger import Followed, Ledger, Owner
-from sm.plugins.cost.reading import read_on
+from sm.plugins.cost.reading import read_histories, read_on
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Spent, Tool, Usage
 
@@ -82,6 +82,7 @@ def read(ledger: Ledger, reader: str, folder: Path) -> None:
     for path in sorted(folder.rglob("*.jsonl")):
         owner = Owner(session="s-real", client=reader)
         read_on(ledger, found, Followed(path, reader, owner, ledger.find_mark(path)))
+    read_histories(ledger, ledger.list_files("s-real"))
 
 
 def wait_equal(left: Callable[[], object], right: Callable[[], object]) -> None:

@@ -50,6 +50,8 @@ def events(reply: Reply) -> Iterator[dict[str, Any]]:
         if item["type"] == "message":
             yield from _spoken(reply, item, index)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    if reply.breaks_off:
+        raise ConnectionError("as the test says")
     yield {"type": "response.completed", "response": {"id": id_, "usage": _usage(reply)}}
 
 

@@ -19,7 +19,7 @@ from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.prices import find_price
 from sm.sessions import agent_state
 from tests.helpers import wait_for
-from tests.real.api import Api, Failure, Kind, Reply, Usage
+from tests.real.api import Api, Failure, Kind, Reply, Request, Tool, Usage
 from tests.real.counting import (
     FIRST,
     SECOND,
@@ -323,3 +323,106 @@ def test_two_sessions_in_one_directory_keep_apart(
     wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))
     rows = ledger.connection.execute("SELECT session, count(*) FROM requests GROUP BY session")
     assert dict(rows.fetchall()) == {"s-one": 2, "s-other": 1}
+
+
+SEARCH = Tool("WebSearch", {"query": "what is new"})
+
+
+def test_searches_and_asides_are_unknown_until_the_client_has_ended(
+    client: Terminal, api: Api, counting: Counting, ledger: Ledger
+) -> None:
+    """A search of the web and a question beside the conversation: no line counts what they use."""
+    api.searches = 2
+    api.say(Reply("I look.", (SEARCH,), usage=counting.use()))
+    client.paste("begin")
+    client.wait_events("Stop")
+    client.wait_idle()
+    client.type("/btw what is this about?")
+    client.wait_screen(lambda screen: "/btw what is this about?" in screen, "the question")
+    client.keys("Enter")
+    wait_for(lambda: api.appearances("what is this about?"), "its request")
+    client.wait_screen(lambda screen: "Esc to close" in screen, "its answer")
+    client.keys("Escape")
+
+    def list_unknown() -> list[str]:
+        enter_client(ledger, client)
+        return sorted(key.partition(":")[0] for key in list_counted(ledger, Certainty.UNKNOWN))
+
+    wait_equal(list_unknown, lambda: ["aside", "search"])
+    [searches] = ledger.connection.execute("SELECT sum(searches) FROM requests").fetchone()
+    assert searches == 2
+    client.end()
+    spent = [tokens_of(one) for one in api.spent]
+    assert [one.kind for one in api.spent].count(Kind.SIDE) == 1
+
+    def add_up(all_tokens: Iterable[Tokens]) -> list[int]:
+        return [sum(getattr(one, name) for one in all_tokens) for name in COUNTED]
+
+    def enter_again() -> list[int]:
+        assert list_unknown() in ([], ["aside", "search"])
+        return add_up(list_counted(ledger).values())
+
+    wait_equal(enter_again, lambda: add_up(spent))
+    assert len(list_counted(ledger)) == len(spent)
+    assert not list_counted(ledger, Certainty.UNKNOWN)
+    [searches] = ledger.connection.execute("SELECT sum(searches) FROM requests").fetchone()
+    assert searches == 2
+
+
+COUNTED = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
+
+
+@pytest.mark.parametrize("tools", [(), (Tool.bash("echo x"),)], ids=["text", "tool"])
+def test_an_answer_cut_off_behind_a_whole_block_stays_a_lower_bound(
+    client: Terminal, api: Api, counting: Counting, ledger: Ledger, tools: tuple[Tool, ...]
+) -> None:
+    """The client makes up how it ended, and that its output was one token."""
+    api.say(Reply("a whole block\n", tools, usage=counting.use(), breaks_off=True))
+    client.paste("begin")
+    client.wait_screen(lambda screen: "Connection lost mid-response" in screen, "that it broke off")
+    client.wait_idle()
+    [broken] = [one for one in api.spent if not one.whole]
+    for is_over in (False, True):
+        if is_over:
+            client.end()
+
+        def list_cut() -> dict[str, int]:
+            enter_client(ledger, client)
+            found = list_counted(ledger, Certainty.AT_LEAST)
+            return {key: tokens.input for key, tokens in found.items()}
+
+        wait_equal(list_cut, lambda: {broken.request: broken.usage.input})
+        assert list_counted(ledger) == list_spent(api, Kind.MAIN)
+        [least] = list_counted(ledger, Certainty.AT_LEAST).values()
+        assert least.output < broken.usage.output
+
+
+def test_a_client_that_is_killed_at_work_leaves_an_unknown(
+    managed: Managed, api: Api, counting: Counting, sealed: Path
+) -> None:
+    """So soon behind its request that no record tells of it."""
+    managed.watch()
+    managed.send("<one>")
+    managed.wait_state(agent_state.State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    asked = threading.Event()
+    pid = managed.agent.pid
+
+    def kill(request: Request) -> Reply:
+        os.kill(pid, signal.SIGKILL)
+        asked.set()
+        return Reply(usage=counting.use())
+
+    api.model = kill
+    managed.paste("<two>")
+    managed.keys("Enter")
+    assert asked.wait(30.0)
+    with open_ledger(path) as ledger:
+
+        def list_unknown() -> int:
+            return len(list_counted(ledger, Certainty.UNKNOWN))
+
+        wait_equal(list_unknown, lambda: 1)
+        first = next(one for one in api.spent if one.kind is Kind.MAIN)
+        wait_equal(lambda: list_counted(ledger), lambda: {first.request: tokens_of(first)})

@@ -113,3 +113,22 @@ def _as_codex_tells(tokens: Tokens) -> Tokens:
     """The scripted API tells it of no cache writes: they are a part of the input."""
     written = tokens.cache_write_5m + tokens.cache_write_1h
     return Tokens(tokens.input + written, tokens.output, tokens.cache_read)
+
+
+def test_a_try_of_codex_that_breaks_off_is_an_unknown(
+    codex: Codex, api: Api, counting: Counting, ledger: Ledger
+) -> None:
+    """Its turn goes on, and ends as a whole one."""
+    codex.start()
+    api.say(Reply("a whole block", usage=counting.use(), breaks_off=True))
+    codex.paste("begin")
+    codex.wait_events("Stop")
+    codex.wait_idle()
+    codex.end()
+    read(ledger, "codex", codex.home / ".codex" / "sessions")
+    [broken] = [one for one in api.spent if not one.whole]
+    assert broken.kind is Kind.MAIN
+    counted = [*list_counted(ledger).values()]
+    assert counted == [*map(_as_codex_tells, list_spent(api, Kind.MAIN).values())]
+    unknown = sorted(key.partition(":")[0] for key in list_counted(ledger, Certainty.UNKNOWN))
+    assert unknown == ["broken", "title"]

@@ -56,7 +56,7 @@ class Reply:
 
     `tokens` is the size of the context that the answer reports, unless `usage` says more; `hold`
     keeps the stream open, with the text half sent, until it is set. The client shows whole lines
-    only.
+    only. `searches` of the web were made by the API.
     """
 
     text: str = "Fine."
@@ -64,6 +64,9 @@ class Reply:
     tokens: int = 1000
     usage: Usage | None = None
     hold: threading.Event | None = None
+    breaks_off: bool = False
+    """Whether the connection breaks behind the last block, before the counts are told."""
+    searches: int = 0
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -131,11 +134,17 @@ def _usage(reply: Reply) -> dict[str, Any]:
             "ephemeral_1h_input_tokens": used.cache_write_1h,
         },
         "output_tokens": 1,
+        "server_tool_use": {"web_search_requests": reply.searches},
     }
 
 
 def _blocks(reply: Reply) -> list[dict[str, Any]]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
+    blocks: list[dict[str, Any]] = []
+    for number in range(reply.searches):
+        id_ = f"srvtoolu_{number}"
+        blocks.append({"type": "server_tool_use", "id": id_, "name": "web_search", "input": {}})
+        blocks.append({"type": "web_search_tool_result", "tool_use_id": id_, "content": []})
+    blocks += [{"type": "text", "text": reply.text}] if reply.text else []
     for tool in reply.tools:
         id_ = f"toolu_{time.monotonic_ns():x}{len(blocks)}"
         blocks.append({"type": "tool_use", "id": id_, "name": tool.name, "input": tool.input})
@@ -164,18 +173,31 @@ def events(reply: Reply, model: str) -> Iterator[dict[str, Any]]:
     """The events of the stream that carries the reply; they wait where it is held."""
     yield {"type": "message_start", "message": message(reply, model, begun=True)}
     for index, block in enumerate(_blocks(reply)):
-        empty: dict[str, Any] = {"text": ""} if block["type"] == "text" else {"input": {}}
-        yield {"type": "content_block_start", "index": index, "content_block": block | empty}
+        begun = block | EMPTY.get(block["type"], {})
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
         for delta in _deltas(reply, block):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
+    if reply.breaks_off:
+        time.sleep(0.5)  # the client is to have read what was sent
+        raise ConnectionError("as the test says")
     end = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
     yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": count(reply).output}}
     yield {"type": "message_stop"}
 
 
+EMPTY: dict[str, dict[str, Any]] = {
+    "text": {"text": ""},
+    "tool_use": {"input": {}},
+    "server_tool_use": {"input": {}},
+}
+"""How blocks begin that are filled by what follows."""
+
+
 def _deltas(reply: Reply, block: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if block["type"] == "tool_use":
+    if block["type"] not in EMPTY:
+        return
+    if block["type"] != "text":
         yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
         return
     middle = len(block["text"]) // 2

@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum, StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+MOST = 10**9
+"""Tokens of one request: more is no count. A million is the largest window there is."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+"""A count in a record, whose writer may be an agent: sums of such fit into SQLite's integers."""
+Total = Annotated[int, Meta(ge=0, le=100 * MOST)]
+"""The same of a whole process."""
 
 
 class Tokens(Struct, frozen=True):
@@ -48,6 +55,12 @@ class Agent(StrEnum):
     SUBAGENT = "subagent"
     COMPACTION = "compaction"
     TITLE = "title"
+    SEARCH = "search"
+    """A search of the web."""
+    FETCH = "fetch"
+    """A page of the web, of which a model has read what was wanted."""
+    ASIDE = "aside"
+    """A question beside the conversation (`/btw`), or a summary for somebody who was away."""
     OTHER = "other"
     """Something that the client does by itself."""
 
@@ -75,6 +88,12 @@ FAILED = "failed:"
 
 class Settled(Struct, frozen=True):
     """What was begun under this key is over, and all that it has used is in other entries."""
+
+    key: str
+
+
+class Cut(Struct, frozen=True):
+    """The answer to the request with this key broke off, though it seemed whole before."""
 
     key: str
 
@@ -110,6 +129,12 @@ class Before(Struct, frozen=True, omit_defaults=True):
     agent: Agent = Agent.MAIN
     has_records: bool = False
     """Whether each request has a line of its own."""
+    turn: str = ""
+    """The turn that runs."""
+    is_recorded: bool = False
+    """Whether a request has had its line since the totals were written last."""
+    broken: str = ""
+    """The key of the try that seems to have broken off last."""
     totals: tuple[int, int, int] | None = None
     """The running totals: input, what of it was cached, output."""
     last: Entry | None = None
@@ -119,9 +144,16 @@ class Before(Struct, frozen=True, omit_defaults=True):
     """The id and the digest of a request that has no answer yet."""
     spawning: tuple[str, ...] = ()
     """The calls that have started an agent, and have no answer yet."""
+    answered: str = ""
+    """The key of the request that was answered last."""
+    tail: str = ""
+    """The digest of the last bytes that were read: a file that was replaced has others there."""
+    title: str = ""
+    """The title that a request of the client's own has made; the first one only."""
 
 
-Found = tuple[Entry | Settled | Account, ...]
+Said = Entry | Settled | Cut | Account
+Found = tuple[Said, ...]
 
 
 class Reader(NamedTuple):
@@ -133,6 +165,12 @@ class Reader(NamedTuple):
     """The transcript of another conversation of the same session, by its id."""
     read: Callable[[Before, bytes], tuple[Before, Found]]
     """What one line says."""
+    find_history: Callable[[Path], Path | None]
+    """The file in which the client keeps what people have typed, of all conversations."""
+    read_history: Callable[[bytes], Entry | None]
+    """The request that one line of it has led to, and no transcript has."""
+    has_accounts: bool
+    """Whether the client accounts for a process that ends in order."""
 
 
 READERS = {

@@ -3,9 +3,12 @@
 Measured with 2.1.332, unless said: a line `api-request` as a request begins; a line for each block
 of the answer, all with the same `requestId`, with the `id` of the first as `requestRef`. It may
 stand before the line of its own request. An answer that was cut off has lines without a reason why
-it stopped. A failed try has a line `api-request` and no answer; the next try has the same digest. A
-fork copies the answers of its parent with their ids, under an id of its own. A compaction leaves a
-`compact_boundary` and no more.
+it stopped. One that was cut off behind a whole block has a reason that the client made up, and 1 as
+its output; a line of the client's own follows with `streamCutCause`, and `truncatedAfterOutput` if
+the block called no tool. A failed try has a line `api-request` and no answer; the next try has the
+same digest. A fork copies the answers of its parent with their ids, under an id of its own. A
+compaction leaves a `compact_boundary` and no more. Other requests of the client's own leave traces,
+too: a call of `WebSearch` or `WebFetch`, a line `ai-title`, and `/btw` a line in `history.jsonl`.
 
 At its end (`/exit`, TERM, HUP, INT, its pane is killed, but not KILL), and at `/clear`, a process
 writes a line `cost-state`, mostly twice: what it has counted in that context, compactions and its
@@ -21,27 +24,36 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct, field, structs
+from msgspec import Meta, Struct, field, structs
 
 from sm.adapters.agent.spending import (
     FAILED,
+    MOST,
     Account,
     Agent,
     Before,
     Certainty,
+    Count,
+    Cut,
     Entry,
     Figure,
     Found,
     Reader,
     Settled,
     Tokens,
+    Total,
 )
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
+from sm.store.files import read_foreign
 
-MARKS = (b'"usage"', b'"api-request"', b'"compact_boundary"')
+MARKS = (
+    *(b'"usage"', b'"api-request"', b'"compact_boundary"', b'"away_summary"'),
+    *(b'"ai-title"', b'"searchCount"'),
+)
 """What a line that concerns us has in it."""
 ACCOUNT, BEGINNING = b'"cost-state"', slice(0, 32)
 """Where an account says what it is: most lines are long, and need not be searched for that."""
@@ -50,24 +62,31 @@ HEAD = 16 * 1024
 """Bytes of a first line, which has its session's id at its beginning."""
 OWN = "<synthetic>"
 """The model of what the client has written by itself."""
-FAST = "fast"
-"""A speed that costs more, of which there is no list price."""
+TITLED = "-"
+"""Stands for a title that is an entry already."""
+FAST, US = "fast", "us"
+"""A speed, and a place of the computation, that cost more."""
+TOOLS = {"WebSearch": Agent.SEARCH, "WebFetch": Agent.FETCH}
+"""Tools for which the client asks a model by itself, with the kind of that request."""
+CALLS = tuple(f'"{name}"'.encode() for name in TOOLS)
+HISTORY = "history.jsonl"
+ASIDE, ASIDE_MARK = "/btw ", b'"/btw '
 
 
 class _Written(Struct):
-    ephemeral_5m_input_tokens: int = 0
-    ephemeral_1h_input_tokens: int = 0
+    ephemeral_5m_input_tokens: Count = 0
+    ephemeral_1h_input_tokens: Count = 0
 
 
 class _Served(Struct):
-    web_search_requests: int | None = 0
+    web_search_requests: Count | None = 0
 
 
 class _Counts(Struct):
-    input_tokens: int | None = 0
-    output_tokens: int | None = 0
-    cache_read_input_tokens: int | None = 0
-    cache_creation_input_tokens: int | None = 0
+    input_tokens: Count | None = 0
+    output_tokens: Count | None = 0
+    cache_read_input_tokens: Count | None = 0
+    cache_creation_input_tokens: Count | None = 0
     cache_creation: _Written | None = None
 
 
@@ -75,6 +94,7 @@ class _Usage(_Counts):
     server_tool_use: _Served | None = None
     iterations: list[_Counts] | None = None
     speed: str | None = ""
+    inference_geo: str | None = ""
 
 
 class _Message(Struct):
@@ -104,18 +124,56 @@ class _Line(_Kind, rename="camel"):
     agent_id: str | None = ""
     query_source: str | None = ""
     request_digest: str | None = ""
+    is_api_error_message: bool | None = False
+    stream_cut_cause: str | None = ""
+    truncated_after_output: bool | None = False
     params: _Params | None = None
     message: _Message | None = None
 
 
+class _Titled(Struct, rename="camel"):
+    session_id: str = ""
+
+
+class _Block(Struct):
+    type: str = ""
+    name: str | None = ""
+    id: str | None = ""
+    tool_use_id: str | None = ""
+
+
+class _Spoken(Struct):
+    content: list[_Block] | str | None = None
+
+
+class _Calling(Struct):
+    message: _Spoken | None = None
+
+
+class _Found(Struct, rename="camel"):
+    search_count: Count = 0
+
+
+class _Result(_Calling, rename="camel"):
+    timestamp: str = ""
+    session_id: str = ""
+    tool_use_result: _Found | None = None
+
+
+class _Typed(Struct, rename="camel"):
+    display: str = ""
+    timestamp: Annotated[float, Meta(ge=0, le=1e14)] = 0.0
+    session_id: str = ""
+
+
 class _Counted(Struct, rename="camel"):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-    an_hour: int = field(name="cacheCreationEphemeral1hInputTokens", default=0)
-    web_search_requests: int = 0
-    cost: float | None = field(name="costUSD", default=None)
+    input_tokens: Total = 0
+    output_tokens: Total = 0
+    cache_read_input_tokens: Total = 0
+    cache_creation_input_tokens: Total = 0
+    an_hour: Total = field(name="cacheCreationEphemeral1hInputTokens", default=0)
+    web_search_requests: Total = 0
+    cost: Annotated[float, Meta(ge=0, le=MOST)] | None = field(name="costUSD", default=None)
 
 
 class _Account(Struct, rename="camel"):
@@ -128,6 +186,14 @@ class _Account(Struct, rename="camel"):
 _kinds = find_decoder(_Kind)
 _lines = find_decoder(_Line)
 _accounts = find_decoder(_Account)
+_titled = find_decoder(_Titled)
+_calling = find_decoder(_Calling)
+_results = find_decoder(_Result)
+_typed = find_decoder(_Typed)
+
+UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
+ANSWER = (b'"assistant"', b'"usage"')
+"""What an answer has in it, though it may be written so that it cannot be read."""
 
 
 def read(before: Before, line: bytes) -> tuple[Before, Found]:
@@ -138,23 +204,23 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
         return before, ()
     try:
         kind = _kinds.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return before, ()  # half a line, or none of the client's
-    step = {"assistant": _read_answer, "api-request": _read_begun}.get(kind.type)
-    if kind.subtype == "compact_boundary":
-        step = _read_compaction
+    except UNREADABLE:
+        # Half a line, or none of the client's; or it is not to be read.
+        is_answer = line.startswith(b"{") and all(mark in line for mark in ANSWER)
+        return before, (_make_unread(line),) if is_answer else ()
+    step = _STEPS.get((kind.type, kind.subtype or "")) or _STEPS.get((kind.type, ""))
     if step is None:
         return before, ()
     try:
-        return step(before, _lines.decode(line))
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return step(before, line)
+    except UNREADABLE:
         return before, (_make_unread(line),)
 
 
 def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
     try:
         found = _accounts.decode(line)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return ()  # it is a second witness at best
     models = {
         model: _make_figure(counted, not found.has_unknown_model_cost)
@@ -177,27 +243,96 @@ def _make_figure(counted: _Counted, is_priced: bool) -> Figure:
     return Figure(tokens, counted.cost if is_priced else None)
 
 
-def _read_answer(before: Before, line: _Line) -> tuple[Before, Found]:
+def _read_answer(before: Before, data: bytes) -> tuple[Before, Found]:
+    line = _lines.decode(data)
     message = line.message
-    if message is None or message.usage is None or message.model == OWN:
+    if message is None or message.usage is None:
         return before, ()
-    model = f"{message.model} [{FAST}]" if message.usage.speed == FAST else message.model
+    if message.model == OWN:
+        return before, _find_cut(before, line)
     begun = ("", "") if line.request_ref == before.begun[0] else before.begun
     entry = Entry(
-        key=line.request_id or f"{line.session_id}/{message.id}",
+        key=_name_answer(line, message),
         at=read_time(line.timestamp),
         context=line.session_id,
         agent=_find_agent(line),
-        model=model,
+        model=_name_model(message.model, message.usage),
         tokens=_add_up(message.usage),
         certainty=Certainty.WHOLE if message.stop_reason else Certainty.AT_LEAST,
         settles=_name_begun(line.request_ref) if line.request_ref else "",
     )
-    return _go_on(before, entry.at, begun), (entry,)
+    calls = _list_calls(entry, data) if any(call in data for call in CALLS) else ()
+    now = structs.replace(_go_on(before, entry.at, begun), answered=entry.key)
+    return now, (entry, *calls)
 
 
-def _read_begun(before: Before, line: _Line) -> tuple[Before, Found]:
+def _name_answer(line: _Line, message: _Message) -> str:
+    """A gateway may leave out the request's id, and give many messages the same id.
+
+    So the client's own id of the request goes before the message's, if there is one.
+    """
+    return line.request_id or f"{line.session_id}/{line.request_ref or message.id}"
+
+
+def _name_model(model: str, usage: _Usage) -> str:
+    """The model, with all that makes it cost more."""
+    kinds = (FAST if usage.speed == FAST else "", US if usage.inference_geo == US else "")
+    return "".join((model, *(f" [{kind}]" for kind in kinds if kind)))
+
+
+def _find_cut(before: Before, line: _Line) -> tuple[Cut, ...]:
+    """The client has noted that the answer before broke off: the end that it has is made up."""
+    is_cut = line.is_api_error_message and (line.stream_cut_cause or line.truncated_after_output)
+    return (Cut(before.answered),) if is_cut and before.answered else ()
+
+
+def _list_calls(answer: Entry, data: bytes) -> Iterator[Entry]:
+    """Calls of tools for which the client asks a model by itself: nothing here counts that."""
+    spoken = _calling.decode(data).message
+    for block in spoken.content if spoken and isinstance(spoken.content, list) else ():
+        if block.type == "tool_use" and block.id and (kind := TOOLS.get(block.name or "")):
+            yield _make_own(kind, block.id, answer.at, answer.context)
+
+
+def _make_own(kind: Agent, ident: str, at: float, context: str, searches: int = 0) -> Entry:
+    """A request of the client's own, of which no more is known than that it was made."""
+    return Entry(
+        key=f"{kind}:{ident}",
+        at=at,
+        context=context,
+        agent=kind,
+        tokens=Tokens(searches=searches),
+        certainty=Certainty.UNKNOWN,
+    )
+
+
+def _read_result(before: Before, data: bytes) -> tuple[Before, Found]:
+    """What a call of `WebSearch` has found: how often it was searched, which costs a fee."""
+    try:
+        line = _results.decode(data)
+    except UNREADABLE:
+        return before, ()  # the result of another tool
+    found, spoken = line.tool_use_result, line.message
+    blocks = spoken.content if spoken and isinstance(spoken.content, list) else ()
+    if found is None or not found.search_count:
+        return before, ()
+    at = read_time(line.timestamp)
+    return before, tuple(
+        _make_own(Agent.SEARCH, block.tool_use_id, at, line.session_id, found.search_count)
+        for block in blocks
+        if block.tool_use_id
+    )
+
+
+def _read_title(before: Before, data: bytes) -> tuple[Before, Found]:
+    """The line has no time, and is repeated; the next request says when it was."""
+    title = _titled.decode(data).session_id
+    return (before if before.title else structs.replace(before, title=title)), ()
+
+
+def _read_begun(before: Before, data: bytes) -> tuple[Before, Found]:
     """A request like the one before, which has no answer, is the next try of the same."""
+    line = _lines.decode(data)
     entry = Entry(
         key=_name_begun(line.id),
         at=read_time(line.timestamp),
@@ -206,23 +341,40 @@ def _read_begun(before: Before, line: _Line) -> tuple[Before, Found]:
         model=line.params.model if line.params else "",
         certainty=Certainty.UNKNOWN,
     )
-    last, digest = before.begun
     now = _go_on(before, entry.at, (line.id, line.request_digest or ""))
+    titled: Found = ()
+    if before.title and before.title != TITLED:
+        titled = (_make_own(Agent.TITLE, before.title, entry.at, line.session_id),)
+        now = structs.replace(now, title=TITLED)
+    last, digest = before.begun
     if not digest or digest != line.request_digest:
-        return now, (entry,)
+        return now, (*titled, entry)
     failed = structs.replace(entry, key=f"{FAILED}{last}", at=before.at)
-    return now, (Settled(_name_begun(last)), failed, entry)
+    return now, (*titled, Settled(_name_begun(last)), failed, entry)
 
 
-def _read_compaction(before: Before, line: _Line) -> tuple[Before, Found]:
-    entry = Entry(
-        key=f"compaction:{line.uuid}",
-        at=read_time(line.timestamp),
-        context=line.session_id,
-        agent=Agent.COMPACTION,
-        certainty=Certainty.UNKNOWN,
-    )
+def _read_compaction(before: Before, data: bytes) -> tuple[Before, Found]:
+    line = _lines.decode(data)
+    at = read_time(line.timestamp)
+    entry = _make_own(Agent.COMPACTION, line.uuid or "", at, line.session_id)
     return _go_on(before, entry.at, before.begun), (entry,)
+
+
+def _read_recap(before: Before, data: bytes) -> tuple[Before, Found]:
+    """A summary that the client has made by itself while nobody was there."""
+    line = _lines.decode(data)
+    at = read_time(line.timestamp)
+    return before, (_make_own(Agent.ASIDE, line.uuid or "", at, line.session_id),)
+
+
+_STEPS = {
+    ("assistant", ""): _read_answer,
+    ("user", ""): _read_result,
+    ("ai-title", ""): _read_title,
+    ("api-request", ""): _read_begun,
+    ("system", "compact_boundary"): _read_compaction,
+    ("system", "away_summary"): _read_recap,
+}
 
 
 def _go_on(before: Before, at: float, begun: tuple[str, str]) -> Before:
@@ -293,8 +445,7 @@ def list_files(conversation: Path, ident: str) -> Iterator[Path]:
 
 def _begins_with(path: Path, ident: str) -> bool:
     try:
-        with path.open("rb") as file:
-            return bool(ident) and ident.encode() in file.readline(HEAD)
+        return bool(ident) and ident.encode() in read_foreign(path, HEAD).partition(b"\n")[0]
     except OSError:
         return False
 
@@ -304,4 +455,24 @@ def find_other(conversation: Path, ident: str) -> Path | None:
     return conversation.with_name(f"{ident}.jsonl")
 
 
-READER = Reader(list_files, find_other, read)
+def find_history(conversation: Path) -> Path | None:
+    """It lies beside the folder of all transcripts."""
+    folders = conversation.parents
+    return folders[2] / HISTORY if len(folders) > 2 else None
+
+
+def read_history(line: bytes) -> Entry | None:
+    """A question beside the conversation is in no transcript."""
+    if ASIDE_MARK not in line:
+        return None
+    try:
+        typed = _typed.decode(line)
+    except UNREADABLE:
+        return None
+    if not typed.display.startswith(ASIDE) or not typed.session_id:
+        return None
+    ident = f"{typed.session_id}:{typed.timestamp:.0f}"
+    return _make_own(Agent.ASIDE, ident, typed.timestamp / 1000, typed.session_id)
+
+
+READER = Reader(list_files, find_other, read, find_history, read_history, has_accounts=True)

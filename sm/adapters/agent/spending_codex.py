@@ -1,16 +1,18 @@
 """Reads what Codex's requests have used from its rollouts.
 
 Measured with 0.171.0: a `token_usage_record` for each answer, with the response's id, compactions
-among them; `token_count` repeats the running totals as it likes. The request for a thread's title
-is in no rollout. A fork names its parent, and goes on with its totals. An agent that is spawned is
-a thread of its own: its rollout begins with `session_id` as the id of the first thread, and
-`source.subagent`; the answer to the call `spawn_agent` has its id. It gets no title. Earlier
-versions have only `token_count`, and their forks begin with the lines of their parents: https://github.com/ryoppippi/ccusage/issues/1349.
+among them, and behind it a `token_count` with the running totals. A try that broke off has the
+`token_count` alone, and its turn goes on; one that was refused (500) has nothing. The request for a
+thread's title is in no rollout. A fork names its parent, and goes on with its totals. An agent that
+is spawned is a thread of its own: its rollout begins with `session_id` as the id of the first
+thread, and `source.subagent`; the answer to the call `spawn_agent` has its id. It gets no title.
+Earlier versions have only `token_count`, and their forks begin with the lines of their parents: https://github.com/ryoppippi/ccusage/issues/1349.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -25,11 +27,13 @@ from sm.adapters.agent.spending import (
     Agent,
     Before,
     Certainty,
+    Count,
     Entry,
     Found,
     Reader,
     Settled,
     Tokens,
+    Total,
 )
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
@@ -53,15 +57,26 @@ DAY = re.compile(r"[0-9]{4}/[0-9]{2}/[0-9]{2}")
 VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 
 
+RECORDS_SINCE = (0, 171)
+"""From this version on, at least, each request has a line of its own: the oldest that was tried."""
+RECORD, TOTALS = b'"token_usage_record"', b'"total_token_usage"'
+
+
 class _Usage(Struct):
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    cache_write_input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Count = 0
+    cached_input_tokens: Count = 0
+    cache_write_input_tokens: Count = 0
+    output_tokens: Count = 0
+
+
+class _Totals(Struct):
+    input_tokens: Total = 0
+    cached_input_tokens: Total = 0
+    output_tokens: Total = 0
 
 
 class _Info(Struct):
-    total_token_usage: _Usage | None = None
+    total_token_usage: _Totals | None = None
     last_token_usage: _Usage | None = None
 
 
@@ -107,7 +122,8 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
         found = _lines.decode(line)
         at = read_time(found.timestamp)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        return before, ()
+        is_count = line.startswith(b"{") and (RECORD in line or TOTALS in line)
+        return before, (_make_unread(before, line),) if is_count else ()
     if found.payload is None:
         return before, ()
     kind = found.payload.type if found.type in ("event_msg", "response_item") else found.type
@@ -121,12 +137,19 @@ def _begin(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]
         return before, ()
     parent = payload.forked_from_id or ""
     agent = Agent.SUBAGENT if _is_subagent(payload) else Agent.MAIN
-    now = Before(payload.id, parent, at if parent else 0.0, agent=agent)
+    version = _read_version(payload.cli_version or "")
+    now = Before(
+        thread=payload.id,
+        parent=parent,
+        forked_at=at if parent else 0.0,
+        agent=agent,
+        has_records=version >= RECORDS_SINCE,
+    )
     if (
         parent
         or agent is Agent.SUBAGENT
         or payload.originator != "codex-tui"
-        or not _gives_titles(payload.cli_version or "")
+        or version < TITLES_SINCE
     ):
         return now, ()
     title = Entry(
@@ -143,9 +166,9 @@ def _is_subagent(payload: _Payload) -> bool:
     return isinstance(payload.source, dict) and "subagent" in payload.source
 
 
-def _gives_titles(version: str) -> bool:
+def _read_version(version: str) -> tuple[int, int]:
     found = VERSION.match(version)
-    return found is not None and (int(found[1]), int(found[2])) >= TITLES_SINCE
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _choose_model(before: Before, payload: _Payload, _at: float) -> tuple[Before, Found]:
@@ -157,18 +180,33 @@ def _begin_turn(before: Before, payload: _Payload, at: float) -> tuple[Before, F
     if not payload.turn_id:
         return before, ()
     begun = _make_unknown(before, f"begun:{payload.turn_id}", at, before.agent)
-    return before, (begun,)
+    now = structs.replace(before, turn=payload.turn_id, is_recorded=False, broken="")
+    return now, (begun,)
 
 
 def _end_turn(before: Before, payload: _Payload, _at: float) -> tuple[Before, Found]:
-    return before, ((Settled(f"begun:{payload.turn_id}"),) if payload.turn_id else ())
+    """All requests of a whole turn have lines of their own, or were found to have broken off."""
+    settled = (Settled(f"begun:{payload.turn_id}"),) if payload.turn_id else ()
+    return structs.replace(before, turn=""), settled
 
 
 def _count_response(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
     if payload.usage is None or not payload.response_id:
         return before, ()
     entry = _make_entry(before, payload.response_id, at, _split(payload.usage))
-    return structs.replace(before, has_records=True, last=entry), (entry,)
+    now = structs.replace(before, has_records=True, last=entry, is_recorded=True)
+    return now, (entry,)
+
+
+def _count_totals(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
+    """The totals come after each try: if no request has had its line, it broke off."""
+    if not before.has_records:
+        return _count_difference(before, payload, at)
+    now = structs.replace(before, is_recorded=False)
+    if before.is_recorded or not before.turn:
+        return now, ()
+    now = structs.replace(now, broken=f"broken:{before.thread}:{at:.3f}")
+    return now, (_make_unknown(before, now.broken, at, before.agent),)
 
 
 def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
@@ -177,7 +215,7 @@ def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Bef
     Those that a fork has from its parent are the parent's.
     """
     info = payload.info
-    if before.has_records or info is None or info.total_token_usage is None:
+    if info is None or info.total_token_usage is None:
         return before, ()
     total = info.total_token_usage
     totals = (total.input_tokens, total.cached_input_tokens, total.output_tokens)
@@ -186,7 +224,8 @@ def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Bef
     now = structs.replace(before, totals=totals)
     grown = [new - old for new, old in zip(totals, before.totals or (0, 0, 0), strict=True)]
     if before.totals is None or min(grown) < 0:
-        usage = info.last_token_usage or total
+        first = _Usage(total.input_tokens, total.cached_input_tokens, 0, total.output_tokens)
+        usage = info.last_token_usage or first
     else:
         usage = _Usage(input_tokens=grown[0], cached_input_tokens=grown[1], output_tokens=grown[2])
     is_parents = before.parent and at <= before.forked_at + REPLAY_S
@@ -197,12 +236,17 @@ def _count_difference(before: Before, payload: _Payload, at: float) -> tuple[Bef
 
 
 def _compact(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
-    """The answer before was that of the compaction; earlier versions count none."""
+    """The answer before was that of the compaction; earlier versions count none.
+
+    The totals are written once more before that answer, and once more behind this line.
+    """
+    settled = (Settled(before.broken),) if before.broken else ()
+    now = structs.replace(before, broken="", is_recorded=True)
     last = before.last
     if last and payload.compaction_response_id in (None, "", last.key):
-        return before, (structs.replace(last, agent=Agent.COMPACTION),)
+        return now, (*settled, structs.replace(last, agent=Agent.COMPACTION))
     key = f"compaction:{before.thread}:{at:.3f}"
-    return before, (_make_unknown(before, key, at, Agent.COMPACTION),)
+    return now, (*settled, _make_unknown(before, key, at, Agent.COMPACTION))
 
 
 def _call_tool(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
@@ -235,7 +279,7 @@ _STEPS = {
     "task_started": _begin_turn,
     "task_complete": _end_turn,
     "token_usage_record": _count_response,
-    "token_count": _count_difference,
+    "token_count": _count_totals,
     "compacted": _compact,
     "function_call": _call_tool,
     "function_call_output": _answer_call,
@@ -263,6 +307,12 @@ def _make_unknown(before: Before, key: str, at: float, agent: Agent) -> Entry:
         model=before.model,
         certainty=Certainty.UNKNOWN,
     )
+
+
+def _make_unread(before: Before, line: bytes) -> Entry:
+    """A count in words that we do not know: what the request has used is not, either."""
+    name = hashlib.sha256(line).hexdigest()[:24]
+    return _make_unknown(before, f"unread:{name}", 0.0, before.agent)
 
 
 def _split(usage: _Usage) -> Tokens:
@@ -331,4 +381,14 @@ def find_other(_conversation: Path, _ident: str) -> Path | None:
     return None
 
 
-READER = Reader(list_files, find_other, read)
+def find_history(_conversation: Path) -> Path | None:
+    """What people type leads to no request beside the rollout."""
+    return None
+
+
+def read_history(_line: bytes) -> Entry | None:
+    """See `find_history`."""
+    return None
+
+
+READER = Reader(list_files, find_other, read, find_history, read_history, has_accounts=False)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from sm.adapters.agent.spending import find_reader
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
@@ -19,7 +20,7 @@ from sm.plugins.cost import event
 from sm.plugins.cost.display import list_notes, tell_cost
 from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.growth import list_notes_of_gone
-from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.reading import read_all
 from sm.plugins.cost.settings import Cost, find_ledger
@@ -28,7 +29,7 @@ from sm.plugins.cost.waiting import note_looked_up
 from sm.sessions.project import Project
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
-from sm.store.files import discard
+from sm.store.files import discard, read_harmless
 from sm.store.paths import Root
 
 PATIENCE_S = 86400.0
@@ -64,6 +65,7 @@ def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Projec
     if owner.issue and project is None and time.time() < note.stat().st_mtime + PATIENCE_S:
         return
     read_all(ledger, files)
+    _enter_kill(ledger, files, owner, note)
     price_pending(ledger)
     if spent := read_sums_by_agent(ledger, owner.project, owner.issue, owner.session):
         _record(root, owner, spent)
@@ -72,8 +74,22 @@ def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Projec
             _comment(project, owner, spent)
             crash_point("cost:commented")
     discard(note)
-    discard(note.with_suffix(".behind"))
+    for suffix in (".behind", ".silent"):
+        discard(note.with_suffix(suffix))
     discard(note.with_name(f"cost.{note.stem}.lock"))
+
+
+def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path) -> None:
+    """Enter that the client was killed at work, if it was when it was seen last.
+
+    One that has ended in order has accounted for all that its record has, if it is one that does.
+    """
+    context, *words = read_harmless(note, 400).decode("utf-8", "replace").split()
+    readers = (find_reader(file.reader) for file in files if file.path.stem == context)
+    accounts = any(reader and reader.has_accounts for reader in readers)
+    if ("killed" in words) or ("busy" in words and accounts and ledger.lacks_account(context)):
+        at = note.stat().st_mtime
+        ledger.enter_kill(owner, context, at, at)
 
 
 def _record(root: Root, owner: Owner, spent: list[Sum]) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+
+from msgspec import structs
 
 from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
@@ -13,15 +15,17 @@ from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
 from sm.plugins.cost.budget.account import settle
 from sm.plugins.cost.growth import (
+    Fault,
+    Look,
     find_beginning,
     find_size,
     list_notes_of_gone,
-    measure,
-    note_size,
+    look,
+    note_look,
     read_size,
 )
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.reading import read_all, read_on
+from sm.plugins.cost.reading import enter_loss, read_all, read_histories, read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.telemetry.starting import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
@@ -64,15 +68,52 @@ def _read_while_at_work(session: Session) -> None:
         if is_told(session):
             ensure_receiver(session.root, find_ledger(session.machine.settings))
         deadline, is_open = Deadline(LATE_S), not read_size(session)
+        is_first = True
         while True:
-            size = measure(reader, present.conversation, present.id)
+            seen = _look(ledger, session, reader, present)
             files = list(_list_files(ledger, session, reader, present, owner))
-            if sum(read_on(ledger, reader, file) for file in files) or is_open:
+            count = _enter_faults(ledger, session, seen, owner)
+            count += sum(read_on(ledger, reader, file) for file in files)
+            if count or is_first:
+                count += read_histories(ledger, ledger.list_files(session.name))
+            if is_first or seen.was_killed:
+                count += _enter_kills(ledger, session, owner, seen)
+            if count or is_open:
                 is_open = settle(ledger, session)
-            note_size(session, size)
+            note_look(session, seen)
             if deadline.is_over and not is_open:
                 return
+            is_first = False
             time.sleep(AGAIN_S)
+
+
+def _look(ledger: Ledger, session: Session, reader: Reader, present: window.Window) -> Look:
+    """Look at the records. The ledger knows that one was there, also if the note of it is gone."""
+    seen = look(session, reader, present)
+    assert present.conversation is not None
+    is_gone = find_size(present.conversation) is None
+    if is_gone and ledger.find_mark(present.conversation).position:
+        return structs.replace(seen, fault=Fault.MISSING)
+    return seen
+
+
+def _enter_faults(ledger: Ledger, session: Session, seen: Look, owner: Owner) -> int:
+    """Enter that a record is gone, or does not grow; returns how many entries that were."""
+    if seen.fault is Fault.MISSING:
+        known = ledger.list_files(session.name)
+        return sum(enter_loss(ledger, one) for one in known if find_size(one.path) is None)
+    if seen.fault is Fault.SILENT:
+        return int(ledger.enter_silence(owner, seen.ident))
+    return 0
+
+
+def _enter_kills(ledger: Ledger, session: Session, owner: Owner, seen: Look) -> int:
+    """Enter for each client that was killed at work that it may have asked for something.
+
+    Returns how many entries that were.
+    """
+    kills = list_kills(hook_events.read_events(session.dir), seen.was_killed)
+    return sum(ledger.enter_kill(owner, *kill) for kill in kills)
 
 
 @contextlib.contextmanager
@@ -146,3 +187,30 @@ def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
     for at, event, context, how in hook_events.read_events(session.dir, "SessionStart"):
         if event == "SessionStart" and how not in ("compact", "stale"):
             yield context, read_seconds(at) or 0.0, how
+
+
+AT_WORK = ("UserPromptSubmit", "PostToolUse")
+AT_REST = ("Stop", "StopFailure")
+AFRESH = ("startup", "resume", "fork")
+"""How a process of the client begins."""
+
+
+def list_kills(
+    events: Iterable[Sequence[str]], was_killed: bool
+) -> Iterator[tuple[str, float, float]]:
+    """In which context, since when at work, and when a process of the client ended in a turn.
+
+    Each process begins with a SessionStart. The last one `was_killed` if it is known to be gone.
+    """
+    begun, context, last = 0.0, "", 0.0
+    for at, event, of, detail in events:
+        ends = event == "SessionEnd" and detail != "clear"
+        if begun and (ends or (event == "SessionStart" and detail in AFRESH)):
+            yield context, begun, last
+        if ends or event in AT_REST or (event == "SessionStart" and detail in AFRESH):
+            begun = 0.0
+        last = read_seconds(at) or last
+        if event in AT_WORK and detail != "stale":
+            begun, context = begun or last, of
+    if begun and was_killed:
+        yield context, begun, last

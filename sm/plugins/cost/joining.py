@@ -1,9 +1,10 @@
 """Joins what a client has counted itself to the entries of its records.
 
 What a process of the client has counted in a context, less the entries from that process, is what
-no record tells of: its compactions, and small requests of its own. A process that was killed has
-left no account, and the next one goes on from the account before; so what the killed one has asked
-for is in none of them. When each process began is therefore needed, else nothing is joined.
+no record tells of: its compactions, searches of the web, and small requests of its own. A process
+that was killed has left no account, and the next one goes on from the account before; so what the
+killed one has asked for is in none of them. When each process began is therefore needed, else
+nothing is joined.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from sm.adapters.agent.spending import FAILED, Certainty, Tokens
+from sm.adapters.agent.spending import FAILED, Agent, Certainty, Tokens
 from sm.plugins.cost.database import COUNTS
 from sm.store.sqlite import Connection
 
@@ -25,8 +26,13 @@ FRESH = frozenset({"startup", "clear"})
 DAY = 8
 """Digits at the end of a model's name, in one source and not in another."""
 NOTHING = Tokens()
-COMPACTION_S, SLACK_S = 600.0, 1.0
-"""How long a compaction may take, and how much earlier its boundary may seem to be."""
+NEAR_S, SLACK_S = 600.0, 1.0
+"""How long a request may take, and how much earlier it may seem to be."""
+TRANSCRIPT, TOLD = "transcript", "telemetry"
+"""Where an entry is from, if not said otherwise."""
+OWN_KINDS = (Agent.COMPACTION, Agent.SEARCH, Agent.FETCH, Agent.ASIDE, Agent.TITLE)
+"""Requests of the client's own of which its records have a trace; their keys begin with the kind.
+Of what an account has more, the first of them gets most."""
 
 OWN = f"SELECT at, model, {', '.join(COUNTS)} FROM own WHERE context = ? ORDER BY at"  # noqa: S608 - names of ours
 STARTS = "SELECT at, how FROM starts WHERE context = ? ORDER BY at"
@@ -34,14 +40,12 @@ ENTRIES = f"""
     SELECT key, at, model, agent, certainty, source, {", ".join(COUNTS)}
     FROM requests WHERE context = ? ORDER BY at
 """  # noqa: S608 - names of ours
-TOLD = """
-    SELECT key, at FROM requests
-    WHERE context = ? AND agent = 'compaction' AND source = 'telemetry' AND settles = ''
+OWN_ENTRIES = f"""
+    SELECT key, at, model, agent, certainty, source, {", ".join(COUNTS)}
+    FROM requests WHERE context = ? AND settles = ''
+        AND agent IN ({", ".join(f"'{kind}'" for kind in OWN_KINDS)})
     ORDER BY at
-"""
-BOUNDARIES = """
-    SELECT key, at FROM requests WHERE context = ? AND key LIKE 'compaction:%' ORDER BY at
-"""
+"""  # noqa: S608 - names of ours
 SETTLE = f"""
     UPDATE requests SET model = ?, certainty = ?, source = '{ACCOUNT}',
         {", ".join(f"{count} = ?" for count in COUNTS)}, price = NULL, currency = '', priced_by = ''
@@ -61,9 +65,10 @@ class Row(Struct, frozen=True):
     tokens: Tokens
 
     @property
-    def is_boundary(self) -> bool:
-        """Whether it is a compaction of which only the fact is written down."""
-        return self.key.startswith("compaction:") and self.source in (ACCOUNT, "transcript")
+    def is_own(self) -> bool:
+        """Whether it is a request of the client's own, of which only the fact is written down."""
+        kind = self.key.partition(":")[0]
+        return kind == self.agent and kind in OWN_KINDS and self.source in (ACCOUNT, TRANSCRIPT)
 
 
 class Stretch(Struct, frozen=True):
@@ -77,13 +82,13 @@ class Stretch(Struct, frozen=True):
 class Rest(Struct, frozen=True):
     """What the accounts have more than the entries, of one process: for each model.
 
-    `boundaries` are the keys of its compactions, `failed` those of tries that failed, with their
-    models; `is_exact` if no answer can have been cut off.
+    `own` are the keys of the client's own requests, with their kinds; `failed` those of tries that
+    failed, with their models; `is_exact` if no answer can have been cut off.
     """
 
     at: float
     models: dict[str, Tokens]
-    boundaries: list[str]
+    own: dict[str, str]
     failed: dict[str, str]
     is_exact: bool
 
@@ -96,34 +101,50 @@ def read_rests(connection: Connection, context: str) -> list[Rest]:
     if not figures:
         return []
     starts = connection.execute(STARTS, (context,)).fetchall()
-    rows = [
-        Row(key, at, model, agent, certainty, source, Tokens(*counts))
-        for key, at, model, agent, certainty, source, *counts in connection.execute(
-            ENTRIES, (context,)
-        )
-    ]
+    rows = _read_rows(connection, ENTRIES, context)
     found = (make_rest(one) for one in split(figures, starts, rows))
     return [rest for rest in found if rest]
 
 
-def list_told(connection: Connection, context: str) -> list[tuple[str, str]]:
-    """Each compaction that a client has told of, with the key of its boundary in the record."""
-    return pair_compactions(
-        connection.execute(TOLD, (context,)).fetchall(),
-        connection.execute(BOUNDARIES, (context,)).fetchall(),
-    )
+def _read_rows(connection: Connection, query: str, context: str) -> list[Row]:
+    return [
+        Row(key, at, model, agent, certainty, source, Tokens(*counts))
+        for key, at, model, agent, certainty, source, *counts in connection.execute(
+            query, (context,)
+        )
+    ]
 
 
-def pair_compactions(
-    told: Sequence[tuple[str, float]], boundaries: Sequence[tuple[str, float]]
-) -> list[tuple[str, str]]:
+def list_told(connection: Connection, context: str) -> list[tuple[str, Row]]:
+    """Each request of its own that a client has told of, with what its record has of it."""
+    rows = _read_rows(connection, OWN_ENTRIES, context)
+    found = list[tuple[str, Row]]()
+    for kind in OWN_KINDS if len(rows) > 1 else ():
+        told = [row for row in rows if row.agent == kind and row.source == TOLD]
+        traces = [row for row in rows if row.agent == kind and row.is_own]
+        found += pair_compactions(told, traces) if kind is Agent.COMPACTION else pair(told, traces)
+    return found
+
+
+def pair_compactions(told: Sequence[Row], boundaries: Sequence[Row]) -> list[tuple[str, Row]]:
     """A boundary is written after the last request of its compaction; both are in order."""
     left, found = list(told), []
-    for boundary, at in boundaries:
-        before = [one for one in left if at - COMPACTION_S < one[1] < at + SLACK_S]
+    for boundary in boundaries:
+        before = [one for one in left if boundary.at - NEAR_S < one.at < boundary.at + SLACK_S]
         if before:
-            found.append((before[-1][0], boundary))
-            left = [one for one in left if one[1] > before[-1][1]]
+            found.append((before[-1].key, boundary))
+            left = [one for one in left if one.at > before[-1].at]
+    return found
+
+
+def pair(told: Sequence[Row], traces: Sequence[Row]) -> list[tuple[str, Row]]:
+    """A request is told of once it is answered, after its trace; titles are asked for beside."""
+    left, found = list(told), []
+    for trace in traces:
+        slack = NEAR_S if trace.agent == Agent.TITLE else SLACK_S
+        if after := next((one for one in left if -slack < one.at - trace.at < NEAR_S), None):
+            found.append((after.key, trace))
+            left.remove(after)
     return found
 
 
@@ -152,9 +173,10 @@ def make_rest(stretch: Stretch) -> Rest | None:
     left = {fold(model): tokens for model, tokens in stretch.counted.items()}
     names = {fold(model): model for model in stretch.counted}
     for row in stretch.rows:
-        if row.source != ACCOUNT and row.tokens != NOTHING:
+        if row.source != ACCOUNT and row.certainty != Certainty.UNKNOWN:
             model = fold(row.model)
             left[model] = subtract(left.get(model, NOTHING), row.tokens)
+    left = {model: _tidy_searches(tokens) for model, tokens in left.items()}
     if any(min(_list_counts(tokens)) < 0 for tokens in left.values()):
         return None
     cut = any(row.certainty == Certainty.AT_LEAST and row.source != ACCOUNT for row in stretch.rows)
@@ -171,10 +193,15 @@ def make_rest(stretch: Stretch) -> Rest | None:
     return Rest(
         at=stretch.at,
         models=models,
-        boundaries=[row.key for row in stretch.rows if row.is_boundary],
+        own={row.key: row.agent for row in stretch.rows if row.is_own},
         failed=failed,
         is_exact=not cut and models.keys().isdisjoint(failed.values()),
     )
+
+
+def _tidy_searches(tokens: Tokens) -> Tokens:
+    """The record has searches that were tried, too, and failed."""
+    return structs.replace(tokens, searches=max(0, tokens.searches))
 
 
 def subtract(one: Tokens, other: Tokens) -> Tokens:
@@ -199,6 +226,20 @@ def fold(model: str) -> str:
     return rest if dash and len(day) == DAY and day.isdecimal() else name
 
 
-def choose_model(rest: Rest) -> str:
-    """The model that has compacted: whichever has most; '' if none has done anything."""
-    return max(rest.models, key=lambda model: sum(_list_counts(rest.models[model])), default="")
+def share(rest: Rest) -> dict[str, str]:
+    """Which of the client's own requests gets what an account has more, by its model.
+
+    No more is known of a model than all of its requests together. So the last one of a kind has all
+    of it, and the others nothing: the kinds in their order, the largest models first. What may be
+    of a try that failed goes to nothing but a compaction.
+    """
+    size = {model: sum(_list_counts(tokens)) for model, tokens in rest.models.items()}
+    models = sorted(size, key=size.__getitem__)
+    last = {kind: key for key, kind in rest.own.items()}
+    found = dict[str, str]()
+    for kind in filter(last.__contains__, OWN_KINDS):
+        if kind is not Agent.COMPACTION:
+            models = [one for one in models if one not in rest.failed.values()]
+        if models:
+            found[last[kind]] = models.pop()
+    return found

@@ -7,6 +7,7 @@ that has made a request keeps it. Prices are in billionths of a currency, so tha
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,8 +20,10 @@ from sm.adapters.agent.spending import (
     Agent,
     Before,
     Certainty,
+    Cut,
     Entry,
     Figure,
+    Said,
     Settled,
     Tokens,
 )
@@ -33,17 +36,17 @@ from sm.plugins.cost.joining import (
     FRESH,
     NOTHING,
     SETTLE,
+    TOLD,
+    TRANSCRIPT,
     Rest,
-    choose_model,
     list_told,
     read_rests,
+    share,
 )
 from sm.store.sqlite import Connection, open_shared, transaction
 
 CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
-TRANSCRIPT, TOLD = "transcript", "telemetry"
-"""Where an entry is from, if not said otherwise."""
 
 
 class Owner(Struct, frozen=True):
@@ -124,6 +127,24 @@ UNPRICED = f"""
 IS_SETTLED = "SELECT 1 FROM requests WHERE settles = ? AND settles != '' LIMIT 1"
 SETTLES = "UPDATE requests SET settles = ? WHERE key = ?"
 REMOVE = "DELETE FROM requests WHERE key = ?"
+BREAK_OFF = "UPDATE requests SET certainty = 1 WHERE key = ? AND certainty = 0"
+ADD_SEARCHES = """
+    UPDATE requests SET searches = ?1, price = NULL, currency = '', priced_by = ''
+    WHERE settles = ?2 AND settles != '' AND searches < ?1
+"""
+"""What the record tells of a request that the client has told of by itself."""
+IS_KNOWN = "SELECT 1 FROM requests WHERE key = ?"
+IS_DOUBTED = """
+    SELECT 1 FROM requests WHERE context = ? AND at >= ?
+        AND (certainty = 1 OR key LIKE 'begun:%' OR key LIKE 'killed:%') LIMIT 1
+"""
+IS_SILENT = "SELECT 1 FROM requests WHERE context = ? AND at >= ? AND key LIKE 'silent:%' LIMIT 1"
+SILENCE_S = 3600.0
+"""How often that is entered again, as long as it lasts."""
+LAST = "SELECT max(at) FROM requests WHERE context = ? AND source = 'transcript' AND certainty < 2"
+LAST_TOLD = "SELECT max(at) FROM own WHERE context = ?"
+KILL_SLACK_S = 1.0
+"""A turn's first request may seem to be so much older than its beginning."""
 KEEP_OWN = f"""
     INSERT INTO own (context, at, model, begun, session, owner, {", ".join(COUNTS)}, price)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -221,14 +242,16 @@ class Ledger:
             }:
                 self._join(context)
 
-    def enter(self, file: Followed, mark: Mark, found: Iterable[Entry | Settled | Account]) -> None:
+    def enter(self, file: Followed, mark: Mark, found: Iterable[Said]) -> None:
         """Enter what a file says, and that it was read up to `mark`: both or nothing."""
         owner = file.owner
         with transaction(self.connection):
             contexts: set[str] = set()
             for one in found:
                 if isinstance(one, Settled):
-                    self.connection.execute(REMOVE, (one.key,))
+                    self.connection.execute(REMOVE, (bound(one.key),))
+                elif isinstance(one, Cut):
+                    self.connection.execute(BREAK_OFF, (bound(one.key),))
                 elif self._is_of(owner, one):
                     contexts.add(one.context)
                     if isinstance(one, Account):
@@ -248,6 +271,56 @@ class Ledger:
                 self._enter(owner, one, TOLD)
             for context in {one.context for one in ours}:
                 self._join(context)
+
+    def enter_aside(self, owner: Owner, entry: Entry) -> bool:
+        """Enter a request that is in no record; returns whether it is new."""
+        key = (bound(entry.key),)
+        if any(self.connection.execute(query, key).fetchone() for query in (IS_KNOWN, IS_SETTLED)):
+            return False
+        with transaction(self.connection):
+            if is_ours := self._is_of(owner, entry):
+                self._enter(owner, entry)
+                self._join(bound(entry.context))
+        return is_ours
+
+    def enter_kill(self, owner: Owner, context: str, begun: float, at: float) -> bool:
+        """Enter that a client was killed at work; returns whether that is new.
+
+        If the record has a request of that turn without a whole answer, that is the one.
+        """
+        row = (bound(context), begun - KILL_SLACK_S)
+        if self.connection.execute(IS_DOUBTED, row).fetchone():
+            return False
+        entry = Entry(
+            key=f"killed:{context}:{at:.6f}", at=at, context=context, certainty=Certainty.UNKNOWN
+        )
+        with transaction(self.connection):
+            if is_ours := self._is_of(owner, entry):
+                self._enter(owner, entry)
+        return is_ours
+
+    def enter_silence(self, owner: Owner, context: str) -> bool:
+        """Enter that an agent works and its record does not grow; returns whether that is new."""
+        now = time.time()
+        row = (bound(context), now - SILENCE_S)
+        if self.connection.execute(IS_SILENT, row).fetchone():
+            return False
+        entry = Entry(
+            key=f"silent:{context}:{now:.6f}",
+            at=now,
+            context=context,
+            agent=Agent.OTHER,
+            certainty=Certainty.UNKNOWN,
+        )
+        with transaction(self.connection):
+            self._enter(owner, entry)
+        return True
+
+    def lacks_account(self, context: str) -> bool:
+        """Say whether requests were made in a context behind what its client has accounted for."""
+        (last,) = self.connection.execute(LAST, (bound(context),)).fetchone()
+        (told,) = self.connection.execute(LAST_TOLD, (bound(context),)).fetchone()
+        return last is not None and (told is None or told < last)
 
     def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
         """Whether it belongs to a session, and not to what its conversation was before.
@@ -271,9 +344,10 @@ class Ledger:
 
         A compaction that the client has told of is not entered again by its boundary.
         """
-        for told, boundary in list_told(self.connection, context):
-            self.connection.execute(REMOVE, (boundary,))
-            self.connection.execute(SETTLES, (boundary, told))
+        for told, own in list_told(self.connection, context):
+            self.connection.execute(REMOVE, (own.key,))
+            self.connection.execute(SETTLES, (own.key, told))
+            self.connection.execute(ADD_SEARCHES, (own.tokens.searches, own.key))
         if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
             return
         owner = decode(known[0], Owner)
@@ -282,16 +356,15 @@ class Ledger:
             self._enter_rest(owner, context, rest)
 
     def _enter_rest(self, owner: Owner, context: str, rest: Rest) -> None:
-        """Give it to the compactions, if there were any: all of it to the last one."""
+        """Give it to the client's own requests that left no more than a trace, if there are any."""
         certainty = Certainty.WHOLE if rest.is_exact else Certainty.AT_LEAST
         models = dict(rest.models)
-        compacted = choose_model(rest) if rest.boundaries else ""
-        for key in rest.boundaries:
-            is_last = key == rest.boundaries[-1]
-            tokens = rest.models.get(compacted, NOTHING) if is_last else NOTHING
+        shares = share(rest)
+        for key in rest.own:
+            model = shares.get(key, "")
+            tokens = models.pop(model, NOTHING)
             counts = (getattr(tokens, count) for count in COUNTS)
-            self.connection.execute(SETTLE, (compacted, int(certainty), *counts, key))
-        models.pop(compacted, None)
+            self.connection.execute(SETTLE, (model, int(certainty), *counts, key))
         for key, model in rest.failed.items():
             self._settle_failed(key, model, models.pop(model, NOTHING))
         for model, tokens in models.items():
@@ -316,9 +389,11 @@ class Ledger:
         self.connection.execute(SETTLE, (model, int(Certainty.AT_LEAST), *counts, key))
 
     def _enter(self, owner: Owner, entry: Entry, source: str = TRANSCRIPT) -> None:
-        if entry.settles:
-            self.connection.execute(REMOVE, (entry.settles,))
-        elif self.connection.execute(IS_SETTLED, (entry.key,)).fetchone():
+        key, settles = bound(entry.key), bound(entry.settles)
+        if settles:
+            self.connection.execute(REMOVE, (settles,))
+        elif self.connection.execute(IS_SETTLED, (key,)).fetchone():
+            self.connection.execute(ADD_SEARCHES, (entry.tokens.searches, key))
             return
         now = time.time()
         at = entry.at or now
@@ -328,19 +403,30 @@ class Ledger:
         self.connection.execute(
             ENTER,
             (
-                *(entry.key, at, day, owner.project, owner.issue, owner.session),
-                *(owner.attempt, entry.context, str(entry.agent), owner.client),
+                *(key, at, day, owner.project, owner.issue, owner.session),
+                *(owner.attempt, bound(entry.context), str(entry.agent), owner.client),
                 tidy_name(entry.model),
                 *(
                     owner.is_on_plan,
                     *tokens,
                     int(entry.certainty),
                     source,
-                    entry.settles,
+                    settles,
                     owner.since,
                 ),
             ),
         )
+
+
+LONGEST = 200
+"""Characters of a key. Those of clients have 40."""
+
+
+def bound(key: str) -> str:
+    """A key, or what stands for one that is too long: an agent may write any."""
+    if len(key) <= LONGEST:
+        return key
+    return f"long:{hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
 
 
 def name_day(at: float) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.procfs import Process
 from sm.config.schema import Config
 from sm.issues.ticks import Tick
 from sm.plugins.cost import entering, growth, waiting
@@ -17,7 +18,7 @@ from sm.plugins.cost.ledger import MANY, open_ledger
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
 from sm.plugins.cost.tick import LISTENER
-from sm.sessions import registry
+from sm.sessions import agent, registry
 from sm.sessions.agent import Agent
 from sm.sessions.record import AdHocRecord, IssueRecord
 from sm.sessions.session import AdHocSession, IssueSession, Session
@@ -167,6 +168,138 @@ def test_an_issue_keeps_its_requests_over_launches(
         query = "SELECT project, issue, session, attempt FROM requests ORDER BY key"
         found = ledger.connection.execute(query).fetchall()
     assert found == [("shop", 7, "dev-shop-7", 1), ("shop", 7, "dev-shop-7", 2)]
+
+
+def read_unknown(sealed: Path) -> list[str]:
+    """The kinds of entries of which no more is known than that they were made."""
+    with open_ledger(sealed / ".local" / "share" / "sm" / "ledger.db") as ledger:
+        query = "SELECT key FROM requests WHERE certainty = 2 ORDER BY at"
+        return [key.partition(":")[0] for (key,) in ledger.connection.execute(query)]
+
+
+def hear(session: Session, state: str, *events: str, context: str = "s-one-a") -> None:
+    """What hooks write: the state, and a line for each event."""
+    session.dir.state.write_text(f"{state} {time.time():.6f} {context} p1\n")
+    with session.dir.events.open("a") as file:
+        file.writelines(f"{time.time():.6f} {event} {context} -\n" for event in events)
+
+
+def test_a_record_that_was_removed_is_missed_and_an_unknown_once(
+    session: AdHocSession, tmp_path: Path, sealed: Path
+) -> None:
+    transcript = tmp_path / "s-one-a.jsonl"
+    entering.follow(session)
+    assert growth.find_fault(session) is growth.Fault.NONE, "it is not there yet"
+    add_lines(transcript, [write_answer("r1")])
+    entering.follow(session)
+    transcript.unlink()
+    os.mkfifo(transcript)
+    assert growth.has_grown(session)
+    for _ in range(2):
+        entering.follow(session)
+        assert not growth.has_grown(session)
+        assert growth.find_fault(session) is growth.Fault.MISSING
+        assert read_unknown(sealed) == ["lost"]
+    growth.find_note(session).unlink()  # the ledger knows that it was there, too
+    entering.follow(session)
+    assert growth.find_fault(session) is growth.Fault.MISSING or read_unknown(sealed) == ["lost"]
+    transcript.unlink()
+    add_lines(transcript, [write_answer("r1"), write_answer("r2")])
+    entering.follow(session)
+    assert growth.find_fault(session) is growth.Fault.NONE
+    assert count(sealed) == {"s-one": 3}
+
+
+def test_a_record_that_does_not_grow_while_its_agent_works_is_an_unknown(
+    session: AdHocSession, tmp_path: Path, sealed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
+    hear(session, "busy", "UserPromptSubmit")
+    entering.follow(session)
+    os.utime(transcript, (0, 0))
+    assert growth.find_fault(session) is growth.Fault.NONE, "it may be late"
+    monkeypatch.setattr(growth, "SILENT_S", 0.0)
+    assert growth.find_fault(session) is growth.Fault.SILENT
+    assert growth.has_grown(session)
+    entering.follow(session)
+    assert not growth.has_grown(session)
+    assert read_unknown(sealed) == ["silent"]
+    add_lines(transcript, [write_answer("r2")])
+    assert growth.find_fault(session) is growth.Fault.NONE
+    entering.follow(session)
+    hear(session, "idle", "Stop")
+    os.utime(transcript, (0, 0))
+    assert growth.find_fault(session) is growth.Fault.NONE, "it has nothing to say"
+
+
+@pytest.fixture
+def launched(session: AdHocSession, monkeypatch: pytest.MonkeyPatch) -> AdHocSession:
+    """The same, whose client is gone."""
+    monkeypatch.setattr(agent, "read_process", lambda _: Process(2**22 + 1, 1))
+    return session
+
+
+def test_a_client_that_was_killed_at_work_leaves_an_unknown_though_nothing_tells_of_it(
+    launched: AdHocSession, tmp_path: Path, sealed: Path
+) -> None:
+    add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
+    hear(launched, "idle", "Stop")
+    entering.follow(launched)
+    assert read_unknown(sealed) == []
+    hear(launched, "busy", "UserPromptSubmit")
+    assert growth.has_grown(launched)
+    for _ in range(2):
+        entering.follow(launched)
+        assert not growth.has_grown(launched)
+        assert read_unknown(sealed) == ["killed"]
+
+
+def test_a_kill_is_no_second_unknown_of_a_request_that_was_written_down(
+    launched: AdHocSession, tmp_path: Path, sealed: Path
+) -> None:
+    hear(launched, "busy", "UserPromptSubmit")
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    begun = {"type": "api-request", "timestamp": moment, "id": "b1", "sessionId": "s-one-a"}
+    add_lines(tmp_path / "s-one-a.jsonl", [begun])
+    entering.follow(launched)
+    assert read_unknown(sealed) == ["begun"]
+
+
+@pytest.mark.parametrize(
+    ("events", "killed"),
+    [
+        ("startup prompt stop", ""),
+        ("startup prompt", "last"),
+        ("startup prompt stop prompt resume", "4"),
+        ("startup prompt resume prompt stop", "2"),
+        ("startup prompt tool stop end startup", ""),
+        ("startup prompt end resume", "2"),
+        ("startup prompt stop tool", "last"),
+        ("startup prompt clear stop", ""),
+        ("startup prompt compact prompt fail", ""),
+        ("startup", ""),
+    ],
+)
+def test_a_process_that_ended_in_a_turn_was_killed(events: str, killed: str) -> None:
+    names = {
+        "prompt": ("UserPromptSubmit", "-"),
+        "tool": ("PostToolUse", "-"),
+        "stop": ("Stop", "-"),
+        "fail": ("StopFailure", "-"),
+        "end": ("SessionEnd", "other"),
+        "clear": ("SessionEnd", "clear"),
+    }
+    lines = [
+        (str(at), *_split(names.get(word, ("SessionStart", word))))
+        for at, word in enumerate(events.split(), 1)
+    ]
+    found = [at for _, _, at in entering.list_kills(lines, was_killed=True)]
+    last = float(len(lines))
+    assert found == ([] if not killed else [last if killed == "last" else float(killed)])
+
+
+def _split(event: tuple[str, str]) -> tuple[str, str, str]:
+    return event[0], "c1", event[1]
 
 
 def test_a_client_of_which_nothing_is_known_is_left_alone(session: AdHocSession) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sm.plugins.cost.ledger import Ledger, open_ledger
+from sm.plugins.cost.reading import read_all
 from sm.plugins.cost.sums import By, Sum, add_up, read_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
@@ -23,7 +24,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
-    return tmp_path / "s1.jsonl"
+    path = tmp_path / "projects" / "-work" / "s1.jsonl"
+    path.parent.mkdir(parents=True)
+    return path
 
 
 def at(minute: int) -> str:
@@ -193,6 +196,64 @@ def test_small_requests_of_the_clients_own_are_counted_by_their_model(
     by_model = {one.name: one.tokens.input for one in read_sums(ledger, By.MODEL)}
     assert by_model == {MODEL: 10, "claude-haiku-4-5": 7}
     assert {one.name for one in read_sums(ledger, By.AGENT)} == {"main", "other"}
+
+
+def test_what_was_searched_is_unknown_until_the_client_has_ended(
+    ledger: Ledger, transcript: Path
+) -> None:
+    """A search with the main model, a question beside it, and a title with a small one."""
+    start(ledger, 0)
+    call = answer("r1", 1)
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
+    title = {"type": "ai-title", "sessionId": "s1"}
+    begun = {"type": "api-request", "id": "b1", "sessionId": "s1", "timestamp": at(1)}
+    enter(ledger, add_lines(transcript, [title, begun, call | {"requestRef": "b1"}]))
+    typed = {"display": "/btw why?", "timestamp": (NOON + 90) * 1000, "sessionId": "s1"}
+    history = transcript.parents[2] / "history.jsonl"
+    add_lines(history, [typed, typed | {"sessionId": "s2"}])
+    read_all(ledger, ledger.list_lately_read(0.0))
+    assert counts(ledger) == (10, 20, 30, 3)
+    both = account(310, 80, 90)
+    both["modelUsage"][MODEL]["webSearchRequests"] = 2
+    both["modelUsage"] |= account(7, 8, 0, "claude-haiku-4-5")["modelUsage"]
+    enter(ledger, add_lines(transcript, [both]))
+    for _ in range(2):
+        assert counts(ledger) == (317, 88, 90, 0)
+        assert (total(ledger).requests, total(ledger).tokens.searches) == (4, 2)
+        ledger.connection.execute("DELETE FROM files")  # as if nothing had been noted
+        enter(ledger, transcript)
+        read_all(ledger, ledger.list_lately_read(0.0))
+
+
+def test_what_a_killed_client_had_searched_stays_unknown(ledger: Ledger, transcript: Path) -> None:
+    start(ledger, 0)
+    call = answer("r1", 1)
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
+    enter(ledger, add_lines(transcript, [call]))
+    start(ledger, 3, "resume")
+    enter(ledger, add_lines(transcript, [answer("r2", 4), account(10, 20, 30)]))
+    assert counts(ledger) == (20, 40, 60, 1)
+
+
+def test_an_answer_that_broke_off_stays_a_lower_bound(ledger: Ledger, transcript: Path) -> None:
+    """Also once the client has ended: what it has of the output is a guess."""
+    start(ledger, 0)
+    said: dict[str, Any] = {"id": "x", "model": "<synthetic>", "usage": {}}
+    line: dict[str, Any] = {
+        "type": "assistant",
+        "timestamp": at(1),
+        "sessionId": "s1",
+        "message": said,
+    }
+    line |= {"isApiErrorMessage": True, "streamCutCause": "stale_connection"}
+    enter(ledger, add_lines(transcript, [answer("r1", 1, output=1), line]))
+    enter(ledger, add_lines(transcript, [answer("r2", 2), account(20, 113, 60)]))
+    for _ in range(2):
+        assert (total(ledger).at_least, total(ledger).requests) == (1, 2)
+        assert not total(ledger).is_complete
+        assert total(ledger).tokens.output == 21
+        ledger.connection.execute("DELETE FROM files")
+        enter(ledger, transcript)
 
 
 def test_the_clients_own_figures_are_kept(ledger: Ledger, transcript: Path) -> None:

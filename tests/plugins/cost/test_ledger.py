@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sqlite3
 import subprocess
@@ -14,8 +15,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.adapters.agent.spending import find_reader
 from sm.base.errors import StateError, TemporaryError
-from sm.plugins.cost import database, reading
+from sm.plugins.cost import database, growth, reading
 from sm.plugins.cost.database import COUNTS, GROUPS
 from sm.plugins.cost.ledger import Ledger, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
@@ -167,8 +169,50 @@ def test_a_line_without_end_takes_no_memory(
     add_lines(transcript, [write_answer("r1")])
     with transcript.open("a") as file:
         file.write("y" * 5000)
-    assert enter(ledger, transcript) == 1
+    assert enter(ledger, transcript) == 2
+    assert (total(ledger).requests, total(ledger).unknown) == (1, 1)
     assert enter(ledger, transcript) == 0
+
+
+@pytest.mark.parametrize("how", ["shorter", "other"])
+def test_a_record_that_was_cut_leaves_an_unknown(
+    ledger: Ledger, transcript: Path, how: str
+) -> None:
+    """What was added and taken away before it was read is lost; what was read stays."""
+    enter(ledger, add_lines(transcript, [write_answer("r1"), write_answer("r2")]))
+    before = transcript.read_text()
+    transcript.unlink()
+    if how == "shorter":
+        add_lines(transcript, [write_answer("r1")])
+    else:
+        assert len(before.replace("r2", "r9")) == len(before)
+        transcript.write_text(before.replace("r2", "r9"))
+        add_lines(transcript, [write_answer("r4")])
+    enter(ledger, transcript)
+    assert (total(ledger).requests, total(ledger).unknown) == (2 if how == "shorter" else 4, 1)
+    enter(ledger, add_lines(transcript, [write_answer("r5")]))
+    assert total(ledger).unknown == 1
+
+
+@pytest.mark.parametrize("how", ["fifo", "folder", "other"])
+def test_only_plain_files_of_ones_own_are_opened(
+    ledger: Ledger, transcript: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And none of them is waited for."""
+    reader = find_reader("claude")
+    assert reader
+    beside = transcript.with_name("agent-x.jsonl")
+    if how == "fifo":
+        os.mkfifo(beside)
+    elif how == "folder":
+        beside.mkdir()
+    else:
+        add_lines(beside, [write_answer("r1")])
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    assert enter(ledger, beside) == 0
+    assert growth.find_size(beside) is None
+    if how != "other":
+        assert list(reader.list_files(transcript, "s1")) == [transcript]
 
 
 def test_prices_are_kept_with_their_source_and_what_has_none_is_unknown(

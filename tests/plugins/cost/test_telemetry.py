@@ -86,7 +86,7 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
         ("r1", Agent.COMPACTION),
         ("r2", Agent.MAIN),
         ("r3", Agent.SUBAGENT),
-        ("r4", Agent.OTHER),
+        ("r4", Agent.TITLE),
     ]
     assert entries[0].tokens == Tokens(100, 7, 900, 30, 20)
     assert entries[1].model == "claude-opus-4-5 [fast]"
@@ -99,6 +99,50 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     with open_ledger(tmp_path / "sm" / "ledger.db") as ledger:
         yield ledger
+
+
+@pytest.mark.parametrize(
+    ("source", "agent"),
+    [
+        ("web_search_tool", Agent.SEARCH),
+        ("web_fetch_apply", Agent.FETCH),
+        ("side_question", Agent.ASIDE),
+        ("prompt_suggestion", Agent.OTHER),
+    ],
+)
+def test_small_requests_of_the_clients_own_are_told_apart(source: str, agent: Agent) -> None:
+    [(_, [entry])] = otlp.read(make_export(make_record("r1", source)))
+    assert entry.agent is agent
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_a_search_that_was_told_of_is_settled_and_its_fee_counts(
+    ledger: Ledger, tmp_path: Path, is_told_first: bool
+) -> None:
+    """Telemetry has its tokens, the record how often it was searched. Then the client is killed."""
+    start(ledger, 0)
+    call = answer("r1", 1)
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
+    found = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
+    result = {"type": "user", "sessionId": "s1", "timestamp": AT, "message": {"content": [found]}}
+    result |= {"toolUseResult": {"searchCount": 2}}
+    [(_, told)] = otlp.read(make_export(make_record("q1", "web_search_tool")))
+    path = tmp_path / "s1.jsonl"
+
+    def hear() -> None:
+        ledger.enter_told(OWNER, told)
+
+    if is_told_first:
+        hear()
+    enter(ledger, add_lines(path, [call]))
+    assert add_up(read_sums(ledger, By.ISSUE)).unknown == (not is_told_first)
+    enter(ledger, add_lines(path, [result]))
+    hear()
+    ledger.connection.execute("DELETE FROM files")
+    enter(ledger, path)
+    sum_ = add_up(read_sums(ledger, By.ISSUE))
+    assert (sum_.unknown, sum_.requests) == (0, 2)
+    assert (sum_.tokens.input, sum_.tokens.searches) == (110, 2)
 
 
 @pytest.mark.parametrize("is_told_first", [True, False])

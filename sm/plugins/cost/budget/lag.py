@@ -22,6 +22,10 @@ from sm.store.paths import Root
 LATE_S = 15.0
 """Reading takes a second at most; later than that, it fails."""
 SUFFIX = ".behind"
+FAULTS = {
+    growth.Fault.MISSING: "the record of its conversation is gone",
+    growth.Fault.SILENT: "it is at work, and nothing is added to its record",
+}
 
 
 def find_blindness(session: Session, *, allows_unknown: bool) -> str:
@@ -33,6 +37,8 @@ def find_blindness(session: Session, *, allows_unknown: bool) -> str:
     """
     if unread := tell_unread(session.profile):
         return "" if allows_unknown else unread
+    if not allows_unknown and (fault := growth.find_fault(session)):
+        return f"what {session.address} uses is not known: {FAULTS[fault]}"
     return _tell(session.address, note_lag(session, time.time()))
 
 

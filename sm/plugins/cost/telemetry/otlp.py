@@ -2,7 +2,8 @@
 
 Measured with 2.1.332: one `api_request` for each request that was answered, compactions
 (`query_source` is `compact`) and its own small requests among them, with the `requestId` of the
-transcript. An answer that was cut off, and a try that failed, are in none.
+transcript. An answer that was cut off, and a try that failed, are in none. Nor are searches of the
+web: `cost_usd` has their fee, and the transcript their number.
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
-from sm.adapters.agent.spending import Agent, Entry, Tokens
+from sm.adapters.agent.spending import MOST, Agent, Entry, Tokens
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 from sm.plugins.cost.settings import SESSION
 
 REQUEST = "claude_code.api_request"
 MAIN, COMPACT = "repl_main_thread", "compact"
+SOURCES = {
+    "web_search_tool": Agent.SEARCH,
+    "web_fetch_apply": Agent.FETCH,
+    "side_question": Agent.ASIDE,
+    "away_summary": Agent.ASIDE,
+    "generate_session_title": Agent.TITLE,
+}
+"""What the client asks for by itself, and its record has a trace of."""
 
 
 class _Value(Struct, frozen=True, rename="camel"):
@@ -114,7 +123,7 @@ def _read_request(told: dict[str, str]) -> Entry | None:
 
 def _count(told: dict[str, str], name: str) -> int:
     count = int(told.get(name) or 0)
-    if not 0 <= count < 2**40:
+    if not 0 <= count <= MOST:
         raise ValueError(f"{name} is no count of tokens")
     return count
 
@@ -123,6 +132,8 @@ def _find_agent(told: dict[str, str]) -> Agent:
     source = told.get("query_source", "")
     if source.startswith(COMPACT):
         return Agent.COMPACTION
+    if source in SOURCES:
+        return SOURCES[source]
     if told.get("agent_id") or source.startswith("agent:"):
         return Agent.SUBAGENT
     return Agent.MAIN if source.startswith(MAIN) else Agent.OTHER

@@ -274,6 +274,39 @@ def held(session: Session) -> str:
     return found.shown
 
 
+def test_a_record_that_is_gone_holds_its_session_and_no_other(shop: Path) -> None:
+    project = open_project(shop, "{issue: $10, day: $50}")
+    session, other = begin(project, 7), begin(project, 8)
+    write(session, "r1", dollars=1)
+    write(other, "r2", dollars=1)
+    transcript = session.record.cwd / "shop-7-a.jsonl"
+    kept = transcript.read_bytes()
+    transcript.unlink()
+    why = "what shop#7 uses is not known: the record of its conversation is gone"
+    assert why in held(session)
+    entering.follow(session)
+    assert why in held(session)
+    assert look(other).stage is Stage.FREE
+    session.provide(project=open_project(shop, "{issue: $10, unknown: allow}"))
+    assert look(session).stage is Stage.FREE
+    session.provide(project=project)
+    transcript.write_bytes(kept)
+    entering.follow(session)
+    assert look(session).shown == "$2.00 of $10.00 for this issue (up to $1.00 of it is not known)"
+
+
+def test_an_agent_at_work_whose_record_does_not_grow_is_held(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = begin(open_project(shop, "{issue: $10}"), 7)
+    write(session, "r1", dollars=1)
+    session.dir.state.write_text(f"busy {time.time() + 0.5:.6f} shop-7-a p1\n")
+    os.utime(session.record.cwd / "shop-7-a.jsonl", (0, 0))
+    assert look(session).stage is Stage.FREE
+    monkeypatch.setattr(growth, "SILENT_S", 0.0)
+    assert "it is at work, and nothing is added to its record" in held(session)
+
+
 def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = open_project(shop, "{issue: $10}")
     session = begin(project, 7)
