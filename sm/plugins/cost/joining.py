@@ -23,6 +23,8 @@ ACCOUNT = "account"
 """The source of an entry that was found by subtraction."""
 FRESH = frozenset({"startup", "clear"})
 """How a context begins that has counted nothing before."""
+US = " [us]"
+"""Behind a model's name: where it was computed, which an account does not tell."""
 DAY = 8
 """Digits at the end of a model's name, in one source and not in another."""
 NOTHING = Tokens()
@@ -171,7 +173,10 @@ def split(
 def make_rest(stretch: Stretch) -> Rest | None:
     """What has been counted and is no entry; None if the two do not go together."""
     left = {fold(model): tokens for model, tokens in stretch.counted.items()}
-    names = {fold(model): model for model in stretch.counted}
+    placed = {fold(row.model) for row in stretch.rows if row.model.endswith(US)}
+    names = {
+        fold(model): f"{model}{US}" if fold(model) in placed else model for model in stretch.counted
+    }
     for row in stretch.rows:
         if row.source != ACCOUNT and row.certainty != Certainty.UNKNOWN:
             model = fold(row.model)

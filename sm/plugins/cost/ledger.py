@@ -95,6 +95,11 @@ class Followed(Struct, frozen=True):
     mark: Mark
 
 
+TELLS_MORE = """
+    (model = '' AND excluded.model != '')
+    OR substr(excluded.model, 1, length(model) + 2) = model || ' ['
+"""
+"""Telemetry has the model alone; the record also where, or how fast, it was computed."""
 ENTER = f"""
     INSERT INTO requests (
         key, at, day, project, issue, session, attempt, context, agent, client, model, plan,
@@ -103,14 +108,14 @@ ENTER = f"""
     ON CONFLICT (key) DO UPDATE SET
         {", ".join(f"{count} = max({count}, excluded.{count})" for count in COUNTS)},
         certainty = min(certainty, excluded.certainty),
-        model = iif(model = '', excluded.model, model),
+        model = iif({TELLS_MORE}, excluded.model, model),
         agent = iif(excluded.agent = 'compaction', 'compaction', agent),
         settles = iif(settles = '', excluded.settles, settles),
         price = NULL, currency = '', priced_by = ''
     WHERE {" OR ".join(f"excluded.{count} > {count}" for count in COUNTS)}
         OR excluded.certainty < certainty
         OR (excluded.agent = 'compaction' AND agent != 'compaction')
-        OR (model = '' AND excluded.model != '')
+        OR ({TELLS_MORE})
         OR (settles = '' AND excluded.settles != '')
 """  # noqa: S608 - names of ours
 MANY = 500
@@ -133,6 +138,14 @@ ADD_SEARCHES = """
     WHERE settles = ?2 AND settles != '' AND searches < ?1
 """
 """What the record tells of a request that the client has told of by itself."""
+PLACE = """
+    UPDATE requests SET model = model || ' [us]', price = NULL, currency = '', priced_by = ''
+    WHERE key = ? AND model NOT LIKE '% [us]' AND EXISTS (
+        SELECT 1 FROM requests AS other
+        WHERE other.context = requests.context AND other.model = requests.model || ' [us]'
+    )
+"""
+"""Telemetry does not tell where it was computed: as the other requests of the context."""
 IS_KNOWN = "SELECT 1 FROM requests WHERE key = ?"
 IS_DOUBTED = """
     SELECT 1 FROM requests WHERE context = ? AND at >= ?
@@ -347,6 +360,7 @@ class Ledger:
         for told, own in list_told(self.connection, context):
             self.connection.execute(REMOVE, (own.key,))
             self.connection.execute(SETTLES, (own.key, told))
+            self.connection.execute(PLACE, (told,))
             self.connection.execute(ADD_SEARCHES, (own.tokens.searches, own.key))
         if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
             return

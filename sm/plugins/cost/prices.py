@@ -13,15 +13,22 @@ from functools import cache
 
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import BILLIONTHS, CURRENCY, Ledger
+from sm.plugins.cost.price_list import Rates
 from sm.store.sqlite import transaction
 
 LIBRARY = "genai-prices"
 PIECE = 5_000
 """Entries that are priced at once."""
-LONG = re.compile(r"\[1m\]\Z")
-"""What a client adds to a model's name for a long context: its price has no name of its own."""
-UNLISTED = "[fast]"
-"""What there is no list price of."""
+BRACKETS = re.compile(r"\s*\[[^]]*\]")
+"""What is behind a model's name: a long context `[1m]`, a speed, or where it was computed."""
+FAST, US = "[fast]", "[us]"
+IN_US = Decimal("1.1")
+"""How much more tokens cost that were computed in the United States (`price_list.GEOGRAPHY`)."""
+MOST = 10**15
+"""A price beyond a million dollars is none: sums of it still fit into SQLite's integers."""
+EACH = 1000
+"""Tokens by which a rate is found: fewer than any tier begins with."""
+RATES = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 
 NOBODY = "nobody"
 """Has been asked for a price without the library: it is known that there is none."""
@@ -67,22 +74,54 @@ def find_price(model: str, at: float, counts: dict[str, int]) -> int | None:
 
     Unlike the clients, the library counts cache reads and writes within the input.
     """
-    if UNLISTED in model:
-        return None
-    from genai_prices import Usage, calc_price
-
     written = counts["cache_write_5m"] + counts["cache_write_1h"]
-    usage = Usage(
+    of_tokens = _ask(
+        model,
+        at,
         input_tokens=counts["input"] + counts["cache_read"] + written,
         output_tokens=counts["output"],
         cache_read_tokens=counts["cache_read"],
         cache_write_tokens=written,
         cache_write_1h_tokens=counts["cache_write_1h"],
-        **({"web_searches": counts["searches"]} if counts["searches"] else {}),
     )
-    try:
-        when = datetime.fromtimestamp(at, UTC)
-        found = calc_price(usage, LONG.sub("", model), genai_request_timestamp=when)
-    except (LookupError, ValueError):
+    of_searches = Decimal(0)
+    if of_tokens is not None and counts["searches"]:
+        of_searches = _ask(model, at, web_searches=counts["searches"]) or of_searches
+    if of_tokens is None:
         return None
-    return int((found.total_price * Decimal(BILLIONTHS)).to_integral_value())
+    price = int(((of_tokens + of_searches) * BILLIONTHS).to_integral_value())
+    return price if price <= MOST else None
+
+
+def _ask(model: str, at: float, **usage: int) -> Decimal | None:
+    """The list price in dollars. Where a computation is made makes tokens cost more, not fees."""
+    from genai_prices import Usage, calc_price
+
+    name, is_fast = BRACKETS.sub("", model).rstrip(), FAST in model
+    try:
+        found = calc_price(
+            Usage(**usage),
+            name,
+            genai_request_timestamp=datetime.fromtimestamp(at, UTC),
+            price_context={"speed": "fast"} if is_fast else None,
+        )
+    except (LookupError, ValueError, TypeError):  # an older library knows no speeds
+        return None
+    if is_fast and not any(
+        one.when == {"speed": "fast"} for one in found.model.price_variants or ()
+    ):
+        return None
+    factor = IN_US if US in model and "web_searches" not in usage else Decimal(1)
+    return found.total_price * factor
+
+
+def find_rates(model: str, at: float) -> Rates | None:
+    """What the library says of a model, in dollars for a million tokens of a short prompt."""
+    rates = list[float]()
+    for count in RATES:
+        counts = dict.fromkeys(COUNTS, 0) | {count: EACH}
+        price = find_price(model, at, counts)
+        if price is None:
+            return None
+        rates.append(round(price / BILLIONTHS / EACH * 10**6, 6))
+    return Rates(*rates)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from sm.config.schema import Config, MachineSettings
 from sm.plugins.cost.ledger import name_day, open_ledger
 from sm.plugins.cost.nodes.contacts import list_unheard as list_unheard
+from sm.plugins.cost.price_list import list_notes
 from sm.plugins.cost.sums import By, Sum, read_sums, read_sums_of_models
 from sm.store import sqlite_file
 
+ONE_DAY = datetime.timedelta(days=1)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
@@ -24,14 +28,50 @@ def parse_since(text: str) -> str:
     """
     from sm.config import duration
 
-    if not text or DAY.fullmatch(text):
-        return text
     try:
+        if not text or DAY.fullmatch(text):
+            return _check_day(text)
         return name_day(time.time() - duration.parse(text))
-    except ValueError as error:
+    except (ValueError, OverflowError, OSError) as error:
         raise ValueError(
-            f"expected a day such as 2026-11-28, or a time such as 7d or 12h, got {text!r}"
+            "expected a day until today such as 2026-11-28, or a time such as 7d or 12h, "
+            f"got {text!r}"
         ) from error
+
+
+def _check_day(text: str) -> str:
+    """The day, if the calendar has it and it is not to come. Another time zone may have tomorrow.
+
+    Raises:
+        ValueError: it has not, or it is.
+
+    """
+    if text and datetime.date.fromisoformat(text) > datetime.date.today() + ONE_DAY:
+        raise ValueError("it is to come")
+    return text
+
+
+def check_project(path: Path, project: str, settings: MachineSettings) -> None:
+    """Check that a project is in the configuration, or in the ledger; '' is all.
+
+    Raises:
+        ValueError: it is in neither.
+        StateError, TemporaryError: as `open_ledger`.
+
+    """
+    configured = [one.name for one in settings.projects] if isinstance(settings, Config) else []
+    if not project or project in configured:
+        return
+    known = {one.name for one in read_known(path, [By.PROJECT])[By.PROJECT]} - {""}
+    if project not in known:
+        names = ", ".join(sorted({*known, *configured})) or "none"
+        raise ValueError(f"no project {project!r} is known: there is {names}")
+
+
+def list_price_notes(path: Path, since: str = "", project: str = "") -> list[str]:
+    """What is to be said of the prices in a report."""
+    models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
+    return list(list_notes(models, datetime.date.today()))
 
 
 def read_report(

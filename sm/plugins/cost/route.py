@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sm.plugins.cost.nodes.contacts import list_unheard
-from sm.plugins.cost.report import parse_since, read_report
+from sm.plugins.cost.report import check_project, list_price_notes, parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, Sum
 from sm.plugins.http.actions import Call
@@ -40,7 +40,12 @@ def list_costs(call: Call[CostQuery]) -> Costs:
     except ValueError as error:
         raise HttpError(422, f"since: {error}") from error
     path = find_ledger(call.machine.settings)
-    return Costs(read_report(path, query.by, since, query.project, warnings.append), warnings)
+    try:
+        check_project(path, query.project, call.machine.settings)
+    except ValueError as error:
+        raise HttpError(422, f"project: {error}") from error
+    costs = read_report(path, query.by, since, query.project, warnings.append)
+    return Costs(costs, warnings + list_price_notes(path, since, query.project))
 
 
 def _of_all(_call: Call[CostQuery]) -> str:

@@ -15,6 +15,8 @@ from sm.cli.options import json_option, load_any_config, pass_machine
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sm.plugins.cost.sums import By, Sum
     from sm.sessions.machine import Machine
 
@@ -37,29 +39,44 @@ def _begin(_ctx: click.Context, _param: click.Parameter, text: str | None) -> st
     "--since", metavar="DAY", callback=_begin, help="From that day on: 2026-11-28, or 7d ago."
 )
 @click.option("--project", "-p", default="", metavar="NAME", help="Of this project only.")
+@click.option("--prices", is_flag=True, help="Show the prices, and when each was read.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @json_option
 @pass_machine
 def command(
-    machine: Machine, by: str, since: str, project: str, as_csv: bool, as_json: bool
+    machine: Machine,
+    by: str,
+    since: str,
+    project: str,
+    prices: bool,
+    as_csv: bool,
+    as_json: bool,
 ) -> None:
     """Show what agents have used, and what that costs at list prices.
 
     Each request counts once, also those of subagents. ≥ marks what is more in truth: some requests
     are in no record of the agent CLI. docs/COST.md says how each figure comes about.
     """
-    from sm.plugins.cost.report import read_report
+    from sm.plugins.cost.report import check_project, list_price_notes, read_report
     from sm.plugins.cost.settings import find_ledger
     from sm.plugins.cost.sums import By
 
+    path = find_ledger(machine.settings)
+    try:
+        check_project(path, project, machine.settings)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if prices:
+        _show_prices(path, since, project, as_json=as_json)
+        return
     hear_elsewhere()
-    sums = read_report(find_ledger(machine.settings), By(by), since, project, warn)
+    sums = read_report(path, By(by), since, project, warn)
     if as_json:
         print_json(sums)
     elif as_csv:
         _print_csv(By(by), sums)
     elif sums:
-        _show(By(by), sums)
+        _show(By(by), sums, list_price_notes(path, since, project))
     else:
         say("no requests are known", err=True)
 
@@ -82,13 +99,29 @@ def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
         ask_for_person(config, warn)
 
 
-def _show(by: By, sums: list[Sum]) -> None:
+def _show(by: By, sums: list[Sum], notes: list[str]) -> None:
     from sm.plugins.cost.display import make_table
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     table = make_table(by, sums, width)
     say_lines(table.lines)
-    for note in table.notes:
+    for note in (*table.notes, *notes):
+        say(note, err=True)
+
+
+def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None:
+    """Show the prices of the models that were used, without any of those that are listed."""
+    from sm.plugins.cost.price_table import list_lines, list_prices
+    from sm.plugins.cost.report import list_price_notes, read_known
+    from sm.plugins.cost.sums import By
+
+    models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
+    found = list_prices(models)
+    if as_json:
+        print_json(found)
+        return
+    say_lines(list_lines(found))
+    for note in list_price_notes(path, since, project):
         say(note, err=True)
 
 

@@ -146,6 +146,25 @@ def test_a_search_that_was_told_of_is_settled_and_its_fee_counts(
 
 
 @pytest.mark.parametrize("is_told_first", [True, False])
+def test_where_it_was_computed_is_told_by_the_record_alone(
+    ledger: Ledger, tmp_path: Path, is_told_first: bool
+) -> None:
+    """So it is known of a search by the requests beside it."""
+    start(ledger, 0)
+    call = answer("r1", 2, input_=100, output=7)
+    call["message"]["usage"] |= {"inference_geo": "us"}
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
+    both = make_record("r1", "repl_main_thread"), make_record("q1", "web_search_tool")
+    [(_, told)] = otlp.read(make_export(*both))
+    if is_told_first:
+        ledger.enter_told(OWNER, told)
+    enter(ledger, add_lines(tmp_path / "s1.jsonl", [call]))
+    ledger.enter_told(OWNER, told)
+    assert {one.name for one in read_sums(ledger, By.MODEL)} == {"claude-opus-4-5 [us]"}
+    assert add_up(read_sums(ledger, By.MODEL)).requests == 2
+
+
+@pytest.mark.parametrize("is_told_first", [True, False])
 @pytest.mark.parametrize("has_account", [True, False])
 def test_a_compaction_that_was_told_of_is_not_counted_again(
     ledger: Ledger, tmp_path: Path, is_told_first: bool, has_account: bool

@@ -92,7 +92,7 @@ def test_other_sums_and_other_programs(path: Path, tmp_path: Path, capsys: Out) 
     assert [one["issue"] for one in read("--project", "shop", "--since", name_day(1795866852))] == [
         *(7, 9)
     ]
-    assert read("--since", "2999-01-01") == []
+    assert read("--since", "1h") == []
     assert run(["cost", "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert rows[1]["output"] == "1234587"
@@ -161,7 +161,6 @@ def test_what_the_client_says_itself_stands_beside_it(
     )
     assert read("--by", "model") == [of_opus, of_own]
     assert read("--by", "agent") == [of_opus, of_own], "each model was asked by one kind of agent"
-    assert read("--by", "day", "--project", "none") == []
     assert read("--since", name_day(AT + 86400)) == []
     assert run(["cost", "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
@@ -258,7 +257,7 @@ def test_a_damaged_ledger_is_told_of(path: Path, capsys: Out) -> None:
 @pytest.mark.usefixtures("path")
 def test_a_day_that_is_none_is_refused(capsys: Out) -> None:
     assert run(["cost", "--since", "soon"]) == 2
-    assert "expected a day such as" in capsys.readouterr().err
+    assert "expected a day until today such as" in capsys.readouterr().err
 
 
 def test_it_is_found_and_kept_when_sm_goes(path: Path, tmp_path: Path, capsys: Out) -> None:
@@ -288,3 +287,38 @@ def test_nothing_that_a_transcript_says_reaches_the_terminal_as_it_is(
         assert run(["cost", "--by", "model", *arguments]) == 0
         assert "\x1b" not in (shown := capsys.readouterr().out)
         assert "=1+1" in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--since", "2026-02-30"),
+        ("--since", "2026-13-01"),
+        ("--since", "2999-01-01"),
+        ("--since", "9999999999999d"),
+        ("-p", "shpo"),
+    ],
+    ids="-".join,
+)
+def test_a_wrong_day_or_project_is_an_error_and_no_empty_answer(
+    path: Path, tmp_path: Path, capsys: Out, words: tuple[str, ...]
+) -> None:
+    fill(path, tmp_path)
+    for more in ((), ("--json",), ("--csv",), ("--prices",)):
+        assert run(["cost", *words, *more]) == 2
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert words[1] in shown.err
+    assert run(["cost", "-p", "shop", "--json"]) == 0
+
+
+def test_the_prices_of_what_was_used_are_shown(path: Path, tmp_path: Path, capsys: Out) -> None:
+    fill(path, tmp_path)
+    assert run(["cost", "--prices", "--json"]) == 0
+    found = {one["model"]: one for one in json.loads(capsys.readouterr().out)}
+    assert set(found) == {"claude-opus-4-5", "made-up"}
+    assert found["claude-opus-4-5"]["rates"]["output"] == 25
+    assert found["claude-opus-4-5"]["read"] == "2026-11-29"
+    assert found["made-up"]["rates"] is None
+    assert run(["cost", "--prices"]) == 0
+    assert "2026-11-29" in capsys.readouterr().out
