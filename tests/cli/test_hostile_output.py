@@ -83,7 +83,14 @@ CALLS: dict[str, tuple[str, ...]] = {
     "terminal": ("{hostile} 1", "harb 99"),
     "notify": ("", "--json", "--test {hostile}"),
     "quota": ("", "--project {hostile}"),
-    "cost": ("", "--by model", "--by model --csv", "--project {hostile}", "--since {hostile}", "--prices"),
+    "cost": (
+        "",
+        "--by model",
+        "--by model --csv",
+        "--project {hostile}",
+        "--since {hostile}",
+        "--prices",
+    ),
     "budget": ("", "--json"),
     "budget raise": (
         "{hostile} 5",

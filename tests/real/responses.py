@@ -51,6 +51,7 @@ def events(reply: Reply) -> Iterator[dict[str, Any]]:
             yield from _spoken(reply, item, index)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     if reply.breaks_off:
+        reply.breaks_off.wait(HELD_LIMIT_S)
         raise ConnectionError("as the test says")
     yield {"type": "response.completed", "response": {"id": id_, "usage": _usage(reply)}}
 

@@ -377,8 +377,13 @@ def test_an_answer_cut_off_behind_a_whole_block_stays_a_lower_bound(
     client: Terminal, api: Api, counting: Counting, ledger: Ledger, tools: tuple[Tool, ...]
 ) -> None:
     """The client makes up how it ended, and that its output was one token."""
-    api.say(Reply("a whole block\n", tools, usage=counting.use(), breaks_off=True))
+    breaks_off = threading.Event()
+    api.say(Reply("a whole block\n", tools, usage=counting.use(), breaks_off=breaks_off))
     client.paste("begin")
+    client.wait_screen(lambda screen: "a whole block" in screen, "the block")
+    if tools:
+        client.wait_events("PreToolUse")  # it is whole as well
+    breaks_off.set()
     client.wait_screen(lambda screen: "Connection lost mid-response" in screen, "that it broke off")
     client.wait_idle()
     [broken] = [one for one in api.spent if not one.whole]

@@ -120,8 +120,11 @@ def test_a_try_of_codex_that_breaks_off_is_an_unknown(
 ) -> None:
     """Its turn goes on, and ends as a whole one."""
     codex.start()
-    api.say(Reply("a whole block", usage=counting.use(), breaks_off=True))
+    breaks_off = threading.Event()
+    api.say(Reply("a whole block\n", usage=counting.use(), breaks_off=breaks_off))
     codex.paste("begin")
+    codex.wait_screen(lambda screen: "a whole block" in screen, "the block")
+    breaks_off.set()
     codex.wait_events("Stop")
     codex.wait_idle()
     codex.end()

@@ -64,8 +64,8 @@ class Reply:
     tokens: int = 1000
     usage: Usage | None = None
     hold: threading.Event | None = None
-    breaks_off: bool = False
-    """Whether the connection breaks behind the last block, before the counts are told."""
+    breaks_off: threading.Event | None = None
+    """Once it is set, the connection breaks behind the last block, before the counts are told."""
     searches: int = 0
     headers: dict[str, str] = field(default_factory=dict)
 
@@ -179,7 +179,7 @@ def events(reply: Reply, model: str) -> Iterator[dict[str, Any]]:
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
     if reply.breaks_off:
-        time.sleep(0.5)  # the client is to have read what was sent
+        reply.breaks_off.wait(HELD_LIMIT_S)
         raise ConnectionError("as the test says")
     end = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
     yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": count(reply).output}}
