@@ -11,6 +11,7 @@ from sm.base.need import NeedKind
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed
 from sm.plugins.top.lines import UNICODE
+from sm.views.projects import ProjectsReader
 
 SIZE = 108, 20
 END_S = 20.0
@@ -26,7 +27,8 @@ def draw_top(stage: Stage) -> str:
 
 async def _draw(stage: Stage) -> str:
     project = stage.project
-    top = Top(Feed(project.machine, [project]), UNICODE)
+    feed = Feed(project.machine, ProjectsReader(project.machine, [project]))
+    top = Top(feed, UNICODE)
     async with asyncio.timeout(END_S), top.run_test(size=SIZE) as pilot:
         while not top.listing.shown:
             await pilot.pause(0.05)

@@ -56,11 +56,13 @@ def command(
 def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:
     """Those of the projects, and of the sessions without one unless projects are named."""
     from sm.views.needs import list_all_needs, list_own_needs, sort_needs
+    from sm.views.orphans import list_orphans_needs
 
     machine = load_machine(ctx)
     found = list_all_needs(projects)
     if ctx.get_parameter_source("projects") is not ParameterSource.COMMANDLINE:
-        found = sort_needs([*found, *list_own_needs(machine.root)])
+        own = list_own_needs(machine.root)
+        found = sort_needs([*found, *own, *list_orphans_needs(machine, projects)])
     if not projects and not found:
         load_config(ctx)  # says that there is none
     return found

@@ -143,6 +143,15 @@ projects_option: Decorator = click.option(
 )
 """`projects: tuple[Project, ...]`, all of them where none is named."""
 
+
+def list_named(ctx: click.Context, projects: tuple[Project, ...]) -> tuple[str, ...]:
+    """The names of the projects that were chosen on the command line; none for all of them."""
+    from click.core import ParameterSource
+
+    is_named = ctx.get_parameter_source("projects") is ParameterSource.COMMANDLINE
+    return tuple(one.name for one in projects) if is_named else ()
+
+
 known_projects_option: Decorator = click.option(
     "--project",
     "projects",

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from sm.base.output import console, say_lines
 from sm.base.text import one_line
 from sm.cli.live import show_live
-from sm.cli.options import json_option, known_projects_option, load_config, load_machine
+from sm.cli.options import (
+    json_option,
+    known_projects_option,
+    list_named,
+    load_config,
+    load_machine,
+)
 from sm.cli.times import format_age
 from sm.cli.words import print_json
 
@@ -21,9 +26,11 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
 
     from sm.cli.table import Column
+    from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.views.open_need import OpenNeed
     from sm.views.project import KeptWorktree, MergedPull, Overview
+    from sm.views.projects import ProjectsReader
 
 NEEDS = 10
 """What waits for a person that is listed in a terminal; the others are counted."""
@@ -48,11 +55,11 @@ def command(
     worktrees, and problems. At the end: the sessions of sm new. In a pipe the tables are plain
     text, with cells of up to 1,000 characters.
     """
-    look = _looker(click_context, projects)
+    watched = open_watched(click_context, projects)
     if watch:
-        show_live("status", lambda wide, high: draw_status(look(), wide, high), as_json=as_json)
+        show_live("status", watched.draw, as_json=as_json)
         return
-    seen = look()
+    seen = watched.look()
     if as_json:
         print_json(seen)
     elif sys.stdout.isatty():
@@ -62,37 +69,65 @@ def command(
         say_lines(_plain(seen))
 
 
-def _looker(
-    click_context: click.Context, projects: tuple[Project, ...]
-) -> Callable[[], list[Overview]]:
-    """What reads everything anew. Without a configuration, only what needs none."""
-    from sm.views.project import read_overview, read_sessions_without_project
+def open_watched(ctx: click.Context, projects: tuple[Project, ...]) -> Watched:
+    """What reads everything. Without a configuration, only what needs none."""
+    from sm.views.project import read_sessions_without_project
 
-    named = bool(click_context.get_parameter_source("projects") is ParameterSource.COMMANDLINE)
-    machine = load_machine(click_context)
-    root = machine.root
-    if not projects and read_sessions_without_project(root) is None:
-        load_config(click_context)  # says that there is none
-    opened = projects
-
-    def look() -> list[Overview]:
-        others = (
-            None if named else read_sessions_without_project(root, machine.tmux, machine.settings)
-        )
-        seen = [read_overview(project, time.time()) for project in opened]
-        return [*seen, others] if others else seen
-
-    return look
+    machine = load_machine(ctx)
+    if not projects and read_sessions_without_project(machine.root) is None:
+        load_config(ctx)  # says that there is none
+    return Watched(machine, projects, list_named(ctx, projects))
 
 
-def draw_status(seen: Sequence[Overview], width: int, height: int | None = None) -> Group:
-    """The projects for a terminal; with a `height`, no more sessions than it has room for."""
+class Watched:
+    """Reads everything anew, each time that it is asked, also the configuration if it changed."""
+
+    def __init__(
+        self, machine: Machine, projects: tuple[Project, ...], names: tuple[str, ...]
+    ) -> None:
+        """Begin with what was read just now; with `names` only these projects are shown."""
+        self._machine, self._projects, self._names = machine, projects, names
+        self._reader: ProjectsReader | None = None
+
+    def look(self) -> list[Overview]:
+        """Read it with the configuration that was read last."""
+        from sm.views.project import read_orphans, read_overview, read_sessions_without_project
+
+        machine, now = self._machine, time.time()
+        if self._names:
+            return [read_overview(project, now) for project in self._projects]
+        others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
+        seen = [read_overview(project, time.time()) for project in self._projects]
+        orphans = read_orphans(machine, self._projects, now)
+        return [*seen, *orphans, *([others] if others else [])]
+
+    def draw(self, width: int, height: int) -> Group:
+        """Read all, and draw it for a terminal of that size."""
+        from sm.views.projects import ProjectsReader
+
+        if self._reader is None:
+            self._reader = ProjectsReader(self._machine, self._projects, self._names)
+        configured = self._reader.read()
+        self._machine, self._projects = configured.machine, configured.projects
+        return draw_status(self.look(), width, height, configured.need)
+
+
+def draw_status(
+    seen: Sequence[Overview],
+    width: int,
+    height: int | None = None,
+    of_machine: OpenNeed | None = None,
+) -> Group:
+    """The projects for a terminal; with a `height`, no more sessions than it has room for.
+
+    `of_machine` is a need beside those of the projects.
+    """
     from rich.console import Group
     from rich.text import Text
 
     from sm.cli.need_lines import draw_needs
 
-    needs = _list_needs(seen)
+    needs = _list_needs(seen, of_machine)
     most = NEEDS if height is None else max(1, height // 6)
     paused = [Text(one_line(sentence), "bold yellow") for sentence in _list_resting(seen)]
     head = [*paused, *draw_needs(needs, width, most), Text("")]
@@ -100,10 +135,11 @@ def draw_status(seen: Sequence[Overview], width: int, height: int | None = None)
     return Group(*head, *(part for one in seen for part in _view(one, width, left)))
 
 
-def _list_needs(seen: Sequence[Overview]) -> list[OpenNeed]:
+def _list_needs(seen: Sequence[Overview], of_machine: OpenNeed | None = None) -> list[OpenNeed]:
     from sm.views.needs import sort_needs
 
-    return sort_needs(need for one in seen for need in one.needs)
+    needs = [need for one in seen for need in one.needs]
+    return sort_needs([of_machine, *needs] if of_machine else needs)
 
 
 def _list_resting(seen: Sequence[Overview]) -> list[str]:
@@ -170,11 +206,10 @@ def _heading(one: Overview) -> str:
 
     if one.ad_hoc:
         return f"for no issue: {format_count(len(one.ad_hoc), 'session')}"
-    when = (
-        f"forge seen {format_age(time.time() - one.seen_at)} ago"
-        if one.seen_at
-        else "not looked at yet"
-    )
+    when = "not in the configuration"
+    if one.configured:
+        age = format_age(time.time() - one.seen_at) if one.seen_at else ""
+        when = f"forge seen {age} ago" if age else "not looked at yet"
     return f"{one.project}: {format_count(len(one.sessions), 'session')}, {when}"
 
 

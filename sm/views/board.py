@@ -31,6 +31,7 @@ from sm.views.open_need import OpenNeed
 from sm.views.project import (
     Overview,
     RowMaker,
+    read_orphans,
     read_overview,
     read_sessions_without_project,
 )
@@ -127,12 +128,15 @@ class Board(Struct, frozen=True, kw_only=True):
 
 
 def read_all(
-    machine: Machine, projects: Iterable[Project], now: float, make: RowMaker
+    machine: Machine, projects: Collection[Project], now: float, make: RowMaker
 ) -> list[Overview]:
-    """An overview of each project, and one of the sessions without a project if there are any."""
+    """An overview of each project, and one of the sessions without a project if there are any.
+
+    `projects` are all of the configuration: sessions of others are those of nobody.
+    """
     seen = [read_overview(project, now, make, with_kept=False) for project in projects]
     others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
-    return [*seen, others] if others else seen
+    return [*seen, *read_orphans(machine, projects, now), *([others] if others else [])]
 
 
 Link = Callable[[str, int], str]
@@ -144,12 +148,19 @@ Shown = StatusRow | AdHocRow
 
 
 def assemble(
-    overviews: Collection[Overview], now: float, make: Callable[[Shown], BoardRow]
+    overviews: Collection[Overview],
+    now: float,
+    make: Callable[[Shown], BoardRow],
+    of_machine: OpenNeed | None = None,
 ) -> Board:
-    """Make the board of these overviews, and each row of it by `make`."""
+    """Make the board of these overviews, and each row of it by `make`.
+
+    `of_machine` is what the machine needs a person for beside what they say.
+    """
+    needs = [need for one in overviews for need in one.needs]
     return Board(
         at=now,
-        needs=tuple(sort_needs(need for one in overviews for need in one.needs)),
+        needs=tuple(sort_needs([of_machine, *needs] if of_machine else needs)),
         rows=tuple(make(row) for one in overviews for row in _list_shown(one)),
         seen={one.project: one.seen_at for one in overviews if one.project},
         paused=tuple(dict.fromkeys(sentence for one in overviews for sentence in one.paused)),

@@ -20,6 +20,7 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.circles import explain_circle, find_circle
 from sm.issues.work import claim, kept_worktrees
 from sm.sessions import pause, registry
+from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -30,9 +31,10 @@ from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
 from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed
+from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.people import People, find_people
 from sm.views.polling import START, find_missed, find_silence, word_silence
-from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
+from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
 
 LOOK_S = 60.0
 """A look that is so much younger than the last tick is another's."""
@@ -89,7 +91,8 @@ class Overview(Struct, frozen=True):
     up. `merged` are the pull requests that were merged within the last day, the latest first.
     `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
     nothing does. `paused` says what is paused, since when, and how it goes on. `objection` is the
-    limit that keeps issues from being begun, None if none does.
+    limit that keeps issues from being begun, None if none does. Without `configured` there are
+    sessions, and the configuration does not have the project.
     """
 
     project: str
@@ -107,6 +110,7 @@ class Overview(Struct, frozen=True):
     silent_s: float = 0.0
     paused: tuple[str, ...] = ()
     objection: Objection | None = None
+    configured: bool = True
 
 
 def read_sessions_without_project(
@@ -126,6 +130,36 @@ def read_sessions_without_project(
     needs = tuple(sort_needs(one.need for one in found if one.need))
     paused = _list_paused(root, "", [one.id for one in found])
     return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=tuple(found), paused=paused)
+
+
+def read_orphans(machine: Machine, projects: Iterable[Project], now: float) -> list[Overview]:
+    """An overview of each project with sessions that the configuration does not have any more.
+
+    `projects` are all that it has. What its sessions are at cannot be known without it.
+    """
+    return [
+        Overview(
+            project=name,
+            seen_at=0.0,
+            needs=(make_orphans_need(name, sessions),),
+            sessions=_add_figures(
+                machine.settings, [make_row(now, session) for session in sessions], lambda _: None
+            ),
+            configured=False,
+        )
+        for name, sessions in list_orphans(machine, projects).items()
+    ]
+
+
+def _add_figures(
+    settings: MachineSettings, rows: Iterable[StatusRow], report: Callable[[SmError], None]
+) -> tuple[StatusRow, ...]:
+    listed = list(rows)
+    subjects = [Subject(row.session, row.project, row.issue) for row in listed]
+    figures = read_figures(settings, subjects, report)
+    return tuple(
+        structs.replace(row, figures=figures.get(row.session, row.figures)) for row in listed
+    )
 
 
 def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
@@ -165,15 +199,12 @@ def read_overview(
         *read_elsewhere(now, known, report),
     ]
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
-    subjects = [Subject(row.session, row.project, row.issue) for row in rows]
-    figures = read_figures(project.config, subjects, report)
+    shown = _add_figures(project.config, rows, report)
     return Overview(
         project=project.name,
         seen_at=known.taken_at,
         needs=tuple(collect_needs(project, now, rows, sessions, known, silence)),
-        sessions=tuple(
-            structs.replace(row, figures=figures.get(row.session, row.figures)) for row in rows
-        ),
+        sessions=shown,
         waiting=waits,
         merged=tuple(_list_merged(project, known, now)),
         kept=tuple(KeptWorktree(issue, path) for issue, path in kept.items()),

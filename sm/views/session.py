@@ -166,6 +166,11 @@ def make_rows(
     return [_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
 
 
+def make_row(now: float, session: IssueSession) -> StatusRow:
+    """The row of a session of which nothing else was seen, neither its forge nor its events."""
+    return _row(now, session, NOTHING_SEEN, None, None)
+
+
 def _row(
     now: float, session: IssueSession, known: Snapshot, event: Event | None, there: Refusal | None
 ) -> StatusRow:

@@ -21,7 +21,9 @@ from sm.sessions.session import IssueSession
 from sm.store import journal
 from sm.store.events import Event
 from sm.views.board import Board, BoardRow, Link, Shown, assemble, make_row, read_all
+from sm.views.open_need import OpenNeed
 from sm.views.people import People
+from sm.views.projects import Configured
 from sm.views.session import StatusRow, make_rows
 
 KEPT_S = 10.0
@@ -56,10 +58,23 @@ class WatchedBoard:
         """Up to where in the journal the board knows everything."""
         return self._position or 0
 
-    def read(self, projects: Collection[Project], now: float | None = None) -> Board:
-        """Read it. No forge is asked."""
+    def read_configured(self, configured: Configured, now: float | None = None) -> Board:
+        """Read that of a configuration, which may have changed since."""
+        self._machine = configured.machine
+        return self.read(configured.projects, now, configured.need)
+
+    def read(
+        self,
+        projects: Collection[Project],
+        now: float | None = None,
+        of_machine: OpenNeed | None = None,
+    ) -> Board:
+        """Read it. No forge is asked. `of_machine` is a need beside all others."""
         now = time.time() if now is None else now
         self._take_events()
+        for name in self._settings.keys() - {project.name for project in projects}:
+            self._drop(name)
+            del self._settings[name]
         for project in projects:
             if self._settings.get(project.name) != project.settings:
                 self._drop(project.name)
@@ -70,7 +85,7 @@ class WatchedBoard:
             return forges[project].link_pull(pull)
 
         seen = read_all(self._machine, projects, now, self._make_rows)
-        board = assemble(seen, now, lambda row: self._make_row(row, now, link))
+        board = assemble(seen, now, lambda row: self._make_row(row, now, link), of_machine)
         there = {row.id for row in board.rows}
         self._kept = {name: kept for name, kept in self._kept.items() if name in there}
         self._paths = {name: paths for name, paths in self._paths.items() if name in there}

@@ -3,7 +3,8 @@
 It keeps what it was told in `$PUPPET_LOG`, one JSON line a message. With `PUPPET_AUTO=1` it
 follows the protocol by itself: adds a file, commits, pushes, asks for CI, for a review, merges.
 A line `run: COMMAND` of a message is run.
-With `PUPPET_HOOKS` it calls the hooks in that folder for its start and for what it is told.
+With `PUPPET_HOOKS` it calls the hooks in that folder for its start and for what it is told; with
+`PUPPET_TRANSCRIPTS` it names a transcript in that folder.
 Only the standard library: it runs as the agent, in the agent's environment.
 """
 
@@ -31,6 +32,8 @@ def call_hook(name: str, event: str, **payload: str) -> None:
     """As an agent CLI does; the test calls the other hooks."""
     if folder := os.environ.get("PUPPET_HOOKS"):
         head = {"session_id": f"context-{os.getpid()}", "hook_event_name": event}
+        if place := os.environ.get("PUPPET_TRANSCRIPTS"):
+            head["transcript_path"] = f"{place}/context-{os.getpid()}.jsonl"
         text = json.dumps(head | payload, ensure_ascii=False)
         subprocess.run(["bash", "-p", f"{folder}/{name}"], input=text, text=True, check=True)
 

@@ -10,8 +10,10 @@ from sm.base.errors import SmError
 from sm.plugins.top import acts
 from sm.plugins.top.feed import Feed
 from sm.plugins.top.listing import Entry
+from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.views.offers import Act
+from sm.views.projects import ProjectsReader
 from tests.e2e.play import Play, seen_anew
 from tests.forges.sides import RemoteSide
 from tests.helpers import wait_for
@@ -22,7 +24,7 @@ SOON = {"by": "agent", "remind_s": 1.0}
 def look(play: Play) -> tuple[Feed, Entry | None]:
     """What `sm top` shows of the one session, with its need; None without one."""
     fresh = play.anew()
-    feed = Feed(fresh.machine, [fresh])
+    feed = Feed(fresh.machine, ProjectsReader(Machine(fresh.config), [fresh]))
     seen = feed.read()
     [row] = seen.rows
     need = next((one for one in seen.needs if one.session == row.id), None)

@@ -21,6 +21,7 @@ from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import Damaged, Known, read_records, show
 from sm.views.needs import list_all_needs, list_own_needs, sort_needs
 from sm.views.open_need import OpenNeed
+from sm.views.orphans import list_orphans_needs
 from sm.views.states import ShownState
 
 RECALLED_S = 30.0
@@ -142,8 +143,9 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
         UsageError: the configuration cannot be used any more.
 
     """
-    own = list_own_needs(machine.root)
-    return sort_needs([*list_all_needs(list_configured(machine)), *own])
+    own, projects = list_own_needs(machine.root), list_configured(machine)
+    orphans = list_orphans_needs(machine, projects)
+    return sort_needs([*list_all_needs(projects), *own, *orphans])
 
 
 def _transcript(session: AnySession) -> str | None:

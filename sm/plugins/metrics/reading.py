@@ -28,12 +28,13 @@ from sm.plugins.metrics.measures import OTHER, Bounded
 from sm.plugins.windows.figures import gather
 from sm.plugins.windows.settings import read_hold
 from sm.sessions.machine import Machine
-from sm.sessions.project import Project, list_configured
+from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, MessageEnd, RotationStep
 from sm.views.numbers import DayNumbers, add_up
 from sm.views.numbers_reading import NumbersReader
 from sm.views.open_need import OpenNeed
+from sm.views.projects import Configured, ProjectsReader
 from sm.views.watched_board import WatchedBoard
 
 T = TypeVar("T")
@@ -51,6 +52,8 @@ class FactsReader:
         """Nothing was read yet."""
         self._machine = machine
         self._board = WatchedBoard(machine)
+        self._reader = ProjectsReader(machine)
+        self._configured = Configured(machine)
         self._heard = Counter(dict.fromkeys(HEARD, 0))
         self._numbers = NumbersReader(machine.root, self._hear)
         self._requests = RequestCounts()
@@ -62,8 +65,9 @@ class FactsReader:
         """Read it; a part that cannot be read is missing, and said to be."""
         facts = Facts()
         with self._lock:
-            read_projects = partial(list_configured, self._machine)
-            projects = self._try(facts, "configuration", read_projects, list[Project]())
+            configured = self._reader.read()
+            facts.parts["configuration"] = not configured.problem
+            self._configured, projects = configured, configured.projects
             facts.projects = tuple(map(self._name_project, (one.name for one in projects)))
             parts: dict[str, Callable[[Facts, Sequence[Project]], None]] = {
                 "sessions": self._read_board,
@@ -90,8 +94,8 @@ class FactsReader:
     def _name_project(self, name: str) -> str:
         return self._projects.name(clear(name)) if name else ""
 
-    def _read_board(self, facts: Facts, projects: Sequence[Project]) -> None:
-        board = self._board.read(projects)
+    def _read_board(self, facts: Facts, _projects: Sequence[Project]) -> None:
+        board = self._board.read_configured(self._configured)
         rows = Counter((self._name_project(row.project), row.state) for row in board.rows)
         facts.sessions = dict(rows)
         facts.queued = sum(row.queued for row in board.rows)

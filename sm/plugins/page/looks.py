@@ -16,6 +16,7 @@ from sm.store import journal
 from sm.store.paths import NAME
 from sm.views import steering
 from sm.views.board import Board, BoardRow
+from sm.views.projects import ProjectsReader
 from sm.views.watched_board import WatchedBoard
 
 FRESH_S = 1.0
@@ -30,6 +31,7 @@ class Looks:
         self.machine = machine
         self._lock = threading.Lock()
         self._watched = WatchedBoard(machine)
+        self._reader = ProjectsReader(machine)
         self._last: tuple[float, int, Board] | None = None
         self._spoilt = 0.0
 
@@ -49,12 +51,16 @@ class Looks:
             if self._last:
                 at, known, board = self._last
                 is_new = self._spoilt < at and time.monotonic() < at + FRESH_S
-                if known == position and is_new:
+                if known == position and is_new and not self._reader.has_changed():
                     return board, position
             at = time.monotonic()
-            board = self._watched.read(self.list_projects())
+            board = self._watched.read_configured(self._reader.read())
             self._last = at, self._watched.position, board
             return board, self._watched.position
+
+    def stamp_configuration(self) -> object:
+        """What is another value once the configuration's files have changed."""
+        return self._reader.stamp()
 
     def read_there(self) -> dict[str, BoardRow]:
         """The rows of sessions elsewhere, read anew; none without a look if there were none."""

@@ -108,6 +108,7 @@ class Stream:
         path = str(self._root.journal)
         with Growth(self._root.private) as growth, SessionFiles(self._root) as files:
             size, position = _measure(path), journal.find_size(self._root.journal)
+            configuration = self._looks.stamp_configuration()
             await asyncio.to_thread(files.look)
             there = RowsThere(self._looks)
             self._looks_on.set()
@@ -122,6 +123,9 @@ class Stream:
                 if files.is_due() and (touched := await asyncio.to_thread(files.look)):
                     changed |= touched
                     self._looks.spoil()
+                before_it, configuration = configuration, self._looks.stamp_configuration()
+                if configuration != before_it:
+                    changed.add("")
                 if there.is_due():
                     changed |= await asyncio.to_thread(there.look)
                 if changed:

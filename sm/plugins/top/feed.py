@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.views.board import Board, BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.projects import ProjectsReader
 from sm.views.trace import AT_WORK, read_story_of
 from sm.views.watched_board import WatchedBoard
 
@@ -56,11 +57,9 @@ class Seen(Struct, frozen=True):
 class Feed:
     """Reads it. `is_due` costs next to nothing; `read` may take a while, so a thread calls it."""
 
-    def __init__(self, machine: Machine, projects: Iterable[Project]) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, reader: ProjectsReader) -> None:
         self.root = machine.root
-        self._projects = tuple(projects)
-        self.projects = {one.name: one for one in self._projects}
+        self._reader = reader
         self._watched = WatchedBoard(machine)
         self._rows: tuple[BoardRow, ...] = ()
         self._size = 0
@@ -70,9 +69,17 @@ class Feed:
         self._again_at = 0.0
         self._soonest = 0.0
         self._after_news = 0.0
-        self._snapshots = [str(one.directory.snapshot) for one in self._projects]
+        self._snapshots = self._list_snapshots()
         self._looked: Stamps = ()
         self._outcomes: dict[str, str] = {}
+
+    @property
+    def projects(self) -> dict[str, Project]:
+        """The projects by their names, as they were read last."""
+        return {one.name: one for one in self._reader.projects}
+
+    def _list_snapshots(self) -> list[str]:
+        return [str(one.directory.snapshot) for one in self._reader.projects]
 
     def is_due(self) -> bool:
         """Whether something has happened, or the time is over for which nothing is looked at."""
@@ -88,7 +95,9 @@ class Feed:
         self._stamps_at = now + max(STAMPS_S, len(self._stamps) * STAMPS_OF_ONE_S)
         if tuple(map(_time, self._snapshots)) != self._looked:
             self._again_at = min(self._again_at, self._after_news)
-        return now >= self._again_at or self._take_stamps() != self._stamps
+        if now >= self._again_at or self._reader.has_changed():
+            return True
+        return self._take_stamps() != self._stamps
 
     def read(self) -> Seen:
         """What is there now.
@@ -101,10 +110,12 @@ class Feed:
         self._again_at = begun + AGAIN_S  # also if it fails
         # Before it is read: what is written meanwhile is read again.
         self._size = _measure(self.root.journal)
+        configured = self._reader.read()
+        self._snapshots = self._list_snapshots()
         self._looked = tuple(map(_time, self._snapshots))
         stamps = self._take_stamps()
         touched = {name for name, times in stamps.items() if times != self._stamps[name]}
-        board = self._watched.read(self._projects)
+        board = self._watched.read_configured(configured)
         self._take(board, stamps)
         self._plan(begun, time.thread_time() - spent)
         changed = touched | self._watched.heard

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.errors import SmError, UsageError
-from sm.cli.options import known_projects_option, load_config, load_machine
+from sm.cli.options import known_projects_option, list_named, load_config, load_machine
 
 if TYPE_CHECKING:
     from sm.plugins.top.app import Top
@@ -50,11 +50,12 @@ def _make_top(ctx: click.Context, projects: tuple[Project, ...]) -> Top:
             load_config(ctx)  # says that there is none
     from sm.plugins.top.feed import Feed
     from sm.plugins.top.lines import ASCII, UNICODE
+    from sm.views.projects import ProjectsReader
 
     kind = os.environ.get("TERM", "")
     has_signs = sys.stdout.encoding.lower() in ("utf-8", "utf8") and not is_plain(kind, FEW_SIGNS)
     glyphs, colours = UNICODE if has_signs else ASCII, not is_plain(kind, PLAIN)
-    feed = Feed(machine, projects)
+    feed = Feed(machine, ProjectsReader(machine, projects, list_named(ctx, projects)))
     try:
         seen = None if kind in PLAIN else feed.read()  # which may not know how to place a line
     except (SmError, OSError, ValueError):

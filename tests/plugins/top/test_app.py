@@ -27,6 +27,7 @@ from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.store import events as happened
 from sm.store.files import write_atomic
+from sm.views.projects import ProjectsReader
 from tests.helpers import an_issue, put_session, put_snapshot, put_tick
 from tests.views.test_session import project  # noqa: F401 - the fixture
 
@@ -55,7 +56,8 @@ def play(
 
     def run(steps: Steps, size: tuple[int, int] = (80, 24), feed: Feed | None = None) -> None:
         async def go() -> None:
-            top = Top(feed or Feed(project.machine, [project]), UNICODE)
+            usual = Feed(project.machine, ProjectsReader(project.machine, [project]))
+            top = Top(feed or usual, UNICODE)
             async with top.run_test(size=size) as pilot:
                 await until(pilot, lambda: bool(feed) or top.listing.shown)
                 await steps(pilot, top)
@@ -259,7 +261,7 @@ class Slow(Feed):
     """One that takes as long as the test wants."""
 
     def __init__(self, project: Project) -> None:  # noqa: F811
-        super().__init__(project.machine, [project])
+        super().__init__(project.machine, ProjectsReader(project.machine, [project]))
         self.may = threading.Event()
         self.reads = 0
 
@@ -312,7 +314,7 @@ def test_a_fault_of_ours_ends_the_program_and_is_told_as_any_other(
         found.append(top.error)
 
     with pytest.raises(WorkerFailed):
-        play(steps, feed=Broken(project.machine, [project]))
+        play(steps, feed=Broken(project.machine, ProjectsReader(project.machine, [project])))
     assert "show_locals" not in drawn
     assert [str(error) for error in found] == ["a fault"]
 

@@ -16,6 +16,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
 from sm.views import watched_board
+from sm.views.projects import ProjectsReader
 from sm.views.session import StatusRow, make_rows
 from sm.views.watched_board import WatchedBoard
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
@@ -32,7 +33,7 @@ def feed(project: Project, monkeypatch: pytest.MonkeyPatch) -> Feed:  # noqa: F8
     for issue in (7, 8):
         put_session(project, issue)
     project.record(events.Claimed(session="dev-harb-7", how="won"))
-    made = Feed(project.machine, [project])
+    made = Feed(project.machine, ProjectsReader(project.machine, [project]))
     assert made.is_due()
     seen = made.read()
     assert [row.issue for row in seen.rows] == [7, 8]

@@ -1,0 +1,61 @@
+"""Sessions of projects that are not in the configuration any more: dev-poll passes them over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sm.base.errors import SmError
+from sm.base.need import NeedKind
+from sm.base.text import format_count
+from sm.sessions import registry
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store.paths import name_session
+from sm.views.open_need import OpenNeed
+
+PREFIX = "dev-"
+"""The names of sessions that work on an issue begin with it."""
+
+
+def list_orphans(
+    machine: Machine, projects: Iterable[Project]
+) -> dict[str, tuple[IssueSession, ...]]:
+    """Return them by project. `projects` are all that the configuration has now.
+
+    Sessions of another configuration, which may share the state root, are none.
+    """
+    if machine.source is None:
+        return {}
+    known = tuple(name_session(one.name, 0).removesuffix("0") for one in projects)
+    names = registry.list_session_names(machine.root)
+    strangers = [one for one in names if one.startswith(PREFIX) and not one.startswith(known)]
+    found: dict[str, tuple[IssueSession, ...]] = {}
+    for name in strangers:
+        try:
+            session = registry.find(machine.root, name)
+        except SmError:  # a damaged record does not say whose it is
+            continue
+        if isinstance(session, IssueSession) and session.record.config == machine.source:
+            project = session.project_name
+            found[project] = (*found.get(project, ()), session)
+    return found
+
+
+def make_orphans_need(project: str, sessions: Collection[IssueSession]) -> OpenNeed:
+    """What the sessions of such a project need a person for."""
+    count = format_count(len(sessions), "session")
+    named = ", ".join(one.address for one in sessions)
+    return OpenNeed(
+        key=f"{project}:orphans",
+        kind=NeedKind.MACHINE,
+        project=project,
+        text=f"Nobody looks after {count} ({named}): the project is not in the configuration",
+        command="sm config check",
+    )
+
+
+def list_orphans_needs(machine: Machine, projects: Iterable[Project]) -> list[OpenNeed]:
+    """Return the need of each such project."""
+    found = list_orphans(machine, projects)
+    return [make_orphans_need(project, sessions) for project, sessions in found.items()]

@@ -1,0 +1,31 @@
+"""A world for a while: what monitors would do it does itself, and nothing waits for a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from sm.plugins.cost import entering, waiting
+from sm.plugins.cost.budget import decide
+from sm.plugins.page import looks
+from sm.sessions import monitors
+from sm.store.paths import Root
+from tests.faces.world import World
+
+
+@contextmanager
+def living(folder: Path, root: Root, seed: int) -> Iterator[World]:
+    """Make a world from a seed, and end all that it has started."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(monitors, "ensure", lambda _: False))
+        stack.enter_context(patch.object(entering, "LATE_S", 0.0))
+        stack.enter_context(patch.object(decide, "PRICES_S", 0.0))
+        stack.enter_context(patch.object(waiting, "SHOWN_S", 0.0))
+        stack.enter_context(patch.object(looks, "FRESH_S", 0.0))
+        world, real = World(folder, root, seed), time.time
+        stack.enter_context(patch.object(time, "time", lambda: real() + world.clock_s))
+        stack.callback(world.end)
+        yield world
