@@ -11,7 +11,7 @@ from sm.base.text import one_line
 from sm.base.wire import decode_line
 from sm.cli.root import version
 from sm.issues.look.brought import describe_basis
-from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_primary
+from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_commit, read_primary
 from sm.plugins.hosts.rules import list_weaker, read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, fail, ok, warn
@@ -73,6 +73,13 @@ def judge_project(project: Project, said: str, before: str) -> Iterator[Finding]
     elif why := _find_own_looks(project, facts):
         yield warn(f"'{name}': the node looks at the forge by itself: {why}", "docs/HOSTS.md")
     yield from _judge_rules(project, facts)
+    ours = read_commit()
+    if ours and facts.commit and facts.commit != ours:
+        theirs = one_line(facts.commit)[:12]
+        yield warn(
+            f"'{name}': sm there is of commit {theirs}, and {ours[:12]} here",
+            "git pull in both clones of sm",
+        )
     agent = one_line(facts.agent, 40)
     for one in facts.troubles:
         tell = fail if one.is_certain else warn

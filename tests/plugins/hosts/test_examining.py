@@ -8,7 +8,7 @@ import pytest
 from msgspec import json, structs
 
 from sm.plugins.hosts.examining import judge_project
-from sm.plugins.hosts.node.facts import Facts, name_forge, read_primary
+from sm.plugins.hosts.node.facts import PROGRAM, Facts, name_forge, read_primary
 from sm.plugins.hosts.rules import read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Level
@@ -41,6 +41,19 @@ def test_a_branch_that_moves_while_a_node_is_asked_is_no_other_repository(stage:
     )
     other = list_failures(project, structs.replace(facts, primary="f" * 40), before)
     assert other == ["'harb': the remote there has another 'main' than ours"]
+
+
+def test_another_commit_of_the_same_version_is_told(stage: Stage) -> None:
+    project, ours = stage.project, git(PROGRAM, "rev-parse", "HEAD")
+    for commit, words in (
+        (ours, ""),
+        ("", ""),
+        ("f" * 40, f"sm there is of commit {'f' * 12}, and {ours[:12]} here"),
+    ):
+        facts = Facts(forge=name_forge(project), commit=commit)
+        found = list(judge_project(project, json.encode(facts).decode(), ""))
+        told = [one.what for one in found if one.level is Level.WARN]
+        assert told == ([f"'harb': {words}"] if words else [])
 
 
 def test_a_node_that_does_not_say_by_which_rules_it_merges_fails(stage: Stage) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
 from msgspec import Struct
 
 from sm.adapters.forge.protocol import Accounted
+from sm.adapters.git import Git
 from sm.base.errors import SmError
 from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
 from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions.project import Project
+
+PROGRAM = Path(__file__).resolve().parents[4]
+"""The folder that has `sm`: the clone, or where packages are."""
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -18,7 +25,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
     the settings on which a look at it depends. `troubles` is what keeps its agents from working
     there, as far as it `is_tried`: of most clients nobody knows how. `rules` are those by which it
-    merges.
+    merges. `commit` is that of the clone from which its `sm` runs, '' if it is no clone.
     """
 
     primary: str = ""
@@ -30,6 +37,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     troubles: tuple[Trouble, ...] = ()
     is_tried: bool = False
     rules: Rules | None = None
+    commit: str = ""
 
 
 def gather(project: Project) -> Facts:
@@ -49,7 +57,18 @@ def gather(project: Project) -> Facts:
         troubles=tuple(list_troubles(project)),
         is_tried=project.profile.name in STATUS,
         rules=read_rules(project.settings),
+        commit=read_commit(),
     )
+
+
+def read_commit() -> str:
+    """Return the commit of the clone from which this `sm` runs; '' if it is no clone.
+
+    Two clones have one version for months, and may not do the same.
+    """
+    with contextlib.suppress(SmError):
+        return Git(PROGRAM).rev_parse("HEAD") or ""
+    return ""
 
 
 def read_primary(project: Project) -> str:
