@@ -170,7 +170,7 @@ class Faces:
         )
 
     def _read_page(self) -> Iterator[Face]:
-        for name, path in (("page", "/"), ("page's changes", "/page/changes?since=0")):
+        for name, path in (("page", "/"), ("page's changes", "/page/changes?since=")):
             answer = self.browser.get(path)
             text = html.unescape(answer.text)
             if answer.status_code >= 400:

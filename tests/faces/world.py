@@ -32,6 +32,7 @@ from sm.issues.look.snapshot import look
 from sm.issues.poll import tick
 from sm.messages import pausing
 from sm.plugins.cost import entering
+from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.growth import has_grown
 from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.prices import price_pending
@@ -126,7 +127,7 @@ class World:
     def _be_notifier(self) -> None:
         """Have `sm` find a notifier at work, which never sends: what is to be told stays there."""
         post = Post(self.root)
-        for folder in (self.root.private, self.root.plugins, post.path):
+        for folder in (self.root.private, self.root.plugins, post.path, find_folder(self.root)):
             ensure_private_dir(folder)
         os.mkfifo(post.wake, 0o600)
         fd = os.open(post.wake, os.O_RDWR | os.O_NONBLOCK)
@@ -345,8 +346,8 @@ class World:
         """What a pass has done beside it, and what nobody waits for."""
         if has_grown(session):
             entering.follow(session)
-        with open_ledger(find_ledger(session.machine.settings)) as ledger:
-            price_pending(ledger)
+            with open_ledger(find_ledger(session.machine.settings)) as ledger:
+                price_pending(ledger)
 
     def _await_agent(self, name: str) -> None:
         """Wait until an agent that was started has called its hooks."""
