@@ -18,7 +18,7 @@ from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.cost.receivers import end_receivers
-from tests.real.api import Api, Kind
+from tests.real.api import Api, Kind, Reply, Tool
 from tests.real.counting import Counting, list_counted, tokens_of, wait_equal
 from tests.real.managed import Managed
 
@@ -59,3 +59,36 @@ def test_a_compaction_is_known_at_once_and_after_a_kill(
         follow(managed.session)
         wait_equal(lambda: list_counted(ledger), list_spent)
         assert add_up(read_sums(ledger, By.ISSUE)).is_complete
+
+
+def test_searches_are_known_at_once_and_after_a_kill(
+    unstarted: Managed, api: Api, sealed: Path
+) -> None:
+    """Tokens by telemetry, and the number of fees by the record."""
+    counting = Counting()
+    managed, api.model, api.side_tokens, api.searches = unstarted, counting, 777, 2
+    managed.folder.mkdir()
+    managed.config = managed.folder / "machine.yaml"
+    managed.config.write_text(json.dumps({"cost": {"telemetry": True}}))
+    managed.start()
+    managed.watch()
+    search = Tool("WebSearch", {"query": "what is new"})
+    api.say(Reply("I look.", (search,), usage=counting.use()))
+    managed.send("<one>")
+    managed.wait_state(State.IDLE)
+    path = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(path.exists, "the ledger", 30.0)
+    with open_ledger(path) as ledger:
+
+        def list_spent() -> dict[str, Tokens]:
+            return {one.request: tokens_of(one) for one in api.spent}
+
+        wait_equal(lambda: list_counted(ledger), list_spent)
+        wait_equal(lambda: list_counted(ledger, Certainty.UNKNOWN), dict)
+        os.kill(managed.agent.pid, signal.SIGKILL)
+        follow(managed.session)
+        wait_equal(lambda: list_counted(ledger), list_spent)
+        total = add_up(read_sums(ledger, By.ISSUE))
+        assert (total.is_complete, total.tokens.searches) == (True, 2)
+        agents = {one.name for one in read_sums(ledger, By.AGENT)}
+        assert agents == {"main", "search"}
