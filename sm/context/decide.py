@@ -353,6 +353,8 @@ def _asked(r: Rotation, seen: Standing, limits: Limits) -> Move:
     if asked_at is None:
         if _is_lost(r, seen) or seen.now >= _counted_from(r.since, seen) + limits.answer_s:
             return _unproven(r, seen)
+        if not r.proves and seen.now >= _counted_from(r.since, seen) + limits.verify_s:
+            r = structs.replace(r, released=True)  # its screen may never show what it goes on with
         return Move(Act.TELL, r, until=_counted_from(r.since, seen) + limits.answer_s)
     said_at = _said_at(asked_at, seen, limits)
     if seen.now >= said_at:

@@ -116,7 +116,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fresh: str = ""
     """The context that has got the prompt."""
     proves: bool = False
-    """What it says in its new context can be read: until it has named its task, messages wait."""
+    """All that it says in its new context can be read: what is not there it has not said."""
     asked: bool = False
     """It was asked whether it goes on."""
     released: bool = False
@@ -157,7 +157,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def holds(self) -> bool:
         """Whether nothing but its own messages may reach the agent."""
         if self.step is Step.VERIFY:
-            return self.proves and not (self.released or self.parked)
+            return not (self.released or self.parked)
         return not (self.postponed_at or self.parked or self.resting)
 
     @property

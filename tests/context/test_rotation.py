@@ -235,11 +235,23 @@ def test_a_new_context_that_names_its_task_is_left_alone() -> None:
     assert heard(world, "confirm") == []
 
 
-def test_messages_wait_until_a_context_that_can_be_read_has_named_its_task() -> None:
-    for proves in (True, False):
-        world = resumed(proves=proves)
-        assert world.record is not None
-        assert world.record.holds is proves
+@pytest.mark.parametrize("proves", [True, False])
+def test_messages_wait_until_the_new_context_has_named_its_task(proves: bool) -> None:
+    """Without a transcript another message was typed 0.2 s behind the resume prompt."""
+    world = resumed(proves=proves)
+    assert world.record is not None
+    assert world.record.holds
+
+
+def test_messages_wait_for_two_minutes_at_most_where_nothing_can_be_read() -> None:
+    world = resumed()
+    world.now += world.limits.verify_s
+    assert world.record is not None
+    asked = decide(world.record, world.seen(), world.limits)
+    assert (asked.act, asked.record.asked, asked.record.holds) == (Act.TELL, True, True)
+    world.now += world.limits.verify_s
+    unheard = decide(asked.record, world.seen(), world.limits)
+    assert (unheard.act, unheard.record.holds) == (Act.TELL, False)
 
 
 def test_an_ended_turn_without_a_task_is_asked_for_it_once_all_of_it_is_written_down() -> None:

@@ -486,6 +486,9 @@ def test_without_a_transcript_its_last_words_or_its_terminal_name_the_task(
 ) -> None:
     record = resumed_with(company, "Begin.", provider=provider)
     assert (record.status, record.details.task) == ("confirmed", "what was left")
+    *_, finished, told = story(company, "ann").splitlines()
+    assert finished.startswith("rotation finished"), "another message came before its task"
+    assert told.startswith("message ")
 
 
 def test_an_agent_that_writes_no_document_keeps_its_context_and_a_person_is_told(
