@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
+from sm.context.error_codes import find_code, judge
 from sm.context.rotation import Cause, Rotation
 from sm.store import journal
 from sm.store.files import ensure_private_dir
@@ -55,9 +56,9 @@ class Stage(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True, kw_only=True):
-    """The rotation. `context_at_trigger` is a percentage, None if it was not known.
+    """The rotation. `context_at_trigger` is a percentage, `context_fraction` the same from 0 to 1.
 
-    `task` is what the new context has named, '' for nothing. A person was told of an `error`.
+    Both are None if it was not known. `task` is what the new context has named, '' for nothing. A person was told of an `error`.
     """
 
     cause: Cause
@@ -67,10 +68,14 @@ class Details(Struct, frozen=True, kw_only=True):
     steps: tuple[Stage, ...] = ()
     error: str = ""
     task: str = ""
+    context_fraction: float | None = None
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """How one rotation ended, `at` seconds since 1970. `project` is '' without an issue."""
+    """How one rotation ended, `at` seconds since 1970. `project` is '' without an issue.
+
+    `result` and `error_code` are for scripts; older records have neither.
+    """
 
     rotation: str
     at: float
@@ -80,6 +85,8 @@ class Health(Struct, frozen=True, kw_only=True):
     status: Status
     details: Details
     action_taken: str
+    result: str = ""
+    error_code: str = ""
 
 
 def make_entry(
@@ -100,9 +107,17 @@ def make_entry(
             steps=tuple(_stages(record, now, "failed" if error else "ok"))[-STEPS_LIMIT:],
             error=error[:ERROR_LIMIT],
             task=record.task,
+            context_fraction=find_fraction(record.percent),
         ),
         action_taken=INTERVENE if error else SUCCESS,
+        result=judge(error),
+        error_code=find_code(error),
     )
+
+
+def find_fraction(percent: float | None) -> float | None:
+    """A percentage as the document of the automated cycle writes it, such as 0.87."""
+    return None if percent is None else round(percent / 100, 4)
 
 
 def _status(record: Rotation, error: str) -> Status:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from sm.base.errors import UsageError
 from sm.context import health_log
 from sm.context.error_codes import find_code, judge
-from sm.context.health_log import Health
+from sm.context.health_log import Health, find_fraction
 from sm.sessions import address, registry
 from sm.store.paths import Root
 
@@ -22,10 +22,14 @@ class Recorded(Struct, frozen=True):
 
 
 def tell(record: Recorded) -> dict[str, object]:
-    """A record as scripts get it, with what its error is known by."""
-    error = record.entry.details.error
-    said = {"result": judge(error), "error_code": find_code(error)}
-    return {**to_builtins(record.entry), **said}
+    """A record as scripts get it; one of an older version has all that those of today have."""
+    entry = record.entry
+    error, percent = entry.details.error, entry.details.context_at_trigger
+    details = structs.replace(entry.details, context_fraction=find_fraction(percent))
+    whole = structs.replace(
+        entry, details=details, result=judge(error), error_code=find_code(error)
+    )
+    return dict(to_builtins(whole))
 
 
 def list_records(root: Root, target: str) -> Iterator[Recorded]:

@@ -67,10 +67,13 @@ def test_a_finished_rotation_is_recorded_as_the_source_has_it(root: Root) -> Non
                 {"step": "resume", "at": NOW - 8.5, "duration_ms": 500, "outcome": "ok"},
                 {"step": "verify", "at": NOW - 8, "duration_ms": 8000, "outcome": "ok"},
             ],
+            "context_fraction": 0.87,
             "error": "",
             "task": "",
         },
         "action_taken": "Automated handoff cycle completed successfully",
+        "result": "ok",
+        "error_code": "",
     }
 
 
@@ -78,6 +81,7 @@ def test_one_that_was_given_up_says_where_and_why(root: Root) -> None:
     health_log.append(root, entry(error="nothing shows that it goes on"))
     (written,) = health_log.read_recent(root)
     assert (written.status, written.action_taken) == ("failed", "Manual intervention required")
+    assert (written.result, written.error_code) == ("critical", "no_sign_of_life")
     assert written.details.error == "nothing shows that it goes on"
     assert [stage.outcome for stage in written.details.steps] == ["ok"] * 5 + ["failed"]
 
