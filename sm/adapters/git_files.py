@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -70,6 +71,41 @@ def select_ignored(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
     if found is not None and found.code == 128:
         raise SmError(f"git does not know of '{folder}': {read_first_line(found)}")
     return tuple(name for name in found.stdout.split("\0") if name) if found else ()
+
+
+def hide(folder: Path, place: str, pattern: str) -> None:
+    """Keep files of the name `pattern` in `place`, below `folder`, out of what git shows as new.
+
+    It is noted in `info/exclude` of the repository, which all of its worktrees share and none
+    tracks (gitignore(5)). Outside of a repository nothing is done.
+
+    Raises:
+        SmError: git does not tell, or the file cannot be written.
+
+    """
+    found = _git(folder, "rev-parse", "--show-prefix", "--git-path", "info/exclude")
+    if found.code:
+        return
+    prefix, path = found.stdout.split("\n")[:2]
+    line = f"/{GLOB.sub(_quote, prefix + place)}/{pattern}"
+    file = folder / path
+    try:
+        known = file.read_text("utf-8", "surrogateescape") if file.exists() else ""
+        if line in known.splitlines():
+            return
+        file.parent.mkdir(exist_ok=True)
+        with file.open("a", encoding="utf-8", errors="surrogateescape") as end:
+            end.write(f"{'' if not known or known.endswith(chr(10)) else chr(10)}{line}\n")
+    except OSError as error:
+        raise SmError(f"cannot write '{file}': {os.strerror(error.errno or 0)}") from error
+
+
+GLOB = re.compile(r"[\\*?\[\]]")
+"""What means something in a pattern of git."""
+
+
+def _quote(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
 
 
 def _git(folder: Path, *args: str, stdin: bytes | None = None) -> Result:

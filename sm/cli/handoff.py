@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 @pass_machine
 def command(machine: Machine, file: Path) -> None:
-    """Replace your own context by FILE, when the current turn ends.
+    """Replace your own context by FILE, a handoff document, when the current turn ends.
 
-    For an agent in a session of sm. Write into FILE all that the next context has to know, then
+    Self-directed context rotation, for an agent in a session of sm. FILE is the path to the
+    document. Write into it all that the next context has to know, then
     call this as the last thing of your turn: the context is cleared, and the new one is told to
     read FILE and to go on. The last call wins.
     """

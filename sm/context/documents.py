@@ -113,6 +113,18 @@ def _hide_documents(folder: Path) -> None:
             create_exclusive(folder / ".gitignore", OURS)
 
 
+def hide_beside(session: Session, cycle: HandoffCycle) -> None:
+    """Keep documents out of git that an agent writes right into the folder, beside its own in it.
+
+    That folder may be a person's: nothing is made there.
+    """
+    named = Path(cycle.folder)
+    if session.owns_cwd or named.is_absolute() or ".." in named.parts:
+        return
+    with contextlib.suppress(SmError):  # as above
+        git_files.hide(session.record.cwd, named.as_posix(), PATTERN)
+
+
 def read_stamps(folder: Path) -> tuple[str, ...]:
     """A stamp of each document that is there now. It differs once the document is written again.
 

@@ -58,7 +58,8 @@ class Stage(Struct, frozen=True):
 class Details(Struct, frozen=True, kw_only=True):
     """The rotation. `context_at_trigger` is a percentage, `context_fraction` the same from 0 to 1.
 
-    Both are None if it was not known. `task` is what the new context has named, '' for nothing. A person was told of an `error`.
+    Both are None if it was not known. `task` is what the new context has named, '' for nothing. A
+    person was told of an `error`.
     """
 
     cause: Cause

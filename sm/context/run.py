@@ -93,6 +93,7 @@ def begin_cycle(
         if context not in ("", present):
             return None
         documents.prepare(folder)
+        documents.hide_beside(session, session.settings.cycle)
         launch = agent.read_generation(session.dir)
         new = begin(make_nonce(8), cause, time.time(), present, launch=launch)
         before = documents.read_stamps(folder)

@@ -15,6 +15,7 @@ from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.config.load import load_any
 from sm.config.schema import AgentSettings, ProjectSettings
+from sm.context import documents
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.messages.telling import tell_all
@@ -59,6 +60,7 @@ def begin(machine: Machine, order: Order) -> AdHocSession:
     crash_point("new:recorded")
     with lock.hold(session.dir.lock, timeout_s=120):
         try:
+            documents.hide_beside(session, session.settings.cycle)
             _launch(session, order)
             await_first_signs(session)
         except SmError:

@@ -248,6 +248,37 @@ def test_a_folder_that_people_use_stays_as_it_is(session: Session) -> None:
     assert not (folder / ".gitignore").exists()
 
 
+def test_a_document_that_an_agent_writes_right_into_the_folder_is_hidden_from_git(
+    session: Session, cwd: Path
+) -> None:
+    """Below a folder with an odd name, and in a worktree: neither has a file for that itself."""
+    git(cwd, "init", "-q")
+    place = cwd / "odd [1]*"
+    place.mkdir()
+    inside = structs.replace(session.record, cwd=place)
+    odd, cycle = (
+        AdHocSession(cast(AdHocRecord, inside)),
+        structs.replace(CYCLE, folder=".bmad/handoffs"),
+    )
+    before = (cwd / ".git" / "info" / "exclude").read_text()
+    for _ in range(2):
+        documents.hide_beside(odd, cycle)
+    said = (cwd / ".git" / "info" / "exclude").read_text()
+    assert said == f"{before}/odd \\[1\\]\\*/.bmad/handoffs/handoff-*.md\n"
+    written = place / ".bmad" / "handoffs"
+    written.mkdir(parents=True)
+    (written / "handoff-x-2026-01-01.md").write_text("# Handoff\n")
+    assert git(cwd, "status", "--porcelain", "--untracked-files=all") == ""
+    (written / "notes.md").write_text("a person's\n")
+    assert "notes.md" in git(cwd, "status", "--porcelain", "--untracked-files=all")
+    assert not (written / ".gitignore").exists()
+
+
+def test_outside_of_a_repository_there_is_nothing_to_hide(session: Session, cwd: Path) -> None:
+    documents.hide_beside(session, CYCLE)
+    assert list(cwd.iterdir()) == []
+
+
 def test_a_gitignore_of_somebody_else_stays_as_it_is(folder: Path) -> None:
     (folder / ".gitignore").write_text("!*\n")
     documents.prepare(folder)
