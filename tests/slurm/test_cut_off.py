@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sm.issues.kept_messages import list_kept
 from sm.plugins.hosts.slurm import runner, step
-from tests.helpers import REPOSITORY
-from tests.slurm.cluster import MISSING
-from tests.slurm.world import MakeWorld, begin, poll_until
+from tests.helpers import REPOSITORY, wait_for
+from tests.slurm.cluster import MISSING, NODES
+from tests.slurm.world import MakeWorld, World, begin, poll_until
 
 pytestmark = [
     pytest.mark.long_lived,
@@ -50,3 +51,34 @@ def test_a_message_for_a_job_that_is_cut_off_holds_no_tick_and_comes_later(
     poll_until(world, lambda: "only the cart" in "".join(world.stage.told()), "the message")
     poll_until(world, lambda: not list_kept(world.project.directory), "that it is not kept")
     assert "".join(world.stage.told()).count("only the cart") == 1
+
+
+def test_a_job_that_cannot_begin_its_session_holds_up_no_other(world_of: MakeWorld) -> None:
+    world = world_of(auto=False, licenses=[])
+    clones = [world.folder / node / "clone" for node in NODES]
+    for clone in clones:
+        clone.rename(clone.with_name("aside"))
+    first = world.stage.file_issue()
+    look_until(world, lambda: "Slurm says failed" in words_of(world), "its failure")
+    for clone in clones:
+        clone.with_name("aside").rename(clone)
+    second = world.stage.file_issue()
+    look_until(world, world.stage.told, "the first prompt of the other")
+    known = {one.issue: one for one in world.placed}
+    assert known[second].handle
+    assert known[first].attempt <= 2, "Slurm still tells of the failure"
+    assert "could not begin its session" in world.stage.find_need("host")["text"]
+
+
+def words_of(world: World) -> str:
+    return " ".join(one.words for one in world.seen)
+
+
+def look_until(world: World, condition: Callable[[], object], what: str) -> None:
+    """Have dev-poll tick until then, whatever it cannot do."""
+
+    def look() -> object:
+        world.stage.poll(check=False)
+        return condition()
+
+    wait_for(look, what, every_s=0.3)

@@ -23,7 +23,7 @@ from sm.plugins.hosts.slurm.queue import (
 )
 from sm.plugins.hosts.slurm.script import write_call, write_job
 from sm.plugins.hosts.slurm.settings import Slurm
-from sm.plugins.hosts.slurm.standing import find_failed, find_job, judge
+from sm.plugins.hosts.slurm.standing import find_job, judge, list_failed
 from sm.plugins.hosts.slurm.within import run_job
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -80,8 +80,13 @@ def test_the_job_of_another_attempt_is_none_of_this_one() -> None:
     assert found
     assert found.id == "10", "the latest, by number"
     assert find_job(jobs, "other", 2) is None
-    assert find_failed(jobs, ["mine"]) == jobs[2]
-    assert find_failed(jobs[:2], ["mine"]) is None
+
+
+def test_a_job_that_failed_counts_until_the_session_has_another() -> None:
+    failed, later = job("FAILED", number="9"), job("RUNNING", number="10")
+    assert list_failed([failed], ["mine", "other"]) == {"mine": failed}
+    assert list_failed([failed, later], ["mine"]) == {}
+    assert list_failed([job("FAILED", number="11"), later], ["other"]) == {}
 
 
 def test_what_squeue_says_is_read_back() -> None:

@@ -109,7 +109,7 @@ def list_of_cluster(
             continue
         if known.standing is Standing.SILENT and 0 < known.known_at < now - patience_s:
             silent.setdefault(known.words, []).append(one)
-        elif known.standing is Standing.LOST and known.words.startswith(FAILED):
+        elif known.standing in (Standing.LOST, Standing.UNFIT) and known.words.startswith(FAILED):
             text = f"The job of {_name(one)} could not begin its session: {known.words}"
             # Its next attempt fails as well, mostly: that is one matter.
             yield _make(f"job:{one.session}:{known.words}", text, "slurm", one.placed_at)

@@ -10,7 +10,7 @@ from msgspec import structs
 from sm.issues import placements as records
 from sm.issues.bringing import MakeShare
 from sm.issues.hindrances import Hindrance
-from sm.issues.runners import Answer, Placement, Seen, Shown, Standing
+from sm.issues.runners import Answer, Placement, RefusedError, Seen, Shown, Standing
 from sm.plugins.hosts import hindering
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
@@ -21,6 +21,7 @@ from sm.sessions.project import Project
 
 HOST = "slurm"
 """Where a session is before Slurm has chosen a node."""
+SEVERAL = 2
 CALL_S = 600.0
 SHOW_S = 0.5
 PATIENCE_S = 600.0
@@ -39,23 +40,25 @@ class SlurmRunner:
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
         """Return the queue for each job that there may be more.
 
-        None while Slurm does not answer, or has just told of one that failed.
+        None while Slurm does not answer, or has just told of several that could not begin: then the
+        cause is none of the issues.
         """
         free = step.read_settings(project).sessions - len(placements)
         if free <= 0:
             return []
         names = [name_job(project.root, one.session) for one in placements]
         try:
-            failed = standing.find_failed(self._list_jobs(), names)
+            failed = standing.list_failed(self._list_jobs(), names)
         except QueueError:
             return []
-        return [] if failed else [HOST] * free
+        return [] if len(failed) >= SEVERAL else [HOST] * free
 
     def place(self, project: Project, placement: Placement) -> Placement:
         """Submit the job, unless there is one of this attempt."""
         name = name_job(project.root, placement.session)
         job = self._find(name, placement)
         if job is None:
+            self._refuse_failed(name, placement)
             settings = step.read_settings(project)
             options = queue.list_options(settings, placement, name)
             rules = spell_rules(read_rules(project.settings))
@@ -63,6 +66,12 @@ class SlurmRunner:
         else:
             handle = job.id
         return structs.replace(placement, handle=handle, placed_at=time.time())
+
+    def _refuse_failed(self, name: str, placement: Placement) -> None:
+        """Refuse a session whose last job could not begin it, as long as Slurm tells of that."""
+        if failed := standing.list_failed(self._list_jobs(), [name]).get(name):
+            told = standing.judge(placement, failed, time.time()).words
+            raise RefusedError(told, of_host=False)
 
     def _list_jobs(self) -> list[Job]:
         """Return all jobs; who was asked in vain just now is not asked again at once."""
@@ -203,6 +212,10 @@ def _make_shown(seen: Seen | None, said: Said | None) -> Shown:
         return Shown(row, known_at, words="its job to be looked at")
     if seen.standing is Standing.SILENT:
         return Shown(row, known_at, seen.words, host=seen.host)
+    if seen.standing is Standing.UNFIT:
+        return Shown(
+            None, 0.0, words=f"another job, as the last one could not begin it: {seen.words}"
+        )
     if seen.standing is Standing.WAITING:
         why = f" ({seen.words})" if seen.words else ""
         return Shown(None, 0.0, words=f"a place in the queue{why}")

@@ -55,10 +55,16 @@ def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
     return Seen(Standing.LOST, where, known_at, f"{told}: {job.words}" if job.words else told)
 
 
-def find_failed(jobs: Iterable[Job], names: Iterable[str]) -> Job | None:
-    """Return a job of one of these names that could not begin its session a while ago.
+def list_failed(jobs: Iterable[Job], names: Iterable[str]) -> dict[str, Job]:
+    """Return the last job of each of these names, if it could not begin its session a while ago.
 
-    Slurm lists it for some minutes. The next would fail as well, so it is worth to wait as long.
+    Slurm lists it for some minutes. The session's next job would fail as well, so it is worth to
+    wait as long.
     """
-    wanted = set(names)
-    return next((one for one in jobs if one.name in wanted and one.state == FAILED), None)
+    wanted, last = set(names), dict[str, Job]()
+    for one in jobs:
+        if one.name in wanted and (
+            one.name not in last or _number(last[one.name].id) < _number(one.id)
+        ):
+            last[one.name] = one
+    return {name: one for name, one in last.items() if one.state == FAILED}
