@@ -38,6 +38,8 @@ agent_session_monitor() {
     [[ ! -d $dir ]]
     return
   fi
+  # By it a hook sees that we were killed. Where it cannot be written, dev-poll alone sees that.
+  [[ -p $dir/monitor.pid ]] || printf '%s\n' "$BASHPID" >"$dir/monitor.pid" || :
   # From here on a file may be gone at any moment. A message for each would cost the most.
   exec 2>/dev/null
   # A write to a killed server is an error, not the end. Children have the default again.

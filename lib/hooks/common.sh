@@ -53,10 +53,11 @@ keep_payload() {
   fi
 }
 
-# set_state STATE [PROMPT]: keeps the time if only the prompt is new; otherwise wakes the monitor.
+# set_state STATE [PROMPT]: begins it now and wakes the monitor, unless it is the state already. Another
+# prompt is another turn, which begins now: no hook tells of the end of one that was interrupted.
 set_state() {
   local new_prompt=${2:-${turn:-$prompt}}
-  if [[ $1 != "$state" || $present != "$context" ]]; then
+  if [[ $1 != "$state" || $present != "$context" || ($1 == busy && $new_prompt != "$prompt") ]]; then
     keep_line state "$1 $EPOCHREALTIME $present $new_prompt"
     poke
   elif [[ $new_prompt != "$prompt" ]]; then
@@ -163,4 +164,13 @@ PreCompact) [[ -z $agent && ($context == - || $session == "$context") ]] || deta
 *) [[ $context == - || $session == "$context" ]] || detail=stale ;;
 esac
 [[ $1 == StatusLine ]] || record "$1" "$detail"
+
+# The monitor. If it was killed, nobody looks after the agent, and this starts it again. It is known by
+# the lock that it has open: another process may have its number by now.
+if [[ -s $dir/monitor.pid && -d /proc/self ]] && ours "$dir/monitor.pid" &&
+  read -r REPLY <"$dir/monitor.pid" && [[ ! /proc/$REPLY/fd/9 -ef $dir/monitor.lock ]]; then
+  # shellcheck source=lib/hooks/watch.sh
+  source "${BASH_SOURCE[0]%/*}/watch.sh"
+  start_monitor
+fi
 [[ $detail != stale ]]

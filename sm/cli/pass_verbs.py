@@ -32,6 +32,14 @@ def rotate(click_context: click.Context, name: str) -> None:
     passes.rotate(click_context.ensure_object(Invocation), [name])
 
 
+@click.command("watch", help="Start the monitor of a session if it has none.")
+@click.argument("name", metavar="SESSION")
+@click.pass_context
+def watch(click_context: click.Context, name: str) -> None:
+    """Start it, for a hook that has found none; a session that is gone is no error."""
+    passes.watch(click_context.ensure_object(Invocation), [name])
+
+
 @click.command("news", help="Tell what the journal has behind a position.")
 @click.argument("words", metavar="JOURNAL POSITION [PROJECT]...", nargs=-1, required=True)
 @click.pass_context

@@ -44,6 +44,22 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
         rotate(session)
 
 
+def watch(invocation: Invocation, words: list[str]) -> None:
+    """Start the monitor of `SESSION` if it has none, as a hook has found; one that is over is none.
+
+    Raises:
+        UsageError: `words` are not one session.
+
+    """
+    from sm.sessions import monitors
+
+    if len(words) != 1:
+        raise UsageError("expected a session")
+    session = _find(invocation, words[0])
+    if session and not session.is_over:
+        monitors.ensure(session)
+
+
 def serve_passes(invocation: Invocation, words: list[str]) -> None:
     """Make the passes that monitors ask for, each in a fork of this process.
 
@@ -98,6 +114,7 @@ PASSES = {
     "react": react,
     "react-server": serve_passes,
     "rotate": rotate,
+    "watch": watch,
     "news": news,
 }
 

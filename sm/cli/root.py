@@ -54,6 +54,7 @@ COMMANDS: dict[str, Verb] = {
         "pass_verbs:serve_passes", "React, once for each line of input.", hidden=True
     ),
     "rotate": Verb("pass_verbs:rotate", "Carry on a session's rotation.", hidden=True),
+    "watch": Verb("pass_verbs:watch", "Start the monitor of a session.", hidden=True),
     "news": Verb("pass_verbs:news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),

@@ -306,6 +306,14 @@ class SessionDir(Folder, frozen=True):
     """Held by the process that makes a pass over the session."""
     monitor_lock = StateEntry("monitor.lock")
     """Held by the monitor as long as it lives."""
+    monitor_pid = StateEntry("monitor.pid")
+    """The process number of the monitor: by it a hook sees that it was killed."""
+    monitor_asked = StateEntry("monitor.asked")
+    """When a hook has had the monitor started again last, in seconds since the epoch."""
+    monitor_env = StateEntry("monitor.env")
+    """What a monitor that a hook starts gets as its environment, without any secret."""
+    monitor_stands_in = StateEntry("monitor.stands-in")
+    """There while the monitor was started by a hook, and lacks secrets that others have."""
     monitor_log = StateEntry("monitor.log")
     """The output of the monitor and its reactors."""
     settings = StateEntry("settings.json")

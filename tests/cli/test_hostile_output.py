@@ -136,6 +136,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "react": ("nothing", "harb 99"),
     "react-server": ("nothing x",),
     "rotate": ("nothing",),
+    "watch": ("nothing",),
     "git-credential": ("--place https://example.com/a/b get", "--place {hostile} store"),
     "news": ("{folder}/journal.jsonl 0 harb", "{hostile} 0 harb"),
     "reply": ("harb 1 {hostile}", "harb 99 x"),

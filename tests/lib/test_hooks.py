@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.tmux import Tmux
+from sm.sessions import agent_state
+from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.hooks import (
@@ -350,6 +352,109 @@ def test_an_agent_that_is_a_wrapper_has_one_client(hooks: Hooks) -> None:
     hooks.be("busy")
     start_from(hooks, ["python"])
     assert hooks.words[0::2] == ["busy", CONTEXT]
+
+
+# Turns
+
+
+@pytest.mark.parametrize("prompt", [PROMPT, OTHER])
+def test_the_turn_after_an_interruption_is_another_one(hooks: Hooks, prompt: str) -> None:
+    """Escape calls no hook: the state is that of the turn before, which the screen overrules."""
+    hooks.be("busy")
+    agent_state.overrule(hooks.dir, agent_state.read(hooks.dir), State.IDLE)
+    assert agent_state.read(hooks.dir).state is State.IDLE
+    began = time.time()
+    hooks.call("UserPromptSubmit", prompt_id=prompt)
+    told = agent_state.read(hooks.dir)
+    assert (told.state, told.shown, told.prompt) == (State.BUSY, False, prompt)
+    assert told.since >= began
+    hooks.call("PostToolUse", prompt_id=prompt)
+    assert agent_state.read(hooks.dir).since == told.since, "it is the same turn"
+
+
+def test_a_tool_of_another_prompt_is_of_another_turn(hooks: Hooks) -> None:
+    hooks.be("busy")
+    assert hooks.poked("PostToolUse") == b""
+    hooks.call("PostToolUse", prompt_id=OTHER)
+    assert float(hooks.words[1]) > 1000.0
+
+
+def test_an_agent_that_works_on_after_its_interruption_is_at_work(hooks: Hooks) -> None:
+    hooks.be("busy")
+    agent_state.overrule(hooks.dir, agent_state.read(hooks.dir), State.IDLE)
+    os.utime(hooks.dir.state, (1, 1))  # else both may fall into one tick of the kernel's clock
+    shown = hooks.dir.shown.read_text()
+    hooks.dir.shown.write_text(f"busy 1000.000000 idle {time.time() + 100:.6f}\n")
+    hooks.call("PostToolUse")
+    assert hooks.words[1] == "1000.0", "it began before the screen was seen"
+    hooks.dir.shown.write_text(shown)
+    hooks.call("PostToolUse")
+    assert agent_state.read(hooks.dir).state is State.BUSY
+
+
+# A monitor that was killed
+
+
+@pytest.fixture
+def watched(hooks: Hooks, tmp_path: Path) -> Path:
+    """Hooks of an agent whose monitor is gone, with a stand-in for `sm`; the file of its calls."""
+    tools, calls = tmp_path / "tools", tmp_path / "calls"
+    tools.mkdir()
+    (tools / "sm").write_text(f'#!/bin/sh\necho "$*" >>{calls}\n')
+    (tools / "sm").chmod(0o755)
+    hooks.env["PATH"] = f"{tools}:{os.environ['PATH']}"
+    hooks.dir.monitor_lock.touch()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    hooks.dir.monitor_pid.write_text(f"{gone.pid}\n")
+    hooks.be("busy")
+    return calls
+
+
+def test_each_hook_has_a_killed_monitor_started_again_but_not_all_the_time(
+    hooks: Hooks, watched: Path
+) -> None:
+    for sample in ("PostToolUse", "UserPromptSubmit", "statusline_50", "Stop"):
+        hooks.call(sample)
+        wait_for(watched.exists, "sm")
+        hooks.call("PostToolUse")
+        assert watched.read_text() == f"watch {NAME}\n", "it was asked for just now"
+        hooks.dir.monitor_asked.write_text(f"{time.time() - 6:.0f}\n")
+        watched.unlink()
+
+
+def test_a_monitor_that_is_there_is_left_alone(hooks: Hooks, watched: Path) -> None:
+    monitor = subprocess.Popen(
+        ["bash", "-c", 'exec 9>>"$1"; flock 9; echo; exec cat', "", hooks.dir.monitor_lock],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with monitor:
+        assert monitor.stdout
+        monitor.stdout.readline()
+        hooks.dir.monitor_pid.write_text(f"{monitor.pid}\n")
+        hooks.call("PostToolUse")
+        assert not hooks.dir.monitor_asked.exists(), "it is seen by its process"
+        hooks.dir.monitor_pid.write_text("1\n")
+        hooks.call("PostToolUse")
+        assert hooks.dir.monitor_asked.exists()
+        assert monitor.stdin
+        monitor.stdin.close()
+    assert not watched.exists(), "or by its lock"
+
+
+@pytest.mark.parametrize("why", ["over", "http", "never"])
+def test_no_monitor_is_started_where_none_is_due(hooks: Hooks, watched: Path, why: str) -> None:
+    match why:
+        case "over":
+            hooks.dir.over.touch()
+        case "http":
+            hooks.env["SM_HOOKS"] = "http"
+        case _:
+            hooks.dir.monitor_pid.unlink()
+    hooks.call("PostToolUse")
+    assert not hooks.dir.monitor_asked.exists()
+    assert not watched.exists()
 
 
 # Waking

@@ -141,7 +141,7 @@ def _find_sessions(scene: Scene) -> Iterator[Left | Unable]:
                 issue=session.issue,
                 has_session=True,
                 is_started=is_started(session),
-                is_watched=monitors.is_watched(session),
+                is_watched=monitors.is_watched(session) and not monitors.stands_in(session),
                 has_terminal=session.name in scene.panes,
                 is_paused=scene.is_paused(session.name),
             )
