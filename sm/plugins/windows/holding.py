@@ -20,6 +20,7 @@ from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_harmless
 from sm.store.paths import SessionDir, name_session
 
+UNHELD = Allowance(Stage.FREE, matter="limits", shown="is not held")
 FIRST = Allowance(Stage.FREE, matter="limits", shown="its client has told nothing yet")
 
 
@@ -35,7 +36,9 @@ def judge_session(session: Session, hold: int) -> Allowance | None:
     is_silent = account not in known.accounts and str(session.dir.path) not in known.sessions
     if is_silent and session.profile.spending:
         return FIRST
-    return _judge(known, account, hold)
+    found = _judge(known, account, hold)
+    # What a session of `sm new` tells counts; a person has begun it, and decides.
+    return UNHELD if found and not isinstance(session, IssueSession) else found
 
 
 def judge_project(project: Project, hold: int) -> Allowance | None:
