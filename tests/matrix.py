@@ -22,7 +22,7 @@ BEYOND_SOURCE = frozenset(
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
         *("question", "watched", "review-waits", "silent"),
         *("limit-stop", "limit-handoff", "limit-asked", "limit-held", "limit-held-long"),
-        *("limit-near", "limit-over", "limit-gone", "limit-wait-long"),
+        *("limit-runs-on", "limit-near", "limit-over", "limit-gone", "limit-wait-long"),
     }
 )
 """Rows that the protocol as it was first written does not have."""

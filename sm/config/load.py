@@ -180,6 +180,11 @@ def _check_owner(path: Path) -> Path:
     return path
 
 
+def list_watched(source: Path) -> list[Path]:
+    """Return the files whose change may change what `load` reads from `source`, and its folder."""
+    return [source, *list_files(source)] if source.is_dir() else [source]
+
+
 def _files(source: Path, cwd: Path) -> list[Path]:
     if not source.is_dir():
         return [source]

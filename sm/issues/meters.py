@@ -1,7 +1,7 @@
 """Asks plugins what a session may still spend, and whether one more issue may be begun.
 
 A plugin has a `Meter` among its parts of the kind `meters`. The strictest counts. A meter that
-cannot tell holds everything: what cannot be counted is not spent.
+cannot tell holds everything, and has turns interrupted: what cannot be counted is not spent.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sm.base import plugin
 from sm.base.clock import format_time
+from sm.base.errors import TemporaryError
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.sessions.project import Project
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from sm.issues.runners import Elsewhere  # which no pass needs
 
 Asked = TypeVar("Asked", Session, Project)
+
+
+class BlindError(TemporaryError):
+    """A meter cannot tell what was spent, since that moment (seconds since 1970)."""
+
+    def __init__(self, message: str, since: float) -> None:
+        """Say why, for people."""
+        super().__init__(message)
+        self.since = since
 
 
 class SetLimit(NamedTuple):
@@ -112,4 +122,6 @@ def _ask(
 
 def _hold(part: Part, error: Exception) -> Allowance:
     told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
-    return Allowance(Stage.HELD, f"{BROKEN}{part.plugin}", told, command="sm doctor")
+    since = error.since if isinstance(error, BlindError) else 0.0
+    matter = f"{BROKEN}{part.plugin}"
+    return Allowance(Stage.BLIND, matter, told, command="sm doctor", blind_since=since)

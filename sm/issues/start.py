@@ -18,6 +18,7 @@ from sm.adapters.forge.protocol import list_signs
 from sm.adapters.git_call import NoSuchBranchError
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.channels import people
+from sm.config.load import list_watched
 from sm.config.schema import ProjectSettings
 from sm.context.rotation_files import read_last_document
 from sm.issues.act import attempts
@@ -380,6 +381,7 @@ def _write_watch(session: IssueSession) -> None:
         session.dir.state,
         session.dir.queue / Place.WAITING,
         *people.list_watched(session),
+        *list_watched(project.config.source),
     ]
     write_atomic(session.dir.watch, "".join(f"{path}\n" for path in watched))
     sign = next(iter(list_signs(project.forge)), "")  # without one it is looked at when that is due

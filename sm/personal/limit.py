@@ -14,7 +14,7 @@ from sm.base.need import NeedKind
 from sm.base.refusal import Refusal
 from sm.issues import meters
 from sm.issues.act import limiting
-from sm.issues.rules.allowance import Allowance
+from sm.issues.rules.allowance import DEFIED_S, STOPS, Allowance, Stage
 from sm.messages import alerts, queue
 from sm.messages.ids import make_id
 from sm.messages.presence import find_obstacle
@@ -37,7 +37,22 @@ def tend(session: AdHocSession) -> float:
     if before and before.stop and not brake.is_set(session.dir):
         queue.put(session.dir, _word_to_go_on(session, before))
     limit = meters.read_allowance(session)
-    return min(again_at, _stop(session, limit)) if limit and limit.stops else again_at
+    if limit is None or not limiting.must_stop(session, limit):
+        return again_at
+    if limiting.may_spend(session):
+        _tell_if_in_vain(session, limit)
+    return min(again_at, _stop(session, limit))
+
+
+def _tell_if_in_vain(session: AdHocSession, limit: Allowance) -> None:
+    """Tell a person once of turns that go on, or come again and again, over a limit."""
+    mark, now = brake.read(session.dir), time.time()
+    if mark is None or (mark.stops < STOPS and now < mark.staged_at + DEFIED_S):
+        return
+    text = f"is at work, and interruptions do not help: {meters.describe(limit, now)}"
+    key = f"limit-runs-on:{limit.matter}:{mark.since:.0f}"
+    command = f"sm attach {session.address}"
+    alerts.note(session, text, key, need=NeedKind.BUDGET, command=command)
 
 
 def _word_to_go_on(session: AdHocSession, mark: Brake) -> Message:
@@ -61,6 +76,8 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
         if told.state is State.BUSY:
             agent_state.overrule(session.dir, told, State.IDLE)
     text = f"may spend no more: {meters.describe(limit, time.time())}"
-    command = limit.command
-    alerts.note(session, text, f"limit:{limit.matter}", need=NeedKind.BUDGET, command=command)
+    key, command = f"limit:{limit.matter}", limit.command
+    if limit.stage is Stage.BLIND:  # which may come again
+        key += f":{brake.find_stage_time(session.dir):.0f}"
+    alerts.note(session, text, key, need=NeedKind.BUDGET, command=command)
     return math.inf

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from sm.base.errors import SmError, StateError
+from sm.config.load import list_watched
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
 from sm.issues.act import limiting
@@ -138,5 +139,6 @@ def end(session: AdHocSession, how: str) -> None:
 def watch(session: AdHocSession) -> None:
     """Name the files whose change concerns the session."""
     directory = session.dir
-    watched = (directory.state, directory.context, directory.queue / Place.WAITING)
+    watched = [directory.state, directory.context, directory.queue / Place.WAITING]
+    watched += list_watched(session.record.config) if session.record.config else []
     write_atomic(directory.watch, "".join(f"{path}\n" for path in watched))

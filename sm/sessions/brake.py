@@ -19,13 +19,16 @@ from sm.store.paths import SessionDir
 class Brake(Struct, frozen=True):
     """Since when, how far the limit is used up, and the ids of the messages that pass.
 
-    `stop` is the id of the interruption that was begun last.
+    `stop` is the id of the interruption that was begun last, of so many `stops`. The limit is at
+    that stage since `staged_at`.
     """
 
     since: float
     stage: str = ""
     passing: tuple[str, ...] = ()
     stop: str = ""
+    stops: int = 0
+    staged_at: float = 0.0
 
 
 def is_set(directory: SessionDir) -> bool:
@@ -43,11 +46,17 @@ def read(directory: SessionDir) -> Brake | None:
 
 def put_on(directory: SessionDir, stage: str) -> None:
     """Let nothing be typed from now on."""
-    known = read(directory)
+    known, now = read(directory), time.time()
     if known is None:
-        write_json(directory.braked, Brake(time.time(), stage))
-    elif known.stage != stage:
-        write_json(directory.braked, structs.replace(known, stage=stage))
+        write_json(directory.braked, Brake(now, stage, staged_at=now))
+    elif known.stage != stage or known.staged_at > now:  # the clock was set back
+        write_json(directory.braked, structs.replace(known, stage=stage, staged_at=now))
+
+
+def find_stage_time(directory: SessionDir) -> float:
+    """Since when the limit is at its stage, in seconds since 1970; 0 for no mark."""
+    known = read(directory)
+    return (known.staged_at or known.since) if known else 0.0
 
 
 def let_pass(directory: SessionDir, ident: str) -> None:
@@ -59,8 +68,10 @@ def let_pass(directory: SessionDir, ident: str) -> None:
 
 def note_stop(directory: SessionDir, ident: str) -> None:
     """Note that a turn is about to be interrupted: who dies behind that is known to have begun."""
-    if known := read(directory):
-        write_json(directory.braked, structs.replace(known, stop=ident))
+    known = read(directory)
+    if known and known.stop != ident:
+        now = structs.replace(known, stop=ident, stops=known.stops + 1)
+        write_json(directory.braked, now)
 
 
 def passes(directory: SessionDir, ident: str) -> bool:

@@ -93,8 +93,8 @@ GIVEN_BACK = "given-back"
 OVERTAKEN = "overtaken"
 """The same of one that says that another attempt has the issue."""
 
-STOPPED = "stopped"
-"""The detail of an interruption by which a turn has ended."""
+STOPPED, DEFIED = "stopped", "defied"
+"""The details of an interruption: a turn has ended by it; one goes on, although it was tried."""
 
 LIMIT = "limit:"
 """What the matter begins with of a limit that keeps a session from spending."""
@@ -137,15 +137,22 @@ class Escalation(Struct, frozen=True):
 class Halt(Struct, frozen=True):
     """That a limit has kept the session from spending since `at`, and it has not gone on yet.
 
-    `matter` is the limit's, with `LIMIT` before it. `stopped`: a turn was interrupted for it.
-    `asked_at` is when the agent was asked for the handoff document `document`, 0 for never.
+    `matter` is the limit's, with `LIMIT` before it. `stops` turns were interrupted for it;
+    `defied`: one goes on, as it cannot be interrupted. `asked_at` is when the agent was asked for
+    the handoff document `document`, 0 for never.
     """
 
     matter: str
     at: float
-    stopped: bool = False
+    stops: int = 0
+    defied: bool = False
     asked_at: float = 0.0
     document: str = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a turn was interrupted for it."""
+        return self.stops > 0
 
 
 class History(Struct, frozen=True):
@@ -245,7 +252,9 @@ def _note_limit(history: History, receipt: Receipt) -> History:
     known = history.halt or Halt(receipt.write, receipt.at)
     halt = structs.replace(known, matter=receipt.write)
     if receipt.verb is Verb.INTERRUPT and receipt.detail == STOPPED:
-        halt = structs.replace(halt, stopped=True)
+        halt = structs.replace(halt, stops=halt.stops + 1, defied=False)
+    if receipt.verb is Verb.INTERRUPT and receipt.detail == DEFIED:
+        halt = structs.replace(halt, defied=True)
     if receipt.verb is Verb.HAND_OFF:
         halt = structs.replace(halt, asked_at=receipt.at, document=receipt.detail)
     return structs.replace(history, halt=halt)

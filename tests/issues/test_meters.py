@@ -76,7 +76,7 @@ def test_a_meter_that_cannot_tell_holds_everything_and_is_named(
     held = meters.read_allowance(session)
     assert held
     assert held == meters.find_objection(session.project)
-    assert held.stage is Stage.HELD
+    assert held.stage is Stage.BLIND
     assert f"plugin '{name}' cannot tell what may be spent: " in held.shown
     assert why in held.shown
     assert meters.list_failures(session.project) == [held.shown]

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shlex
+import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
+from sm.adapters import procfs
 from sm.adapters.agent.codex import CODEX
+from sm.adapters.procfs import Process
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import BILLIONTHS
 from sm.plugins.cost.prices import find_price
+from sm.sessions import monitors
 from tests.e2e.stage import Stage as Place
 from tests.e2e.stage import make_stage
-from tests.helpers import wait_for
+from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Usage
 from tests.real.client import Clients, environment, seal
 from tests.real.codex import CONFIG
@@ -93,8 +102,8 @@ def begin(
         }
         settings: dict[str, object] = {
             "agent": {"command": commands[client], "env": variables},
-            "budget": {kind: limit},
         }
+        settings |= {"budget": {kind: limit}} if limit else {}
         stage = make_stage(tmp_path, auto=False, settings=settings)
         stages.append(stage)
         worktree = stage.project.settings.worktree(1)
@@ -156,6 +165,114 @@ def test_what_codex_spends_beyond_a_budget(api: Api, begin: Begin, client: str) 
         broken=1 - title,
     )
     wait_for(lambda: GOES_ON in "\n".join(api.main[-1].said), f"{client} to go on")
+
+
+def run_on(_: Request) -> Reply:
+    """A model that runs one command after another, whatever it is told."""
+    return Reply("", (Tool.bash("sleep 0.3"),), usage=SIZE)
+
+
+def list_rows(stage: Place) -> list[str]:
+    """The rows of the matrix that have acted, in their order, once for each time."""
+    if not (receipts := stage.session(1).dir.receipts).exists():
+        return []
+    found = [json.loads(line) for line in receipts.read_text().splitlines()]
+    return [one["row"] for one in found if one.get("verb") is None]
+
+
+def have_asked(stage: Place, times: int) -> bool:
+    """Whether a person was asked so often about a limit that is used up."""
+    return list_rows(stage).count("limit-asked") == times
+
+
+def test_each_turn_after_an_interruption_has_its_limit_too(api: Api, begin: Begin) -> None:
+    """The request for a document is ignored; and after a raise all goes on from there."""
+    api.model = run_on
+    stage = begin("issue", TOKENS)
+    allowed = LIMIT * EACH
+    for times in (1, 2):
+        wait_for(partial(have_asked, stage, times), "the question")
+        rows = [row for row in list_rows(stage) if row != "limit-near"]
+        print(f"{count_tokens(api):,} of {allowed:,} tokens: {rows}")
+        assert rows[-4:] == ["limit-stop", "limit-handoff", "limit-stop", "limit-asked"]
+        # The reserve, of which nobody can have known the last requests.
+        assert count_tokens(api) <= allowed + 6 * EACH + BEYOND * EACH
+        count = len(api.main)
+        stage.poll()
+        assert len(api.main) == count, "nothing goes on"
+        if times == 1:
+            stage.sm("budget", "raise", "harb", "1", "200k")
+            allowed += 200_000
+
+
+def write_budget(stage: Place, budget: dict[str, str]) -> None:
+    """A person edits the configuration."""
+    settings = yaml.safe_load(stage.config.read_text())
+    stage.config.write_text(yaml.safe_dump(settings | {"budget": budget}))
+
+
+def find_ours(stage: Place) -> list[Process]:
+    """The processes of `sm` that look after the session."""
+    root = stage.project.root
+    servers = (
+        process
+        for process, place in procfs.find_by_variable("SM_STATE_ROOT")
+        if Path(place) == root.path and "react-server" in procfs.read_command(process)
+    )
+    return [*(process for _, process in monitors.find_all(root)), *servers]
+
+
+def test_a_budget_set_in_mid_turn_counts_though_all_of_sm_was_killed(
+    api: Api, begin: Begin
+) -> None:
+    """A hook of the agent starts the watch again, with the environment of the one before."""
+    api.model = run_on
+    stage = begin("issue", "")
+    wait_for(lambda: len(api.main) > 2, "the turn")
+    killed = wait_for(lambda: len(found := find_ours(stage)) > 1 and found, "the processes of sm")
+    assert killed
+    procfs.send(set(killed), signal.SIGKILL)
+    wait_for(lambda: not any(map(procfs.is_running, killed)), "their end")
+    assert not monitors.is_watched(stage.session(1))
+    write_budget(stage, {"issue": TOKENS})
+    wait_for(lambda: count_tokens(api) >= LIMIT * EACH, "the limit to be broken")
+    wait_for(lambda: "limit-stop" in list_rows(stage), "the interruption")
+    print(f"{count_tokens(api):,} tokens")
+    assert count_tokens(api) <= (LIMIT + BEYOND) * EACH
+    assert monitors.is_watched(stage.session(1))
+    wait_for(lambda: have_asked(stage, 1), "the question")
+    write_budget(stage, {"issue": "2M tokens"})
+    wait_for(lambda: "limit-over" in list_rows(stage), "it to go on")
+    lowered_at = len(api.main)
+    write_budget(stage, {"issue": TOKENS})
+    wait_for(lambda: list_rows(stage).count("limit-stop") > 1, "the interruption")
+    assert len(api.main) <= lowered_at + BEYOND
+
+
+def test_a_turn_whose_spending_nobody_knows_is_interrupted_within_ten_seconds(
+    api: Api, begin: Begin, sealed: Path
+) -> None:
+    api.model = run_on
+    stage = begin("issue", "5M tokens")
+    ledger = sealed / ".local" / "share" / "sm" / "ledger.db"
+    wait_for(lambda: len(api.main) > 2 and ledger.exists(), "the turn")
+    with contextlib.closing(sqlite3.connect(ledger, timeout=HANG_S)) as connection:
+        connection.execute("BEGIN IMMEDIATE")  # so that it can be read, and nothing is entered
+        locked_at, count = time.monotonic(), len(api.main)
+        wait_for(lambda: "limit-stop" in list_rows(stage), "the interruption")
+        stopped_s, beyond = time.monotonic() - locked_at, len(api.main) - count
+        print(f"interrupted after {stopped_s:.1f} s and {beyond} requests: {list_rows(stage)}")
+        assert [row for row in list_rows(stage) if row.startswith("limit")] in (
+            ["limit-held", "limit-stop"],
+            ["limit-stop"],
+        )
+    assert stopped_s < (10 if is_quiet() else 40)
+    wait_for(lambda: "limit-over" in list_rows(stage), "it to go on")
+
+
+def is_quiet() -> bool:
+    """Whether nobody else needs the processors: only then a time says something."""
+    return os.getloadavg()[0] < 2 * (os.cpu_count() or 1)
 
 
 def break_limit(

@@ -30,6 +30,7 @@ from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
@@ -212,6 +213,7 @@ def gather(
         conflicts=_find_conflicts(session) if _has_conflicts(facts, needed) else (),
         links=_list_links(session, seen.pull),
         allowance=facts.allowance,
+        turn=tell_turn(facts),
         limit_until=format_time(facts.allowance.until, facts.now)
         if facts.allowance and facts.allowance.until is not None
         else "",

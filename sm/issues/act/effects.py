@@ -124,7 +124,7 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     A limit is no reason to lose what a person has written, and the key does not: a draft stays. But
     it must not come between two keys of theirs.
     """
-    if (mark := limiting.confirm_hold(session)) is None:
+    if (mark := limiting.confirm_stop(session)) is None:
         # No receipt says that it is done: the same turn may reach the same limit once more.
         raise PointlessError("it may spend again")
     by, note = Message(id=ident, text=""), partial(brake.note_stop, session.dir, ident)

@@ -6,14 +6,14 @@ import math
 import time
 
 from sm.issues import meters
-from sm.issues.rules.allowance import STOPPING, Allowance
+from sm.issues.rules.allowance import STOPPING, Allowance, Stage
 from sm.sessions import agent_state, brake, registry
 from sm.sessions.agent_state import State
 from sm.sessions.brake import Brake
 from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
-LOOK_S = 3.0
+LOOK_S = 2.0
 """So often it is looked how much is left while the agent may spend. With what it takes to read that
 and to end the turn, no limit is exceeded for longer than ten seconds."""
 SPENDING = (State.BUSY, State.WAITING)
@@ -28,9 +28,12 @@ def tend(session: Session) -> float:
     allowance = meters.read_allowance(session)
     _mark(session, allowance)
     crash_point("limit:marked")
-    if allowance is None or not _may_spend(session):
+    if allowance is None or not may_spend(session):
         return math.inf
-    return time.time() + LOOK_S
+    look_at = time.time() + LOOK_S
+    if allowance.stage is Stage.BLIND:
+        return min(look_at, allowance.stops_at(brake.find_stage_time(session.dir)))
+    return look_at
 
 
 def _mark(session: Session, allowance: Allowance | None) -> None:
@@ -40,17 +43,26 @@ def _mark(session: Session, allowance: Allowance | None) -> None:
         brake.release(session.dir)
 
 
-def stops(session: Session) -> bool:
-    """Whether the mark says that a turn which runs is to end at once."""
+def may_stop(session: Session) -> bool:
+    """Whether the mark says that a turn which runs has to end, now or soon."""
     known = brake.read(session.dir)
-    return known is not None and known.stage in STOPPING
+    return known is not None and known.stage in (Stage.BLIND, *STOPPING)
 
 
-def confirm_hold(session: Session) -> Brake | None:
-    """The mark, put there now if a limit was reached since the pass began; None if none holds."""
-    if not brake.is_set(session.dir):
-        _mark(session, meters.read_allowance(session))
-    return brake.read(session.dir)
+def must_stop(session: Session, allowance: Allowance | None) -> bool:
+    """Whether a turn of the session that runs is to end now."""
+    held_since = brake.find_stage_time(session.dir)
+    return allowance is not None and allowance.stops(time.time(), held_since)
+
+
+def confirm_stop(session: Session) -> Brake | None:
+    """The mark, if a turn that runs is to end still; None if that has lost its sense.
+
+    A limit may have been reached since the pass began, or it is known again what was spent.
+    """
+    allowance = meters.read_allowance(session)
+    _mark(session, allowance)
+    return brake.read(session.dir) if must_stop(session, allowance) else None
 
 
 def wake_if_changed(session: Session) -> None:
@@ -64,5 +76,6 @@ def wake_if_changed(session: Session) -> None:
         registry.poke(session.dir)
 
 
-def _may_spend(session: Session) -> bool:
+def may_spend(session: Session) -> bool:
+    """Whether its agent is at work, as far as is known."""
     return not session.profile.hooks or agent_state.read(session.dir).state in SPENDING

@@ -10,6 +10,7 @@ from sm.issues.act.effects import withdraw
 from sm.issues.act.problem import read_problem
 from sm.issues.look.escalation import STUCK
 from sm.issues.look.observe import observe
+from sm.issues.rules.allowance import DEFIED_S
 from sm.issues.rules.decide import BY_HAND, decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
@@ -19,7 +20,7 @@ from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
 from sm.sessions import brake, pause
 from sm.sessions import plan as plans
-from sm.sessions.history import KILLED, Receipt, Verb
+from sm.sessions.history import DEFIED, KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
@@ -66,8 +67,8 @@ def find(session: IssueSession) -> Plan | None:
         withdraw(session, plan, step)
         drop(session, plan, "waited in vain to be delivered")
         return None
-    if (stops or verb in FINAL) and decide(facts, OVERTAKING).acts:
-        drop(session, plan, "something else is due first")
+    if (stops or verb in FINAL) and (why := _find_reason_to_drop(session, plan, verb, facts)):
+        drop(session, plan, why)
         return None
     if waits and decide(facts, INTERRUPTING).acts:
         return _take_back(session, plan, step, "has to wait")
@@ -98,6 +99,35 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
     if retry.measure_age(session, plan) <= STUCK_S or stuck in facts.history.troubles:
         return False
     plans.add_receipt(session.dir, Receipt(time.time(), stuck, "stuck", trouble=problem.sentence))
+    return True
+
+
+def _find_reason_to_drop(session: IssueSession, plan: Plan, verb: Verb, facts: Facts) -> str:
+    """Why an interruption, or what cannot be taken back, is not tried again as it is."""
+    if decide(facts, OVERTAKING).acts:
+        return "something else is due first"
+    if verb is Verb.INTERRUPT and _is_defied(session, plan, facts):
+        return "its turn cannot be interrupted"
+    return ""
+
+
+def _is_defied(session: IssueSession, plan: Plan, facts: Facts) -> bool:
+    """Whether a turn goes on for so long after it was to end that a person has to know.
+
+    It is noted once for each limit; then the turn is interrupted on.
+    """
+    halt = facts.history.halt
+    if retry.measure_age(session, plan) <= DEFIED_S or (halt and halt.defied):
+        return False
+    noted = Receipt(
+        time.time(),
+        f"{DEFIED}:{plan.key}",
+        plan.row,
+        write=facts.halted,
+        verb=Verb.INTERRUPT,
+        detail=DEFIED,
+    )
+    plans.add_receipt(session.dir, noted)
     return True
 
 

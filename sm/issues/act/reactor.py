@@ -184,7 +184,7 @@ def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> P
 
 def _stop_spending(session: IssueSession) -> Plan | None:
     """The plan that ends the turn of a paused agent which is over a limit, saved; else None."""
-    if not limiting.stops(session) or pending.find(session):
+    if not limiting.may_stop(session) or pending.find(session):
         return None
     seen = _observe(session, 0.0)
     decision = decide(seen.facts, WHILE_PAUSED)

@@ -12,6 +12,7 @@ from sm.issues import meters
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
+from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.needs import Case, Need, describe_need, name_waits
 from sm.sessions import turn
 from sm.sessions.failure import Fault
@@ -42,6 +43,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         stuck=is_stuck(seen.facts),
         unasked=not seen.facts.escalated,
         limit=tell_limit(seen.facts),
+        turn=tell_turn(seen.facts),
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
     )

@@ -36,7 +36,7 @@ from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
-from sm.sessions import agent, agent_process, agent_state, pause, plan, turn
+from sm.sessions import agent, agent_process, agent_state, brake, pause, plan, turn
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, History, fold
 from sm.sessions.session import IssueSession
@@ -245,6 +245,7 @@ def _gather(
         slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
         slotless=slot.waits_at is not None,
         allowance=(allowance := meters.read_allowance(session)),
+        held_since=brake.find_stage_time(directory) if allowance and allowance.holds else 0.0,
         rotates=allowance is not None and os.path.lexists(directory.hold),
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))

@@ -16,6 +16,8 @@ class Stage(StrEnum):
     """The agent is told, once."""
     HELD = "held"
     """A turn that runs may end; nothing new begins."""
+    BLIND = "blind"
+    """Nobody knows what was spent: nothing new begins, and soon a turn that runs is interrupted."""
     OVER = "over"
     """The turn is interrupted, a handoff document is written from a reserve, then it rests."""
     SPENT = "spent"
@@ -28,7 +30,8 @@ class Allowance(Struct, frozen=True):
     `matter` is the same for as long as it is the same limit at the same height: for each the agent
     is told once, and a person is asked once. `shown` says in words what is used of it, such as
     "$8.20 of $10.00 for this issue". `until` is when it ends by itself, in seconds since 1970; None
-    if a person has to decide, by `command`.
+    if a person has to decide, by `command`. `blind_since` is when it began that nobody knows what
+    was spent, 0 if the meter does not tell.
     """
 
     stage: Stage
@@ -36,19 +39,31 @@ class Allowance(Struct, frozen=True):
     shown: str
     until: float | None = None
     command: str = ""
+    blind_since: float = 0.0
 
     @property
     def holds(self) -> bool:
         """Whether nothing new may begin."""
         return self.stage in HOLDING
 
-    @property
-    def stops(self) -> bool:
-        """Whether a turn that runs is to end at once."""
+    def stops(self, now: float, held_since: float) -> bool:
+        """Whether a turn that runs is to end now, of a session that it holds since then."""
+        if self.stage is Stage.BLIND:
+            return now >= self.stops_at(held_since)
         return self.stage in STOPPING
 
+    def stops_at(self, held_since: float) -> float:
+        """When a turn ends, if nobody knows by then what was spent."""
+        return (self.blind_since or held_since) + BLIND_S
 
-HOLDING = frozenset({Stage.HELD, Stage.OVER, Stage.SPENT})
+
+BLIND_S = 3.0
+"""So long a turn goes on although nobody knows what it spends: a database may be busy for a moment.
+With what it takes to see that, and to end the turn, it ends within ten seconds."""
+STOPS, DEFIED_S = 5, 20.0
+"""A person is told after so many interrupted turns, and when a turn that was to end has gone on for
+so long. Turns are interrupted all the same, for good."""
+HOLDING = frozenset({Stage.HELD, Stage.BLIND, Stage.OVER, Stage.SPENT})
 STOPPING = frozenset({Stage.OVER, Stage.SPENT})
 
 _ORDER = {stage: number for number, stage in enumerate(Stage)}

@@ -118,6 +118,8 @@ class Facts(Struct, frozen=True):
     """It has work for its agent, and waits for a free slot."""
     allowance: Allowance | None = None
     """What it may still spend; None: nothing limits it."""
+    held_since: float = 0.0
+    """Since when that holds it as it does."""
     rotates: bool = False
     """Its context is being replaced, and nothing else may be typed meanwhile."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.rules.allowance import Stage
+from sm.issues.rules.allowance import STOPPING, STOPS, Stage
 from sm.issues.rules.facts import LONG_PARK_S, Facts, Life
 from sm.issues.rules.rows import Row, Said, Step
 from sm.sessions.history import Count, Halt, Verb
@@ -27,12 +27,17 @@ ANY = Said()
 
 def must_stop(f: Facts) -> bool:
     """Whether a turn runs that is to end at once. Without hooks one may run at any time."""
-    if f.allowance is None or not f.allowance.stops or f.session is Life.GONE:
+    if f.session is Life.GONE or not _must_spend_nothing(f):
         return False
     if f.signs is None:
         return True
     # What it has left running in the background may be agents.
     return (f.turn_runs or f.signs.doing == "waiting") and not _writes_document(f)
+
+
+def _must_spend_nothing(f: Facts) -> bool:
+    """Whether a limit is used up, or it is unknown for too long what is spent."""
+    return f.allowance is not None and f.allowance.stops(f.now, f.held_since)
 
 
 def _writes_document(f: Facts) -> bool:
@@ -71,11 +76,30 @@ def _rests(f: Facts) -> bool:
 
 
 def _is_over(f: Facts) -> bool:
-    return f.allowance is not None and f.allowance.stops
+    return f.allowance is not None and f.allowance.stage in STOPPING
 
 
 def _is_held(f: Facts) -> bool:
-    return f.allowance is not None and f.allowance.stage is Stage.HELD
+    return f.allowance is not None and f.allowance.stage in (Stage.HELD, Stage.BLIND)
+
+
+def _runs_on(f: Facts) -> bool:
+    """Whether interruptions do not keep the agent from spending."""
+    halt = f.history.halt
+    return must_stop(f) and halt is not None and (halt.defied or halt.stops >= STOPS)
+
+
+def tell_turn(f: Facts) -> str:
+    """Say what becomes of the agent's turn while a limit keeps it from spending."""
+    if f.session is Life.GONE:
+        return "the agent does not run"
+    if f.signs is None:
+        return "its hooks do not tell whether the agent is at work"
+    if _writes_document(f) and f.turn_runs:
+        return "the agent is at work on its handoff document"
+    if must_stop(f):
+        return "the agent is at work, and is being stopped"
+    return "the agent is at work" if f.turn_runs else "the agent rests"
 
 
 def _is_held_for_long(f: Facts) -> bool:
@@ -122,7 +146,8 @@ def _key_per_halt(f: Facts) -> str:
 LIMIT_STOP = Row(
     "limit-stop",
     ANY,
-    "over a limit, and a turn runs that writes no handoff document, or something in the background",
+    "over a limit, or for seconds nobody knows what it spends, and a turn runs that writes no "
+    "handoff document, or something in the background",
     (Step(Verb.INTERRUPT),),
     must_stop,
     _key_per_turn,
@@ -134,6 +159,16 @@ WHILE_PAUSED = (LIMIT_STOP,)
 """What is done to a paused agent as well: its turn may go on, but not beyond its limit."""
 
 AT_LIMIT = (
+    Row(
+        "limit-runs-on",
+        ANY,
+        "as for limit-stop, and it cannot be interrupted, or has begun turn after turn",
+        (Step(Verb.NOTIFY, "limit-runs-on"),),
+        _runs_on,
+        key_per_limit,
+        about=key_per_limit,
+        passing=True,
+    ),
     LIMIT_STOP,
     Row(
         "limit-handoff",
@@ -232,6 +267,8 @@ def list_looks(f: Facts) -> Iterator[float]:
         return
     if f.allowance.until is not None:
         yield f.allowance.until
+    if f.allowance.stage is Stage.BLIND:
+        yield f.allowance.stops_at(f.held_since)
     if f.brake and (halt := f.history.halt):
         yield _begin_halt(f, halt) + PATIENCE_S
         yield _begin_halt(f, halt) + TYPING_S

@@ -158,6 +158,8 @@ class Material(Struct, frozen=True):
     """The files in which its branch conflicts with the base."""
     allowance: Allowance | None = None
     """What it may still spend."""
+    turn: str = ""
+    """What becomes of the agent's turn while a limit keeps it from spending."""
     limit_until: str = ""
     """Until when a limit holds it, as a time of day; '' if a person decides."""
     document: str = ""

@@ -26,8 +26,9 @@ CAUSES = {
     "turn-failed": "The agent cannot go on",
     "dialog": "A dialog is open in the agent's terminal",
     "question": "The agent has ended its turn with a question",
-    "limit-asked": "A budget is used up, and the agent rests",
-    "limit-held-long": "Nobody knows what may still be spent, and the agent rests",
+    "limit-asked": "A budget is used up",
+    "limit-runs-on": "What may be spent is used up or not known, and interruptions do not help",
+    "limit-held-long": "Nobody knows what may still be spent",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
 """Why sm asks a person, by the row of the matrix that asks."""
@@ -47,6 +48,7 @@ KINDS = {
     "parked-long": NeedKind.LIMITS,
     "limit-wait-long": NeedKind.LIMITS,
     "limit-asked": NeedKind.BUDGET,
+    "limit-runs-on": NeedKind.BUDGET,
     "limit-held-long": NeedKind.BUDGET,
     "ci-exhausted": NeedKind.LIMITS,
     "review-exhausted": NeedKind.LIMITS,
@@ -77,8 +79,8 @@ class Case(Struct, frozen=True):
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
-    up, and `raised_by` is the command that changes that. `reviewed_at` is the page
-    of the pull request if a person can review it nowhere else.
+    up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
+    `reviewed_at` is the page of the pull request if a person can review it nowhere else.
     """
 
     row: str
@@ -95,6 +97,7 @@ class Case(Struct, frozen=True):
     stuck: bool = False
     unasked: bool = False
     limit: str = ""
+    turn: str = ""
     raised_by: str = ""
     reviewed_at: str = ""
 
@@ -132,6 +135,10 @@ def describe_need(case: Case) -> Need:
     waits_for, command = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
     by_answer = command.startswith("sm reply")
     cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
+    if case.row in OF_LIMITS and case.turn:
+        cause = (
+            f"{cause}: {case.turn}" if case.row == "limit-runs-on" else f"{cause}, and {case.turn}"
+        )
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
 
 
@@ -249,6 +256,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "silent": lambda _: "",
     "watched": lambda _: "",
     "limit-asked": lambda case: case.limit,
+    "limit-runs-on": lambda case: case.limit,
     "limit-held-long": lambda case: case.limit,
 }
 """What tells this case from others; of any other row what the agent has written."""
@@ -256,6 +264,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
 
 OF_LIMITS = {
     "limit-asked": ("a decision about its budget", "sm status"),
+    "limit-runs-on": ("a look at its terminal, or its end by sm kill", ""),
     "limit-held-long": ("what may be spent to be known again", "sm doctor"),
 }
 """What helps a session that may spend nothing, and where to look if nothing raises it."""
@@ -263,6 +272,8 @@ OF_LIMITS = {
 
 def _way_of_limit(case: Case) -> tuple[str, str]:
     waits_for, look = OF_LIMITS[case.row]
+    if case.row == "limit-runs-on":
+        return waits_for, f"sm attach {case.address.replace('#', ' ')}"
     return waits_for, case.raised_by or look
 
 

@@ -58,6 +58,7 @@ def _case(row: str, m: Material) -> Case:
         locked_out=m.locked_out,
         stuck=m.stuck,
         limit=tell_limit(m),
+        turn=m.turn,
         raised_by=m.allowance.command if m.allowance else "",
         reviewed_at=m.reviewed_at,
     )

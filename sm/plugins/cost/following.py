@@ -6,7 +6,10 @@ It is loaded with the passes, so it knows nothing of databases and prices.
 from __future__ import annotations
 
 import os
+import time
 
+from sm.plugins.cost.budget.lag import note_reading
+from sm.plugins.cost.budget.meter import has_budget
 from sm.plugins.cost.growth import has_grown
 from sm.sessions.followers import Follower
 from sm.sessions.session import Session
@@ -16,8 +19,16 @@ def _follow(session: Session) -> None:
     """Enter them. It is in a process of its own, which alone loads what that takes."""
     from sm.plugins.cost.entering import follow
 
-    os.nice(10)  # agents and passes come first
+    if not has_budget(session):
+        os.nice(10)  # agents and passes come first
     follow(session)
 
 
-FOLLOWER = Follower(_follow, has_grown)
+def _wants(session: Session) -> bool:
+    grown = has_grown(session)
+    if grown and has_budget(session):
+        note_reading(session, time.time())
+    return grown
+
+
+FOLLOWER = Follower(_follow, _wants)

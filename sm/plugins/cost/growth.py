@@ -166,6 +166,14 @@ def read_size(session: Session) -> str:
     return read_harmless(find_note(session), 400).decode("utf-8", "replace").strip()
 
 
+def find_read_at(session: Session) -> float:
+    """When that was noted last, in seconds since 1970; 0 for never."""
+    try:
+        return find_note(session).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def find_note(session: Session) -> Path:
     """Where that is noted, also once the session is gone."""
     return find_folder(session.root) / f"{session.name}.read"

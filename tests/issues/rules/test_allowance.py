@@ -13,7 +13,9 @@ def test_no_limit_leaves_everything() -> None:
 
 def test_the_strictest_counts_whatever_the_order() -> None:
     all_stages = [_make(stage) for stage in Stage]
-    for stage, found in zip(Stage, (all_stages[: end + 1] for end in range(5)), strict=True):
+    for stage, found in zip(
+        Stage, (all_stages[: end + 1] for end in range(len(Stage))), strict=True
+    ):
         for ordered in (found, found[::-1]):
             strictest = find_strictest(ordered)
             assert strictest

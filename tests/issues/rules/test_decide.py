@@ -13,7 +13,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.config.duration import Seconds
-from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.rules.allowance import BLIND_S, Allowance, Stage
 from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
@@ -154,7 +154,7 @@ def limited(stage: Stage, doing: str = "busy", *, halt: Halt | None = None, **mo
     return replace(LIVING, **{"signs": signs, "history": done, "allowance": limit} | more)
 
 
-HALT = Halt("limit:issue:10", NOW - MINUTE, stopped=True)
+HALT = Halt("limit:issue:10", NOW - MINUTE, stops=1)
 """A turn of it was interrupted a minute ago."""
 
 BEHAVIOURS: dict[str, tuple[Facts, str]] = {
@@ -480,6 +480,14 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     ),
     "an agent at work is told in time": (limited(Stage.NEAR), "limit-near"),
     "a turn that spends too much is interrupted": (limited(Stage.OVER), "limit-stop"),
+    "so is one that nobody knows the spending of": (
+        limited(Stage.BLIND, held_since=NOW - BLIND_S),
+        "limit-stop",
+    ),
+    "people are told of turns that interruptions do not end": (
+        limited(Stage.OVER, halt=replace(HALT, defied=True)),
+        "limit-runs-on",
+    ),
     "whose turn was cut off is asked for a document": (
         limited(Stage.OVER, "idle", halt=HALT),
         "limit-handoff",
@@ -513,7 +521,7 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "limit-over",
     ),
     "what only waited goes on by itself": (
-        limited(Stage.FREE, "idle", halt=replace(HALT, stopped=False)),
+        limited(Stage.FREE, "idle", halt=replace(HALT, stops=0)),
         "limit-gone",
     ),
     "a merge that still does not come is told to a person": (

@@ -11,23 +11,33 @@ from msgspec.structs import replace
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
 from sm.base.phase import Phase
-from sm.issues.rules.allowance import HOLDING, STOPPING, Allowance, Stage
+from sm.issues.rules.allowance import (
+    BLIND_S,
+    HOLDING,
+    STOPPING,
+    STOPS,
+    Allowance,
+    Stage,
+)
 from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.limits import (
     AFTER_LIMIT,
     AT_LIMIT,
     BEGINS_S,
+    LIMIT_STOP,
     PATIENCE_S,
     TYPING_S,
     WHILE_PAUSED,
     WRITING_S,
+    must_stop,
+    tell_turn,
 )
 from sm.issues.rules.matrix import BY_NAME
-from sm.issues.rules.needs import find_waiting
+from sm.issues.rules.needs import Case, describe_need, find_waiting
 from sm.issues.rules.rows import Row
 from sm.issues.rules.slots import is_at_work
-from sm.sessions.history import LIMIT, STOPPED, Count, Halt, History, Receipt, Verb, fold
+from sm.sessions.history import DEFIED, LIMIT, STOPPED, Count, Halt, History, Receipt, Verb, fold
 from sm.sessions.signs import Signs
 
 NOW, HOUR = 1_000_000.0, 3600.0
@@ -43,10 +53,10 @@ def limited(stage: Stage | None, until: float | None = None) -> Allowance | None
 HALTS = (
     None,
     Halt(KEY, NOW - 1),
-    Halt(KEY, NOW - 1, stopped=True),
-    Halt(KEY, NOW - 2 * TYPING_S, stopped=True),
-    Halt(KEY, NOW - 20, stopped=True, asked_at=NOW - 1, document="/d.md"),
-    Halt(KEY, NOW - HOUR, stopped=True, asked_at=NOW - 2 * WRITING_S, document="/d.md"),
+    Halt(KEY, NOW - 1, stops=1),
+    Halt(KEY, NOW - 2 * TYPING_S, stops=1),
+    Halt(KEY, NOW - 20, stops=1, asked_at=NOW - 1, document="/d.md"),
+    Halt(KEY, NOW - HOUR, stops=STOPS, asked_at=NOW - 2 * WRITING_S, document="/d.md"),
 )
 SINCE = (NOW - HOUR, NOW - 10, NOW - 0.5)
 WORK: tuple[dict[str, Any], ...] = (
@@ -113,7 +123,7 @@ def test_in_every_combination_nothing_works_that_may_not_and_nothing_else_is_hel
             assert not any(row.deed for row in acted), (names, facts)
         else:
             assert names.isdisjoint({row.name for row in AT_LIMIT}), (names, facts)
-        if stage not in STOPPING:
+        if stage not in (*STOPPING, Stage.BLIND):
             assert "limit-stop" not in names, facts
         if facts.allowance is None and facts.history.halt is None:
             assert names.isdisjoint(OURS), (names, facts)
@@ -231,7 +241,7 @@ def test_a_turn_is_interrupted_a_document_written_a_person_asked_and_it_goes_on(
     assert story.goes_on(after_s=5 * HOUR) == ""
     story.limit(Stage.FREE)
     assert story.now.history.halt == Halt(
-        KEY, NOW + 1, stopped=True, asked_at=NOW + 2, document="/wt/handoff-1.md"
+        KEY, NOW + 1, stops=1, asked_at=NOW + 2, document="/wt/handoff-1.md"
     )
     assert story.goes_on() == "limit-over"
     story.does("busy")
@@ -298,6 +308,71 @@ def test_a_turn_that_begins_later_is_interrupted_each_time() -> None:
         assert story.goes_on(STOPPED) == "limit-stop"
         story.does("idle")
         assert story.goes_on() == ""
+
+
+def test_turn_after_turn_over_a_limit_is_interrupted_and_a_person_is_told_of_it_once() -> None:
+    story = Story(Stage.SPENT)
+    told = []
+    for _ in range(2 * STOPS):
+        while row := story.goes_on(STOPPED):
+            told += [row] * (row == "limit-runs-on")
+        story.does("idle")
+        story.at += 60
+        assert story.goes_on() in ("limit-asked", "")
+        assert tell_turn(story.now) == "the agent rests"
+        story.does("busy")
+        assert must_stop(story.now)
+    assert story.now.history.halt
+    assert story.now.history.halt.stops == 2 * STOPS
+    assert told == ["limit-runs-on"]
+    need = find_waiting(story.now)
+    assert need
+    assert need.row == "limit-runs-on"
+
+
+def test_a_turn_that_cannot_be_interrupted_is_told_and_interrupted_on() -> None:
+    story = Story(Stage.OVER)
+    about = story.now.halted
+    noted = Receipt(NOW, "d", "limit-stop", about, verb=Verb.INTERRUPT, detail=DEFIED)
+    story.receipts.append(noted)
+    assert story.goes_on() == "limit-runs-on"
+    assert tell_turn(story.now) == "the agent is at work, and is being stopped"
+    assert decide(story.now).row is LIMIT_STOP
+
+
+def test_what_nobody_knows_for_a_moment_stops_nobody() -> None:
+    story = Story(Stage.BLIND)
+    story.facts = replace(story.facts, held_since=story.at)
+    assert story.goes_on(after_s=BLIND_S / 2) == "limit-held"
+    assert decide(story.now).wake_at == NOW + BLIND_S
+    story.limit(Stage.FREE)
+    assert story.goes_on() == "limit-gone"
+    story.limit(Stage.BLIND)
+    story.facts = replace(story.facts, held_since=story.at)
+    assert story.goes_on() == "limit-held"
+    assert story.goes_on(STOPPED, after_s=BLIND_S) == "limit-stop"
+    story.does("idle")
+    assert story.goes_on(after_s=PATIENCE_S) == "limit-held-long"
+    story.limit(Stage.FREE)
+    assert story.goes_on() == "limit-over", "it is told to go on"
+
+
+@pytest.mark.parametrize(
+    ("doing", "words"),
+    [
+        ("busy", "the agent is at work, and is being stopped"),
+        ("waiting", "the agent is at work, and is being stopped"),
+        ("idle", "the agent rests"),
+        ("", "its hooks do not tell whether the agent is at work"),
+    ],
+)
+def test_a_person_is_told_that_it_rests_only_when_its_turn_has_ended(
+    doing: str, words: str
+) -> None:
+    signs = Signs(doing=doing, since=NOW - 1, active_at=NOW) if doing else None
+    facts = replace(NONE, allowance=limited(Stage.OVER), signs=signs)
+    asked = describe_need(Case("limit-asked", "shop#7", limit="as much", turn=tell_turn(facts)))
+    assert asked.why == f"A budget is used up, and {words} (as much)"
 
 
 def test_a_document_that_cannot_be_asked_for_holds_the_question_up_for_a_while_only() -> None:

@@ -44,6 +44,8 @@ from sm.store.paths import Root, name_session
 
 UNREAD = "budget:unread"
 """The matter of an agent CLI whose use nobody knows."""
+OTHERS = "budget:others"
+"""That of another session whose records are not read."""
 
 
 def read(session: Session) -> Allowance | None:
@@ -56,26 +58,26 @@ def read(session: Session) -> Allowance | None:
     limits = list_limits(session, time.time())
     if not limits:
         return None
-    _check_sight(session, limits)
+    lag.check_sight(session, allows_unknown=all(limit.allows_unknown for limit in limits))
     path = find_ledger(session.machine.settings)
     if growth.read_size(session) and not sqlite_file.is_there(path):
         lag.ask_anew(session)
         raise _make_gone_error(path)
     with open_book(path) as book:
         measured = list(measure(book, limits, lag.count_followed(session.root)))
-    found = find_strictest(weigh(limit, used) for limit, used in measured)
+    weighed = [weigh(limit, used) for limit, used in measured]
+    found = find_strictest([*weighed, *_wait_for_others(session, limits)])
     if found and any(needs_prices(found.stage, used, 0.0) for _, used in measured):
         lag.ask_anew(session)  # such as when a limit in money came later than the requests
     return found
 
 
-def _check_sight(session: Session, limits: list[Limit]) -> None:
-    allows = all(limit.allows_unknown for limit in limits)
-    blind = lag.find_blindness(session, allows_unknown=allows)
-    if not blind and any(limit.is_shared for limit in limits):
+def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowance]:
+    """What another session of a shared limit uses is not known: this one goes on after its turn."""
+    if any(limit.is_shared for limit in limits):
         blind = lag.find_others(session.root, session.name)
-    if blind:
-        raise TemporaryError(blind)
+        if blind:
+            yield Allowance(Stage.HELD, OTHERS, blind, command="sm doctor")
 
 
 def _make_gone_error(path: Path) -> TemporaryError:

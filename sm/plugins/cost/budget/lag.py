@@ -1,7 +1,7 @@
 """Whether what agents use is read: a limit that looks at old sums would let through anything.
 
-A file beside the note of what was read (`growth.py`) says since when a session's records have more
-than that. It is there for a fraction of a second each time they grow, and stays if reading fails.
+A file beside the note of what was read (`growth.py`) says since when a session's records are read
+on as they have grown. It is there for a fraction of a second each time, and stays if that fails.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.spending import find_reader
+from sm.issues.meters import BlindError
 from sm.plugins.cost import growth
 from sm.plugins.cost.folder import find_folder
 from sm.sessions.session import Session
 from sm.store.files import discard, ensure_private_dir, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
 
-LATE_S = 15.0
-"""Reading takes a second at most; later than that, it fails."""
+LATE_S = 5.0
+"""Reading takes a second at most, and more on a busy machine; later than that, it fails."""
+OTHERS_S = 15.0
+"""So late it holds other sessions that share a limit."""
 SUFFIX = ".behind"
 FAULTS = {
     growth.Fault.MISSING: "the record of its conversation is gone",
@@ -28,18 +31,23 @@ FAULTS = {
 }
 
 
-def find_blindness(session: Session, *, allows_unknown: bool) -> str:
-    """Why nobody knows what the session uses just now, '' if it is known.
+def check_sight(session: Session, *, allows_unknown: bool) -> None:
+    """Check that it is known what the session uses just now.
 
     Raises:
-        StateError: it cannot be noted since when.
+        BlindError: it is not known.
+        StateError: it cannot be noted that it is known again.
 
     """
     if unread := tell_unread(session.profile):
-        return "" if allows_unknown else unread
+        if not allows_unknown:
+            raise BlindError(unread, 0.0)
+        return
     if not allows_unknown and (fault := growth.find_fault(session)):
-        return f"what {session.address} uses is not known: {FAULTS[fault]}"
-    return _tell(session.address, note_lag(session, time.time()))
+        raise BlindError(f"what {session.address} uses is not known: {FAULTS[fault]}", 0.0)
+    now = time.time()
+    if (late_s := measure_lag(session, now)) >= LATE_S:
+        raise BlindError(_tell(session.address, late_s), now - late_s)
 
 
 def tell_unread(profile: Profile) -> str:
@@ -49,20 +57,27 @@ def tell_unread(profile: Profile) -> str:
     return f"what '{profile.name}' uses is in no record that can be read"
 
 
-def note_lag(session: Session, now: float) -> float:
-    """For how long the session's records have had more than was read, in seconds."""
+def note_reading(session: Session, now: float) -> None:
+    """Note that what the records have more is about to be read, unless that was noted before."""
     mark = find_mark(session)
-    if not growth.has_grown(session):
-        if os.path.lexists(mark):
-            discard(mark)
-        return 0.0
     since = _read_time(mark)
     if since is None or since > now:  # the clock was set back
         # The first session of a state root is looked at before it is read.
         ensure_private_dir(mark.parent)
         write_atomic(mark, f"{now:.6f}\n")
+
+
+def measure_lag(session: Session, now: float) -> float:
+    """For how long the session's records have been read in vain, in seconds."""
+    mark = find_mark(session)
+    if not os.path.lexists(mark):
         return 0.0
-    return now - since
+    if not growth.has_grown(session):
+        discard(mark)
+        return 0.0
+    # Records that grow all the time always have more; what was read up to then is noted.
+    since = max(_read_time(mark) or now, growth.find_read_at(session))
+    return max(0.0, now - since)
 
 
 def find_mark(session: Session) -> Path:
@@ -72,7 +87,7 @@ def find_mark(session: Session) -> Path:
 
 def find_others(root: Root, but_for: str) -> str:
     """Why nobody knows what some other session uses, '' if all is known."""
-    return next((_tell(name, lag) for name, lag in list_lags(root) if name != but_for), "")
+    return next((_tell(name, late_s) for name, late_s in list_lags(root) if name != but_for), "")
 
 
 def list_lags(root: Root) -> Iterator[tuple[str, float]]:
@@ -80,10 +95,10 @@ def list_lags(root: Root) -> Iterator[tuple[str, float]]:
     now, folder = time.time(), find_folder(root)
     for name in _list_stems(root, SUFFIX):
         since = _read_time(folder / f"{name}{SUFFIX}")
-        if since is None or 0 <= now - since < LATE_S:
+        if since is None or 0 <= now - since < OTHERS_S:
             continue
         if root.session(name).identity.exists():
-            yield name, max(LATE_S, now - since)
+            yield name, max(OTHERS_S, now - since)
 
 
 def count_followed(root: Root) -> int:
@@ -101,8 +116,8 @@ def ask_anew(session: Session) -> None:
     discard(growth.find_note(session))
 
 
-def _tell(name: str, lag: float) -> str:
-    return f"what {name} uses was not read for {lag:.0f} s" if lag >= LATE_S else ""
+def _tell(name: str, late_s: float) -> str:
+    return f"what {name} uses was not read for {late_s:.0f} s"
 
 
 def _read_time(mark: Path) -> float | None:

@@ -32,7 +32,7 @@ def read(session: Session) -> Allowance | None:
         StateError, TemporaryError: it is not known what was used.
 
     """
-    if not _has_budget(session):
+    if not has_budget(session):
         return None
     from sm.plugins.cost.budget import judge
 
@@ -53,7 +53,8 @@ def find_objection(project: Project) -> Allowance | None:
     return judge.find_objection(project)
 
 
-def _has_budget(session: Session) -> bool:
+def has_budget(session: Session) -> bool:
+    """Whether the session may be under a limit."""
     if may_be_under(session):
         return True
     if isinstance(session, IssueSession):

@@ -121,6 +121,6 @@ def test_nothing_begins_while_the_ledger_cannot_be_read(shop: Path, ledger: Path
     ledger.write_bytes(b"x" * 9000)
     objection = meters.find_objection(project)
     assert objection
-    assert objection.stage is Stage.HELD
+    assert objection.stage is Stage.BLIND
     assert "is damaged" in objection.shown
     assert meters.list_failures(project)
