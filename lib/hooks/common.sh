@@ -167,8 +167,8 @@ esac
 
 # The monitor. If it was killed, nobody looks after the agent, and this starts it again. It is known by
 # the lock that it has open: another process may have its number by now.
-if [[ -s $dir/monitor.pid && -d /proc/self ]] && ours "$dir/monitor.pid" &&
-  read -r REPLY <"$dir/monitor.pid" && [[ ! /proc/$REPLY/fd/9 -ef $dir/monitor.lock ]]; then
+if [[ -f $dir/monitor.pid && ! -L $dir/monitor.pid ]] && read -r REPLY <"$dir/monitor.pid" &&
+  [[ ! /proc/$REPLY/fd/9 -ef $dir/monitor.lock ]]; then
   # shellcheck source=lib/hooks/watch.sh
   source "${BASH_SOURCE[0]%/*}/watch.sh"
   start_monitor

@@ -9,7 +9,7 @@ AGAIN_S=5
 # the hook. A hook that a server runs has not the agent's environment, and starts nothing.
 start_monitor() {
   local asked=''
-  [[ ${SM_HOOKS:-} != http && ! -e $dir/over ]] && ours "$dir/monitor.asked" || return 0
+  [[ ${SM_HOOKS:-} != http && -d /proc/self && ! -e $dir/over ]] && ours "$dir/monitor.asked" || return 0
   [[ ! -s $dir/monitor.asked ]] || read -r asked <"$dir/monitor.asked"
   [[ $asked == [1-9]* && $asked != *[!0-9]* && ${#asked} -le 12 ]] || asked=0
   # A time to come is of a clock that was set back since.

@@ -14,10 +14,13 @@ from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.config.forges import ForgeSettings
 from sm.issues import meters
+from sm.issues.act.limiting import SPENDING
 from sm.issues.act.problem import Problem
 from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
+from sm.issues.rules.allowance import Stage
+from sm.issues.rules.limits import IS_STOPPED, RESTS
 from sm.issues.rules.needs import CAUSES, OF_THE_PULL, Need, Waiting, find_waiting
 from sm.sessions import agent_state, brake, turn
 from sm.sessions.agent_state import State
@@ -161,22 +164,26 @@ def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
 
     The question of one that an agent has begun is its parent's to answer.
     """
-    return _find_own_limit(session) or _find_in_terminal(session, state)
+    return _find_own_limit(session, state) or _find_in_terminal(session, state)
 
 
-def _find_own_limit(session: AdHocSession) -> OpenNeed | None:
-    """A limit of the session that is used up, and that only a person can raise."""
+def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
+    """A limit of the session that is used up or not known, and that only a person can change."""
     held = brake.read(session.dir)
     limit = meters.read_allowance(session) if held else None
-    if held is None or limit is None or not limit.stops or limit.until is not None:
+    if held is None or limit is None or limit.until is not None:
         return None
+    if not limit.stops(time.time(), brake.find_stage_time(session.dir)):
+        return None
+    cause = CAUSES["limit-held-long" if limit.stage is Stage.BLIND else "limit-asked"]
+    turn_goes = IS_STOPPED if state in SPENDING else RESTS
     return OpenNeed(
         key=f"{session.name}:{NeedKind.BUDGET}:{limit.matter}",
         kind=NeedKind.BUDGET,
         session=session.name,
         name=session.address,
         since=held.since,
-        text=one_line(f"A budget is used up ({limit.shown})"),
+        text=one_line(f"{cause}, and {turn_goes} ({limit.shown})"),
         command=limit.command or "sm status",
     )
 

@@ -22,6 +22,8 @@ BEGINS_S = 5.0
 PATIENCE_S = 60.0
 """So long it may be unknown what is left before a person is told."""
 
+RESTS, IS_STOPPED = "the agent rests", "the agent is at work, and is being stopped"
+
 ANY = Said()
 
 
@@ -98,8 +100,8 @@ def tell_turn(f: Facts) -> str:
     if _writes_document(f) and f.turn_runs:
         return "the agent is at work on its handoff document"
     if must_stop(f):
-        return "the agent is at work, and is being stopped"
-    return "the agent is at work" if f.turn_runs else "the agent rests"
+        return IS_STOPPED
+    return "the agent is at work" if f.turn_runs else RESTS
 
 
 def _is_held_for_long(f: Facts) -> bool:

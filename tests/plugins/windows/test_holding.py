@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.agent.codex import CODEX
+from sm.config.load import load_machine
 from sm.issues import meters
 from sm.issues.rules import allowance
 from sm.issues.rules.allowance import Allowance
@@ -18,12 +19,14 @@ from sm.plugins.windows import figures
 from sm.plugins.windows.figures import locate
 from sm.sessions import registry
 from sm.sessions.failure import parse_usage
+from sm.sessions.machine import Machine
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root, SessionDir
 from tests.adapters.test_codex_limits import PRIMARY, SECONDARY, line
 from tests.chance import dice
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import put_session
+from tests.residents import settle
 
 HOUR_S = 3600
 NOW = int(time.time())
@@ -76,6 +79,26 @@ def test_what_one_session_tells_holds_all_of_its_account(stage: Stage, tmp_path:
     assert held == read(one)
     assert read(other) is None
     assert locate().stat().st_mode & 0o777 == 0o600
+
+
+def test_no_session_of_sm_new_is_held_and_what_it_tells_holds_others(
+    stage: Stage, tmp_path: Path
+) -> None:
+    file = tmp_path / "machine.yaml"
+    file.write_text(json.dumps({**SETTINGS, "projects": []}))
+    machine = Machine(*load_machine(file, os.environ, tmp_path))
+    ann = settle(stage.project.root, tmp_path, "s-000000aa").provide(machine=machine)
+    transcript = tmp_path / "a" / "projects" / "-work" / "ann.jsonl"
+    told = {"session_id": "ann", "transcript_path": str(transcript)}
+    ann.dir.context.write_text(json.dumps(told))
+    ann.dir.context.chmod(0o600)
+    ann.dir.usage.write_text(f"{NOW:.6f} c 10 200000 94 {RESET} - - 20000\n".ljust(160))
+    found = meters.read_allowance(ann)
+    assert found
+    assert found.stage is allowance.Stage.FREE
+    held = read(begin(stage, tmp_path / "a"))
+    assert held
+    assert held.shown == "five hours: 94 % used"
 
 
 @pytest.mark.parametrize("reread", [0, 16])

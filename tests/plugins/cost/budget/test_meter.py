@@ -78,7 +78,7 @@ def test_a_session_of_a_persons_own_that_is_over_its_limit_is_somebodys_matter(
     limiting.tend(ann)
     [need] = list_own_needs(root)
     assert (need.kind, need.session, need.name) == (NeedKind.BUDGET, ann.name, "ann")
-    assert need.text == "A budget is used up ($2.30 of $2.00 for this session)"
+    assert need.text == "A budget is used up, and the agent rests ($2.30 of $2.00 for this session)"
     assert need.command == look(ann).command
     assert need == list_own_needs(root)[0]
 
