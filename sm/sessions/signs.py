@@ -6,8 +6,13 @@ from msgspec import Struct
 
 from sm.sessions.failure import Failure
 
-DIALOG_PATIENCE_S = 60.0
-"""How long a person at the terminal can answer a dialog before sm tells about it."""
+DIALOG_PATIENCE_S = 5.0
+"""How long a dialog is open before sm tells about it: some are over by themselves."""
+PATIENCE_S = 60.0
+"""The same where a person is at the terminal and sees it, and for other things that are mostly over
+soon: a turn that has ended without a word to sm, a merge that the forge still works out."""
+STARTING_S = (DIALOG_PATIENCE_S, 15.0, 30.0, PATIENCE_S)
+"""When it is looked whether an agent that has begun shows a dialog: of that no hook tells."""
 
 
 class Signs(Struct, frozen=True):

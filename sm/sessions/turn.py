@@ -21,7 +21,7 @@ from sm.base.text import normalise
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.asking import find_question
 from sm.sessions.failure import Failure, judge, parse_usage
-from sm.sessions.signs import DIALOG_PATIENCE_S, Signs
+from sm.sessions.signs import PATIENCE_S, Signs
 from sm.store.bounded import UnboundedError, check_json
 from sm.store.files import open_guarded, read_guarded
 from sm.store.paths import SessionDir
@@ -82,7 +82,7 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
         elif directory.hold.exists():
             pass  # it goes on in a new context
         elif state.shown:  # a person has ended it, and may want to write something
-            ended_at = state.since + DIALOG_PATIENCE_S
+            ended_at = state.since + PATIENCE_S
         elif stop.written_at:
             ended_at = state.since
             asks = find_question(stop.payload.last_assistant_message)

@@ -15,7 +15,7 @@ from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
 from sm.issues.rules.slots import needs_slot
 from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
-from sm.sessions.signs import DIALOG_PATIENCE_S
+from sm.sessions.signs import STARTING_S
 
 BY_HAND = "recover-by-hand:"
 """What the key of a restart begins with that a person has asked for: it waits for nobody."""
@@ -44,7 +44,7 @@ class Decision(Struct, frozen=True):
     @property
     def concerns_people(self) -> bool:
         """Whether it is to be looked first who is at the terminal."""
-        return self.row is not None and self.row.deed is not None
+        return self.row is not None and (self.row.deed is not None or self.row.in_sight)
 
     @property
     def acts(self) -> bool:
@@ -120,7 +120,8 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.asks:
         yield f.question_due_at
     if f.signs and f.signs.starting_at is not None:
-        yield max(f.signs.starting_at, f.resumed_at) + DIALOG_PATIENCE_S
+        since = max(f.signs.starting_at, f.resumed_at)
+        yield from (since + after_s for after_s in STARTING_S)
     if f.parked and f.failure is not None:
         yield f.failure.until
     if f.turn_runs and not f.working:

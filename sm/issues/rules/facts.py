@@ -13,7 +13,7 @@ from sm.issues.rules.allowance import Allowance
 from sm.sessions.failure import Failure
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
-from sm.sessions.signs import DIALOG_PATIENCE_S, SILENT, Signs
+from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S, SILENT, Signs
 
 
 class Life(StrEnum):
@@ -221,13 +221,15 @@ class Facts(Struct, frozen=True):
 
     @property
     def dialog_due_at(self) -> float:
-        """When a person is asked about the dialog that is open."""
-        return max(self.dialog_at or 0.0, self.resumed_at) + DIALOG_PATIENCE_S
+        """When people are told of the dialog that is open; who is at the terminal sees it there."""
+        is_seen = self.hands is not None and self.hands.attached
+        patience_s = PATIENCE_S if is_seen else DIALOG_PATIENCE_S
+        return max(self.dialog_at or 0.0, self.resumed_at) + patience_s
 
     @property
     def question_due_at(self) -> float:
         """When a person is asked what the agent has ended its turn with."""
-        return max(self.ended_at, self.resumed_at) + DIALOG_PATIENCE_S
+        return max(self.ended_at, self.resumed_at) + PATIENCE_S
 
     @property
     def failure(self) -> Failure | None:

@@ -93,12 +93,13 @@ _ESCALATED = (
 _DIALOG = Row(
     "dialog",
     ANY,
-    "a dialog is open in the agent's terminal for a minute",
+    "a dialog is open in the agent's terminal for 5 s (a minute, if a person is there)",
     (Step(NOTIFY, "dialog"),),
     lambda f: f.dialog_at is not None and f.now >= f.dialog_due_at,
     lambda f: f.matter,
     about=lambda f: f.matter,
     passing=True,
+    in_sight=True,
 )
 """sm never answers it. It is over when a person has answered it in the terminal."""
 

@@ -10,7 +10,7 @@ from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.need import NeedKind
 from sm.base.text import one_line
 from sm.issues.rules.facts import Facts
-from sm.sessions.signs import DIALOG_PATIENCE_S
+from sm.sessions.signs import PATIENCE_S
 
 CAUSES = {
     "escalate": "The agent asks for a person",
@@ -182,14 +182,14 @@ def _waits_for_review(f: Facts) -> bool:
 
 def _is_silent(f: Facts) -> bool:
     # A reminder that waits, such as for a person at the terminal, is as good as used up.
-    waits = f.history.reminders > 0 and f.now >= f.ended_at + DIALOG_PATIENCE_S
+    waits = f.history.reminders > 0 and f.now >= f.ended_at + PATIENCE_S
     return f.fell_silent and (waits or f.unheeded)
 
 
 def _waits_for_merge(f: Facts) -> bool:
     # Just after CI or a review a forge may still work out whether it merges.
     known_at = max(f.written_at, f.check_at, f.review_at)
-    return f.merge_held and not f.queued and f.now >= known_at + DIALOG_PATIENCE_S
+    return f.merge_held and not f.queued and f.now >= known_at + PATIENCE_S
 
 
 UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (

@@ -118,8 +118,8 @@ class Row(Struct, frozen=True, eq=False):
     same in words. `limit` says which limits that is about: a template over the fields of `Limits`.
     `about` is the key of the question to a person, or of the answer to the agent. `passing`: its
     plan is pointless as soon as the row no longer applies. `deed` is what it does to a session that
-    people may be at, or `to_gone` if its agent is gone: it waits for them. `beside`: it is done
-    while such a row waits.
+    people may be at, or `to_gone` if its agent is gone: it waits for them. `in_sight`: who is there
+    sees what it tells of. `beside`: it is done while such a row waits.
     """
 
     name: str
@@ -135,6 +135,7 @@ class Row(Struct, frozen=True, eq=False):
     passing: bool = False
     deed: Deed | None = None
     to_gone: Deed | None = None
+    in_sight: bool = False
     beside: bool = False
 
     def applies(self, facts: Facts) -> bool:

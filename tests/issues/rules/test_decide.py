@@ -399,8 +399,8 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         hooked(dialog_at=NOW - MINUTE),
         "dialog",
     ),
-    "a dialog that has just opened is left to whoever sits there": (
-        hooked(dialog_at=NOW - MINUTE + 1),
+    "a dialog that has just opened may be over in a moment": (
+        hooked(dialog_at=NOW - 4),
         "dialog-open",
     ),
     "a dialog that a person was told of is not told of again": (
@@ -655,6 +655,25 @@ def test_blocked_is_set_before_the_backlog_label_returns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("open_s", "hands", "is_told"),
+    [
+        (4.9, None, False),
+        (5.0, None, True),
+        (5.0, Hands(), True),
+        (5.0, Hands(typed_at=NOW - 1), True),
+        (5.0, Hands(attached=True), False),
+        (60.0, Hands(attached=True), True),
+    ],
+)
+def test_a_dialog_is_told_after_seconds_unless_somebody_is_there_who_sees_it(
+    open_s: float, hands: Hands | None, is_told: bool
+) -> None:
+    decision = decide(replace(hooked(dialog_at=NOW - open_s), hands=hands))
+    assert (name(decision) == "dialog") is is_told
+    assert decision.concerns_people is is_told
+
+
+@pytest.mark.parametrize(
     ("facts", "wake_in_s"),
     [
         (LIVING, 29 * MINUTE),
@@ -666,7 +685,10 @@ def test_blocked_is_set_before_the_backlog_label_returns() -> None:
         (replace(APPROVED, hold=Hold.QUEUED), 179 * MINUTE),
         (replace(LIVING, idle_since=NOW - 10), 20),
         (crashed(2, 45), 15),
-        (hooked(dialog_at=NOW - 10), 50),
+        (hooked(dialog_at=NOW - 2), 3),
+        (replace(hooked(dialog_at=NOW - 10), hands=Hands(attached=True)), 50),
+        (hooked(starting_at=NOW - 2), 3),
+        (hooked(starting_at=NOW - 6), 9),
         (hooked(dialog_at=NOW - HOUR, history=told_of(DIALOG)), 5 * HOUR),
         (failed(Fault.LIMIT, history=PARKED), 10 * MINUTE),
         (failed(Fault.ACCESS, history=told_of(FAILURE)), 5 * HOUR),

@@ -21,7 +21,6 @@ from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import REMINDERS, Facts, Limits
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
-from sm.sessions.signs import DIALOG_PATIENCE_S
 from tests.chance import walks
 from tests.world import World
 
@@ -272,7 +271,7 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     elif facts.parked and facts.failure:
         patience_until = facts.failure.until
     elif facts.dialog_at is not None:
-        patience_until = facts.dialog_at + DIALOG_PATIENCE_S
+        patience_until = facts.dialog_due_at
     elif facts.open:
         patience_until = {
             Phase.AWAITING_CI: max(facts.ci_due_at, facts.rerun_until),

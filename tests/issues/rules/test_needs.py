@@ -16,7 +16,7 @@ from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
 from sm.sessions.history import Verb
-from sm.sessions.signs import DIALOG_PATIENCE_S
+from sm.sessions.signs import PATIENCE_S
 from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, reminded, wrote
 from tests.issues.rules.test_prompts import material
 
@@ -102,13 +102,13 @@ def waiting(facts: Facts) -> str:
         (replace(CHANGES, history=TOLD_CHANGES), "review-waits"),
         (replace(REVIEWED, limits=replace(REVIEWED.limits, review_required=False)), ""),
         (HELD, ""),
-        (replace(HELD, now=NOW + DIALOG_PATIENCE_S), "merge-held"),
-        (replace(HELD, now=NOW + DIALOG_PATIENCE_S, hold=Hold.QUEUED), ""),
+        (replace(HELD, now=NOW + PATIENCE_S), "merge-held"),
+        (replace(HELD, now=NOW + PATIENCE_S, hold=Hold.QUEUED), ""),
         (hooked(dialog_at=NOW - 1), "dialog"),
         (QUESTION, "question"),
         (replace(ENDED, history=reminded(0)), ""),
         (replace(ENDED, history=reminded(1)), ""),
-        (replace(ENDED, history=reminded(1), now=NOW + DIALOG_PATIENCE_S), "silent"),
+        (replace(ENDED, history=reminded(1), now=NOW + PATIENCE_S), "silent"),
         (replace(ENDED, history=reminded(2)), "silent"),
         (wrote(Phase.ESCALATE), ""),
         (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
