@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import signal
 import sys
 import time
@@ -28,6 +29,8 @@ IMPATIENCE_S = 1.0
 WAIT_S = 60.0
 """With `--web` the script waits so long for a person."""
 LONGEST_WAIT_S = 3600.0
+STAY_S = 120.0
+"""So long the page can be looked at when all is over."""
 
 
 class Interrupted(BaseException):
@@ -242,11 +245,14 @@ def serve(stage: Stage, view: View, environ: Mapping[str, str]) -> Iterator[Web]
         yield web
 
 
-def linger(view: View) -> None:
-    """Keep the page for a person who is there, until they have seen enough."""
+def linger(view: View, stay_s: float = STAY_S) -> None:
+    """Keep the page for a person who is there, for a while, or until they press Enter here.
+
+    They look at the browser, so the demo ends by itself as well.
+    """
     if sys.stdin.isatty():
-        view.keep("all is over: the page stays until you press Enter")
-        sys.stdin.readline()
+        view.keep(f"all is over: the page stays for {stay_s:.0f} s, or until you press Enter here")
+        select.select([sys.stdin], [], [], stay_s)
 
 
 def find_waits(progress: Progress, people: People) -> dict[str, float]:

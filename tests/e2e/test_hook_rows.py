@@ -180,7 +180,7 @@ def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hoo
 def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:
     hooked.opens_dialog("deploy --token=abcdef123456")
     assert hooked.waits_for() == ("working", "an answer in its terminal")
-    hooked.make_older(61)
+    hooked.make_older(6)
     comment = wait_for(hooked.comments, "the question on the forge")[0]
     assert "Bash" in comment
     assert "deploy" in comment
@@ -199,7 +199,7 @@ def test_a_dialog_of_which_nobody_says_more_is_told_by_its_screen(hooked: Hooked
     hooked.shows("Really?\r\n❯ 1. Yes\r\n  2. No")
     told = {"notification_type": "agent_needs_input", "message": "needs your choice"}
     hooked.call("notification", "Notification", **told)
-    hooked.make_older(61)
+    hooked.make_older(6)
     assert "1. Yes" in wait_for(hooked.comments, "the question on the forge")[0]
 
 
@@ -207,7 +207,7 @@ def test_a_dialog_at_the_start_is_told_though_no_hook_was_called(hooked: Hooked)
     hooked.shows("Do you trust this folder?\r\n❯ 1. No, exit\r\n  2. Yes")
     state = hooked.stage.session(hooked.issue).dir.state
     state.write_text(f"starting {time.time():.6f} - -\n")
-    hooked.make_older(61)
+    hooked.make_older(6)
     comment = wait_for(hooked.comments, "the question on the forge")[0]
     assert "Do you trust this folder?" in comment
     assert f"sm attach harb {hooked.issue}" in comment
@@ -218,7 +218,7 @@ def test_a_dialog_at_the_start_is_told_though_no_hook_was_called(hooked: Hooked)
 
 def test_a_dialog_that_was_turned_down_is_over(hooked: Hooked) -> None:
     hooked.opens_dialog("deploy")
-    hooked.make_older(61)
+    hooked.make_older(6)
     wait_for(hooked.comments, "the question on the forge")
     hooked.shows("❯\u00a0")
 
@@ -250,7 +250,7 @@ def test_a_dialog_that_was_answered_is_over_while_its_tool_runs(hooked: Hooked) 
     """No hook tells of the answer before the tool's end."""
     hooked.opens_dialog("build for an hour")
     hooked.shows("thinking\r\n❯\u00a0")
-    hooked.make_older(61)
+    hooked.make_older(6)
     session = hooked.stage.session(hooked.issue)
     facts = observe(session).facts
     assert facts.dialog_at is None
@@ -294,7 +294,7 @@ def test_trouble_of_the_api_is_no_crash(hooked: Hooked) -> None:
     first = hooked.stage.agent_pid(hooked.issue)
     hooked.fails("server_error", "API Error: 500")
     wait_for(lambda: hooked.waits_for()[0] == "parked", "the session to be parked")
-    hooked.make_older(61)
+    hooked.make_older(6)
     wait_for(lambda: hooked.told("[sm] Your last turn was cut short"), "the agent to go on")
     assert hooked.stage.agent_pid(hooked.issue) == first
     assert not hooked.comments()

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import sys
+import time
 from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
 
 from tests.helpers import REPOSITORY
 
@@ -28,3 +34,17 @@ def test_nobody_is_waited_for_once_and_who_has_come_at_each_need() -> None:
     assert patience.find_end("b") == 210.0
     patience.forget_others(["c"])
     assert patience.find_end("b") == 260.0, "it is another one"
+
+
+def test_the_page_ends_by_itself_or_at_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, terminal = pty.openpty()
+    said, linger = list[str](), import_module("demo").linger
+    view = SimpleNamespace(keep=said.append)
+    with os.fdopen(terminal) as stdin, os.fdopen(keyboard, "wb", buffering=0) as keys:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        linger(view, 0.01)
+        assert "or until you press Enter here" in said[0]
+        keys.write(b"\n")
+        began = time.monotonic()
+        linger(view, 600)
+        assert time.monotonic() - began < 300
