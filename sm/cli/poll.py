@@ -119,14 +119,16 @@ def _tell_plugins(
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:
-    """What brings work to these projects; one that cannot be looked at is left to the clock."""
+    """What brings work to these projects; of one that cannot be looked at, what may mend it."""
     from sm.issues.poll import list_signs
 
     for project in projects:
         try:
             yield from list_signs(project)
-        except SmError:
-            continue  # its tick has said what is wrong
+        except SmError:  # its tick has said what is wrong
+            if not project.settings.forge.is_elsewhere:
+                place = Path(project.settings.forge.place)
+                yield from (place, place.parent, place.parent.parent)  # made, or moved back
 
 
 def _hang_bell(root: Root, projects: Iterable[Project]) -> Iterator[Path]:

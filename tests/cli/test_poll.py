@@ -41,3 +41,13 @@ def test_a_loop_tells_once_of_a_configuration_that_does_not_count(
         said = run_sm("poll", "--dry-run", *loop, env=env, cwd=hub.config.parent)
         told = [said.stderr, said.stdout]
         assert [text.count("'sm.yaml' is not used") for text in told] == [not loop, bool(loop)]
+
+
+def test_a_forge_that_is_missing_is_watched_for_its_return(tmp_path: Path, root: Root) -> None:
+    assert root.path.is_dir()
+    hub = make_hub(tmp_path)
+    hub.folder.rename(tmp_path / "gone")
+    said = hub.sm("poll", "--loop")
+    assert "there is no forge in" in said.stderr
+    watched = [line.removeprefix("watch ") for line in said.stdout.splitlines()]
+    assert {str(hub.folder), str(hub.folder.parent)} <= set(watched)
