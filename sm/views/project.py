@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -36,6 +36,8 @@ from sm.views.people import People, find_people
 from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
 
+NAMED = 3
+"""So many worktrees a hint names."""
 LOOK_S = 60.0
 """A look that is so much younger than the last tick is another's."""
 RECENT_S = 24 * 3600
@@ -212,7 +214,7 @@ def read_overview(
         unlisted=_list_unlisted(project, at_work, known),
         backlog=project.settings.labels.backlog,
         paused=_list_paused(project.root, project.name, [one.name for one in sessions]),
-        hint=_hint(project, sessions, known, silence)
+        hint=_hint(project, sessions, known, silence, kept)
         or _hint_at_limit(project, len(sessions), waits),
         silent_s=silence.for_s if silence else 0.0,
         objection=_find_objection(project, now),
@@ -288,7 +290,11 @@ def _list_needs(known: Snapshot, number: int) -> list[int]:
 
 
 def _hint(
-    project: Project, sessions: Collection[IssueSession], known: Snapshot, silence: Silence | None
+    project: Project,
+    sessions: Collection[IssueSession],
+    known: Snapshot,
+    silence: Silence | None,
+    kept: Mapping[int, str],
 ) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
@@ -298,6 +304,14 @@ def _hint(
         return f"{word_silence(stopped)}, so what was filed since is not known: {START}"
     if known.taken_at or lock.is_held(project.root.project(project.name).poll_lock):
         return ""
+    if kept:  # state in /tmp is gone after a restart of the machine, work is not
+        named = [f"#{issue} in '{one_line(path)}'" for issue, path in list(kept.items())[:NAMED]]
+        more = f" and {len(kept) - NAMED} more" if len(kept) > NAMED else ""
+        return (
+            "dev-poll has not looked yet, as after a restart of the machine: "
+            f"{', '.join(named)}{more} may wait for it: run dev-poll --loop, which takes up what "
+            "is still open"
+        )
     return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
 
 

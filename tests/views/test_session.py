@@ -48,6 +48,7 @@ from tests.helpers import (
     REPOSITORY,
     a_pull,
     an_issue,
+    git,
     make_repository,
     open_project,
     put_session,
@@ -433,6 +434,20 @@ def test_with_nothing_running_it_says_what_to_do(
         "harb: 0 sessions, forge seen 1s ago\n"
         'hint nothing to do: file an issue with sm issue add "TITLE"\n'
     )
+
+
+def test_after_a_restart_of_the_machine_the_hint_names_the_work_that_waits(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for issue in range(1, 6):
+        place = str(project.settings.worktree(issue))
+        git(project.settings.repo, "worktree", "add", "-q", "-b", f"fix/{issue}", place)
+    assert run(["status"]) == 0
+    said = capsys.readouterr().out
+    [hint] = [line for line in said.splitlines() if line.startswith("hint ")]
+    assert f"#1 in '{project.settings.worktree(1)}'" in hint
+    assert "and 2 more may wait for it: run dev-poll --loop" in hint
+    assert "sm issue add" not in hint
 
 
 def test_watching_a_pipe_is_refused(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
