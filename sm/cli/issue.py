@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,14 @@ new_option = click.option(
 body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markdown.")
 
 
+def _take_title(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> str | None:
+    """The title in one word; several may be a title without quotes, or begin with a project."""
+    if len(words) > 1:
+        quoted = shlex.join([" ".join(words)])
+        raise UsageError(f"the title is to be in quotes: {ctx.command_path} {quoted}")
+    return words[0] if words else None
+
+
 @click.group()
 def command() -> None:
     """File, list, show, edit, close and reopen issues.
@@ -48,7 +57,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("title", required=False)
+@click.argument("title", required=False, nargs=-1, callback=_take_title)
 @body_option
 @file_option
 @click.option("-e", "--edit", "edited", is_flag=True, help="Write it in $EDITOR.")

@@ -312,7 +312,7 @@ def _hint(
             f"{', '.join(named)}{more} may wait for it: run dev-poll --loop, which takes up what "
             "is still open"
         )
-    return "dev-poll has not looked yet: file issues with sm issue add, then run dev-poll --loop"
+    return "dev-poll has not looked yet: run dev-poll --loop, and file issues with sm issue add"
 
 
 def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:

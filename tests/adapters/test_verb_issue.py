@@ -62,6 +62,11 @@ def test_who_files_an_issue_is_told_that_nothing_takes_it_up(hub: Hub, tmp_path:
     assert hub.sm("issue", "add", "d").stderr == ""
 
 
+def test_a_title_without_quotes_is_told_how_to_write_it(hub: Hub) -> None:
+    said = refused(hub, "add", "Add", "a", "version")
+    assert said == "sm: the title is to be in quotes: sm issue add 'Add a version'\n"
+
+
 def test_text_comes_from_a_file_or_standard_input(hub: Hub, tmp_path: Path) -> None:
     text = "## Comment by x\n$(rm -rf)\n" * 20_000
     (tmp_path / "text").write_text(text)
