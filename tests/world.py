@@ -300,7 +300,7 @@ TRUTHS: dict[str, Callable[[World], bool]] = {
     "merge-reminder": _mergeable,
     str(Verb.MERGE): _mergeable,
     "not-merged": lambda w: w.pull is not PullState.MERGED,
-    "dialog": lambda w: w.doing == "dialog" and w.now >= w.doing_at + 60,
+    "dialog": lambda w: w.doing == "dialog" and w.now >= w.doing_at + 5,
     "turn-failed": lambda w: w.doing == "limited",
     "parked": lambda w: w.failure is not None and w.now < w.failure.until,
     "resume": lambda w: w.failure is not None and w.now >= w.failure.until,
