@@ -26,8 +26,9 @@ from sm.base.refusal import Refusal
 from sm.messages import delivery, queue
 from sm.messages.queue import Mode
 from sm.sessions import agent as agents
-from sm.sessions import registry
 from sm.sessions.agent_state import State
+from sm.store import journal
+from sm.store.events import Rotation, RotationStep
 from tests.real.api import Api, Reply
 from tests.real.handoffs import NUMBER, Writer, contexts, heard
 from tests.real.lasting import lasting_session
@@ -37,13 +38,15 @@ from tests.soak.typist import PREFIX, Typist, environment
 ROOT = Path(__file__).resolve().parents[2]
 SETTLE_S = 60.0
 LOOK_S = 0.05
+MOMENT_S = 1.0
+"""A key may come between the look at who is there and what is done then."""
 ANSWER_S = 0.6
 ESCAPE_S = 0.7
 """tmux takes a key that follows sooner as one with Escape (escape-time)."""
 BUSY = "while :; do :; done"
 FAULTS = (
     *("lost", "doubled", "fused", "altered", "run by a shell", "a draft lost"),
-    *("ended under hands", "a wait without a reason", "the trial itself"),
+    *("ended under hands", "cleared under hands", "a wait without a reason", "the trial itself"),
 )
 """What is counted, and all of it should be zero."""
 
@@ -136,7 +139,7 @@ class Trial:
         self.looks_back = self.in_menu = False
         self.holds: list[threading.Event] = []
         self.loads: list[subprocess.Popen[bytes]] = []
-        self.before = self.managed.agent
+        self.before, self.began_at = self.managed.agent, time.time()
         self.story: list[str] = []
         self.faults: list[Fault] = []
 
@@ -336,15 +339,9 @@ class Trial:
         if self.draft:
             self._check_draft(self.draft)
             self._submit(random.Random(0))
-        if rotates:
-            self._come_anew()
+        if rotates:  # a person at the keys holds up a rotation, and nothing tells that they leave
+            self.person.detach()
         self._settle()
-
-    def _come_anew(self) -> None:
-        """A key holds up a rotation for ten minutes; who has just come has pressed none."""
-        self.person.detach()
-        self.person.attach()
-        registry.poke(self.managed.session.dir)
 
     def _is_in_mode(self) -> bool:
         return self.managed.tmux.look(self.managed.agent.pane_id)[0].in_mode
@@ -403,8 +400,23 @@ class Trial:
             path.unlink()
         if self.managed.agent != self.before or not agents.is_alive(self.managed.session.dir):
             self._note("ended under hands", "another agent runs")
+        for at in self._list_clears():
+            if any(since + MOMENT_S < at < until for since, until in self.person.spans):
+                self._note("cleared under hands", f"at {at:.3f}: {self.person.spans}")
         if self.managed.screen().draft:
             self._note("altered", f"{self.managed.screen().draft!r} is left in the composer")
+
+    def _list_clears(self) -> list[float]:
+        """When the agent's context was cleared in this trial."""
+        self.person.note_span()
+        found = journal.read(self.managed.root.journal, self.managed.session.name)
+        return [
+            event.at
+            for event in found
+            if isinstance(event, Rotation)
+            and event.step is RotationStep.CLEARED
+            and event.at > self.began_at
+        ]
 
     def _look_for_doubles(self) -> None:
         """Those of trials before count as well: they may come again."""
