@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.need import NeedKind
+from sm.base.phase import Phase
 from sm.base.text import one_line
 from sm.issues.rules.facts import Facts
 from sm.sessions.signs import PATIENCE_S
@@ -36,6 +37,7 @@ CAUSES = {
 UNASKED_CAUSES = {
     "review-waits": "The pull request waits for a review",
     "silent": "The agent ends its turns without a phase, and its reminders are used up",
+    "failed": "The agent has given up",
 }
 """Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
 
@@ -193,6 +195,8 @@ def _waits_for_merge(f: Facts) -> bool:
 
 
 UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
+    # Its end may wait for hands at its terminal.
+    ("failed", lambda f: f.open and f.phase is Phase.FAILED),
     ("dialog", lambda f: f.dialog_at is not None),
     ("question", lambda f: f.asks),
     ("silent", _is_silent),
@@ -287,7 +291,7 @@ def _way(case: Case) -> tuple[str, str]:
             return "its usage limit", attach
         case "turn-failed" if case.locked_out:
             return "a login or the like, in its terminal", attach
-        case "trouble" if case.stuck:
+        case "trouble" | "failed" if case.stuck or case.unasked:
             return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"

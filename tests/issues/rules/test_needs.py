@@ -111,6 +111,7 @@ def waiting(facts: Facts) -> str:
         (replace(ENDED, history=reminded(1), now=NOW + PATIENCE_S), "silent"),
         (replace(ENDED, history=reminded(2)), "silent"),
         (wrote(Phase.ESCALATE), ""),
+        (wrote(Phase.FAILED), "failed"),
         (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
     ],
 )
