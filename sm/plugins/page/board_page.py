@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from sm.store.paths import name_session
 from sm.views.board import Board, BoardRow
 from sm.views.offers import NO_LIMITS, Limits, Offer, list_answers
 from sm.views.open_need import OpenNeed
@@ -61,11 +62,15 @@ def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed
 
 
 def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
-    """A name for the first need of each session: a notification's link names the session alone."""
+    """A name for the first need of each session: a notification's link names the session alone.
+
+    A blocked issue has the name of the session that it had: its end was told with that.
+    """
     named = {""}
     for need in needs:
-        yield "" if need.session in named else f"need-{need.session}"
-        named.add(need.session)
+        session = need.session or (name_session(need.project, need.issue) if need.issue else "")
+        yield "" if session in named else f"need-{session}"
+        named.add(session)
 
 
 def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:

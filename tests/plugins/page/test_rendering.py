@@ -15,7 +15,7 @@ from msgspec import structs
 from sm.base.need import NeedKind
 from sm.plugins.page import app, rendering
 from sm.plugins.page.access import Visitor
-from sm.plugins.page.board_page import Choice, choose_rows
+from sm.plugins.page.board_page import Choice, answer_needs, choose_rows
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.rendering import find_safe_link, render
 from sm.sessions.activity import Evidence
@@ -341,3 +341,11 @@ def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> N
     choice = Choice()
     shown = choose_rows(structs.replace(board, rows=tuple(rows)), choice)
     assert [row.issue for row in shown] == [1, 3]
+
+
+def test_a_link_to_a_session_that_has_given_up_leads_to_its_blocked_issue() -> None:
+    machine = OpenNeed(key="m", kind=NeedKind.POLL, text="", command="")
+    blocked = structs.replace(machine, key="b", project="my.shop", issue=7)
+    other = structs.replace(blocked, key="o", session="dev-my_shop-7")
+    found = [one.anchor for one in answer_needs(Board(at=0.0, needs=(machine, blocked, other)))]
+    assert found == ["", "need-dev-my_shop-7", ""]

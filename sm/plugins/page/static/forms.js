@@ -67,20 +67,29 @@
   const openMeant = () => {
     const name = location.hash.slice(1);
     const meant = name ? document.getElementById(name) : null;
-    const settled = document.getElementById("settled");
     if (meant?.matches("details")) { meant.open = true; meant.scrollIntoView(); }
     if (meant?.matches(".need")) {
       meant.scrollIntoView({ block: "start" });
       findAnswer(meant)?.focus({ preventScroll: true });
     }
-    if (!settled) return;
-    const session = name.startsWith("need-") && !meant ? name.slice("need-".length) : "";
-    settled.hidden = !session;
-    settled.querySelector("a").href = `/page/session/${encodeURIComponent(session)}`;
-    settled.querySelector("a").textContent = session;
+    tellSettled();
+  };
+
+  // It is settled if the session is there and needs nobody. Of one that is not there only its own page
+  // knows more: it may be over, or its project cannot be read.
+  const tellSettled = () => {
+    const note = document.getElementById("settled"), name = location.hash.slice(1);
+    if (!note) return;
+    const session = name.startsWith("need-") && !document.getElementById(name) ? name.slice("need-".length) : "";
+    const there = [...document.querySelectorAll("#rows > li")].some((row) => row.dataset.key === session);
+    note.hidden = !session;
+    note.querySelector("span").textContent = `What you were told of is ${there ? "settled" : "not here any more"}:`;
+    note.querySelector("a").href = `/page/session/${encodeURIComponent(session)}`;
+    note.querySelector("a").textContent = session;
   };
   addEventListener("hashchange", openMeant);
   addEventListener("load", openMeant);
+  body.addEventListener("sm-changed", tellSettled);
 
   // Who logs in comes back to where they were, also to what stands behind #, which no server is told
 

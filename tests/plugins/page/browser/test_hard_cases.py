@@ -11,16 +11,20 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from sm.adapters.forge.model import CheckState
+from sm.adapters.tmux_start import start_session
 from sm.sessions.history import Verb
 from sm.store import events
+from sm.views.people import find_people
 from tests.e2e.stage import started
-from tests.helpers import put_session
+from tests.helpers import a_pull, an_issue, put_session, put_snapshot, wait_for
 from tests.plugins.page.browser.conftest import MakeSite, Site
 from tests.plugins.page.browser.states import OVER, fill
 from tests.plugins.page.browser.test_axe import open_all
 from tests.plugins.page.browser.test_journeys import show, wait_for_row
 from tests.plugins.page.test_rendering import HOSTILE
 from tests.serving import STARTED, serving
+from tests.viewer import Viewer
 
 pytestmark = pytest.mark.long_lived
 
@@ -223,9 +227,51 @@ def test_a_link_leads_to_the_answer_and_a_settled_one_to_what_is_left(site: Site
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
     expect(page.locator("#settled")).to_be_hidden()
     page.goto("about:blank")
+    page.goto(f"{site.server.url}/#need-dev-harb-4")
+    expect(page.locator("#settled")).to_contain_text("is settled: dev-harb-4")
+    page.goto("about:blank")
     page.goto(f"{site.server.url}/#need-{OVER}")
+    expect(page.locator("#settled")).to_contain_text("is not here any more")
     page.locator("#settled a").click()
     expect(page.get_by_role("heading", name="It is over")).to_be_visible()
+
+
+def test_a_review_that_waits_is_called_settled_by_nobody_who_types_in_its_terminal(
+    site: Site,
+) -> None:
+    fill(site)
+    session, tmux = site.stage.session(3), site.stage.project.tmux
+    start_session(tmux, session.name, site.stage.folder, ["cat"])
+    person = Viewer(tmux.attach_argv(session.name))
+
+    def types() -> bool:
+        person.type("\x1b")
+        return bool(find_people(tmux, [session], time.time()))
+
+    try:
+        wait_for(types, "the keys to be known", every_s=0.3)
+        site.log_in()
+        page = site.open("/#need-dev-harb-3")
+        expect(page.locator("#need-dev-harb-3")).to_be_visible()
+        expect(page.locator("#settled")).to_be_hidden()
+        expect(page.locator(".row", has_text="harb#3")).to_contain_text(
+            "a person is in its terminal"
+        )
+    finally:
+        person.close()
+
+
+def test_what_is_called_settled_is_not_once_it_waits_again(site: Site) -> None:
+    fill(site)
+    page = site.open("/#need-dev-harb-4")
+    expect(page.locator("#settled")).to_be_visible()
+    project = site.stage.project
+    pulls = (a_pull(24, "fix/3", CheckState.SUCCESS), a_pull(25, "fix/4", CheckState.SUCCESS))
+    put_snapshot(project, an_issue(3), an_issue(4), *pulls)
+    site.stage.write_phase(4, "PHASE:awaiting_review")
+    project.record(events.Problem(session="dev-harb-4", text="words"))
+    expect(page.locator("#need-dev-harb-4")).to_be_visible()
+    expect(page.locator("#settled")).to_be_hidden()
 
 
 def test_a_login_in_between_loses_no_link(site: Site) -> None:
