@@ -159,8 +159,9 @@ def test_a_person_who_types_into_a_session_keeps_it_as_it_is(desk: Desk) -> None
     desk.press("Space", "B", "Enter")
     wait_for(lambda: desk.api.appearances("I want B") == 1, "the answer")
     desk.wait_state(State.IDLE)
-    held = desk.wait_row("the reminder to wait", lambda row: bool(row["problem"]))
-    assert held["problem"] == "a reminder waits: a person has typed in it within ten minutes"
+    held = desk.wait_row("the reminder to wait", lambda row: "a reminder" in row["waits_for"])
+    assert held["waits_for"].endswith("the person in its terminal (a reminder waits)")
+    assert held["problem"] == ""
 
     # Escape, and an explanation: neither a reminder nor an end comes in between.
     desk.press("Escape", "x", "BSpace")  # the key behind Escape may be taken as one with it
@@ -168,8 +169,8 @@ def test_a_person_who_types_into_a_session_keeps_it_as_it_is(desk: Desk) -> None
     desk.wait_draft("because")
     desk.is_reminded_twice()
     desk.make_older(31)
-    held = desk.wait_row("the end to wait", lambda row: "its end" in row["problem"])
-    assert held["problem"].endswith("waits: a person has half a line typed there")
+    held = desk.wait_row("the end to wait", lambda row: "its end" in row["waits_for"])
+    assert "the half line in its input line (its end" in held["waits_for"]
     assert desk.screen().draft == "because"
     assert desk.api.appearances(REMINDER) == 0
     said = desk.stage.sm("trace", "harb", "1").stdout
