@@ -94,6 +94,7 @@ class Numbers:
         self._days = Days()
         self._sums: dict[tuple[str, str], dict[str, float]] = {}
         self._standings: dict[str, Standing] = {}
+        self._merged: set[str] = set()
 
     def take(self, found: Iterable[Event], now: float) -> None:
         """Add these events. What a clock that was set back tells of times to come happens now."""
@@ -108,7 +109,17 @@ class Numbers:
         if count := COUNTS.get(type(event)):
             day, _ = self._days.find(at)
             for field, number in count(event):
-                self._add(day, _find_project(event.session), field, number)
+                if field != "merged" or self._is_new_merge(event):
+                    self._add(day, _find_project(event.session), field, number)
+
+    def _is_new_merge(self, event: Event) -> bool:
+        """Whether a merge counts: once, as it is seen. An older version told only the end of it."""
+        is_new = event.session not in self._merged
+        if isinstance(event, events.StepDone):
+            self._merged.discard(event.session)
+        else:
+            self._merged.add(event.session)
+        return is_new
 
     def _follow(self, event: Event, at: float) -> None:
         if not event.session:
@@ -201,7 +212,9 @@ def _count_row(row: str, number: int) -> Counted:
 
 
 def _count_decided(event: events.Decided) -> Counted:
-    return _count_row(event.row, 1)
+    yield from _count_row(event.row, 1)
+    if event.row == "merge-seen":
+        yield "merged", 1
 
 
 def _count_dropped(event: events.Dropped) -> Counted:

@@ -104,6 +104,14 @@ def test_an_issue_without_trouble() -> None:
     assert (found.merged, found.ci_attempts) == (1, 0)
 
 
+def test_a_merge_counts_once_as_soon_as_it_is_seen() -> None:
+    seen = (1500, decide("merge-seen"))
+    assert count(BEGIN, seen).merged == 1
+    assert count(BEGIN, seen, seen, (1510, END)).merged == 1
+    again = (2000, events.Started(title="Mend it again"))
+    assert count(BEGIN, seen, (1510, END), again, (2100, END)).merged == 2
+
+
 def test_ci_that_fails_and_is_waited_for_again() -> None:
     found = count(
         BEGIN,
