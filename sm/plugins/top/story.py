@@ -197,6 +197,7 @@ def _list_facts(entry: Entry, near: Nearby | None) -> str:
         f"review {row.review}" if row and row.review else "",
         f"context {row.percent:.0f} %" if row and row.percent is not None else "",
         near.worktree if near else "",
+        row.person if row else "",
         near.problem if near else "",
     ]
     return ", ".join(filter(None, facts))
