@@ -23,6 +23,7 @@ import pytest
 from sm.adapters.agent.prompt import Prompt
 from sm.adapters.tmux import TmuxError
 from sm.base.refusal import Refusal
+from sm.context import rotation_files
 from sm.messages import delivery, queue
 from sm.messages.queue import Mode
 from sm.sessions import agent as agents
@@ -37,7 +38,7 @@ from tests.soak.typist import PREFIX, Typist, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTLE_S = 60.0
-LOOK_S = 0.05
+LOOK_S, DRAWN_S = 0.05, 10.0
 MOMENT_S = 1.0
 """A key may come between the look at who is there and what is done then."""
 ANSWER_S = 0.6
@@ -261,6 +262,9 @@ class Trial:
     def _submit(self, chance: random.Random) -> None:
         if self.draft is None:
             return
+        # To the client a line break that comes with the text is a part of it, as of a paste.
+        with contextlib.suppress(AssertionError):
+            self._wait(self._shows_draft, "the draft", within_s=DRAWN_S)
         self.texts[self.draft.number] = self.draft
         self.person.type("\r", chance)
         self.draft = None
@@ -334,12 +338,12 @@ class Trial:
         self.in_menu = self.in_menu or self._asks()
         self._close_menu()
         rotates = Step.ROTATE in self.story
-        if not (rotates and self.draft):  # a draft holds up a rotation, and all behind it
+        if not rotates:  # a person who is there holds it up, and all behind it
             self._settle()
         if self.draft:
             self._check_draft(self.draft)
             self._submit(random.Random(0))
-        if rotates:  # a person at the keys holds up a rotation, and nothing tells that they leave
+        if rotates:  # nothing tells that they leave
             self.person.detach()
         self._settle()
 
@@ -358,7 +362,8 @@ class Trial:
                 self._close_menu()
                 return False
             idle = self.managed.state is State.IDLE and screen.prompt is Prompt.IDLE
-            return idle and not self._missing() and not screen.stashed
+            rotates = rotation_files.is_wanted(self.managed.session.dir)
+            return idle and not (self._missing() or screen.stashed or rotates)
 
         try:
             self._wait(is_settled, "rest")
@@ -380,12 +385,13 @@ class Trial:
         ]
         return ", ".join(reason.value for reason in reasons if isinstance(reason, Refusal))
 
-    def _check_draft(self, draft: Text) -> None:
-        def is_there() -> bool:
-            return _squeezed(self.managed.screen().draft) == _squeezed(draft.text)
+    def _shows_draft(self) -> bool:
+        wanted = self.draft.text if self.draft else ""
+        return _squeezed(self.managed.screen().draft) == _squeezed(wanted)
 
+    def _check_draft(self, draft: Text) -> None:
         try:
-            self._wait(is_there, "the draft", within_s=10.0)
+            self._wait(self._shows_draft, "the draft", within_s=DRAWN_S)
         except AssertionError:
             shown = self.managed.screen().draft
             self._note("a draft lost", f"{draft.text!r} is {shown!r}")
