@@ -88,7 +88,7 @@ def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
 
 def find_next_look(refusal: Refusal, hands: Hands, now: float) -> float:
     """When it may be done at the earliest, seconds since 1970, as far as that is known now."""
-    if refusal is Refusal.ATTACHED:
-        return now + LOOK_S
     look_at = hands.typing_until if refusal is Refusal.TYPING else now + LOOK_S
-    return min(look_at, now + SOON_S) if hands.attached else look_at
+    # A terminal that was left open overnight is looked at no more often than a draft.
+    is_at_keys = hands.attached and now < hands.typing_until and refusal is not Refusal.ATTACHED
+    return min(look_at, now + SOON_S) if is_at_keys else look_at

@@ -62,7 +62,9 @@ def test_it_is_looked_again_when_the_person_may_be_done() -> None:
     gone = Hands(typed_at=NOW)
     assert find_next_look(Refusal.TYPING, gone, NOW) == NOW + GONE_S
     assert find_next_look(Refusal.DRAFT, gone, NOW) == NOW + LOOK_S
-    assert find_next_look(Refusal.ATTACHED, Hands(attached=True), NOW) == NOW + LOOK_S
+    open_overnight = Hands(draft=True, typed_at=NOW - TYPED_S, attached=True)
+    for refusal in (Refusal.DRAFT, Refusal.ATTACHED):
+        assert find_next_look(refusal, open_overnight, NOW) == NOW + LOOK_S
 
 
 @pytest.mark.parametrize("refusal", [Refusal.TYPING, Refusal.DRAFT])
