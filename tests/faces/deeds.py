@@ -11,10 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from sm.adapters.forge.model import ReviewState
+from sm.base.need import NeedKind
+from sm.issues import placements
+from sm.issues.runners import Placement, Shown
 from sm.sessions import agent, agent_state, registry
+from sm.sessions.activity import Evidence, Proof
+from sm.views.open_need import OpenNeed
+from sm.views.session import StatusRow
+from sm.views.states import ShownState
 from tests.faces.book import Book, Doing, There
 from tests.helpers import git, put_tick, wait_for
+from tests.issues import farm
 from tests.plugins.cost.lines import add_lines, write_answer
 from tests.residents import settle
 
@@ -25,6 +35,8 @@ HOOKS = Path(__file__).parents[2] / "lib" / "hooks"
 ACCESS = "Please run /login · API Error: 401 Invalid authentication credentials"
 OVERLOADED = "API Error: 529 Overloaded"
 UNKNOWN_MODEL = "model-without-a-price"
+THERE = 77
+"""The issue that a host works on."""
 TOKENS_OF_A_CENT = 400
 """Of claude-opus-4-5's answers."""
 
@@ -443,6 +455,49 @@ def _lose_look(world: World) -> str:
     return f"the last look at the forge of '{name}' is damaged"
 
 
+def _show_there(world: World) -> str:
+    """Have a host show a session that it works on, until the next step."""
+    name, need = world.dice.choice(sorted(world.list_names())), world.dice.random() < 0.7
+    placed = Placement(name, THERE, f"dev-{name}-{THERE}", "farm", "one", 1, "c" * 40, "x")
+    directory = world.project(name).directory
+    placements.keep(directory, placed)
+    row = StatusRow(
+        project=name,
+        issue=THERE,
+        title="There",
+        session=placed.session,
+        phase=ShownState.ESCALATED if need else ShownState.WORKING,
+        age_s=60.0,
+        worktree="/there",
+        proof=Proof(Evidence.PROCESS, time.time() - 5, "7"),
+        need=_make_need_there(placed) if need else None,
+    )
+    shown = {placed.session: Shown(msgspec.to_builtins(row), time.time() - 1)}
+    farm.RUNNER.shown = shown
+
+    def clear() -> None:
+        farm.RUNNER.shown = {}
+        placements.forget(directory, THERE)
+
+    world.to_clear = clear
+    world.there = {placed.session: need}
+    return f"a host shows {name}#{THERE}, which {'asks' if need else 'is at work'}"
+
+
+def _make_need_there(placed: Placement) -> OpenNeed:
+    return OpenNeed(
+        key=f"{placed.session}:question",
+        kind=NeedKind.QUESTION,
+        project=placed.project,
+        issue=THERE,
+        session=placed.session,
+        name=f"{placed.project}#{THERE}",
+        since=time.time() - 30,
+        text="The agent asks for a person (which host?)",
+        command=f"sm reply {placed.project} {THERE} TEXT",
+    )
+
+
 def _begin_own(world: World) -> str:
     name = f"s-{world.count():08x}"
     world.own[name] = Doing.BUSY
@@ -482,6 +537,7 @@ EVENTS: dict[str, Event] = {
     "set clock": Event(2, lambda w: True, _set_clock),
     "stop dev-poll": Event(2, lambda w: True, _stop_poll, calm=True),
     "lose look": Event(1, lambda w: True, _lose_look, calm=True),
+    "show there": Event(3, lambda w: True, _show_there, calm=True),
     "begin own": Event(2, lambda w: len(w.own) < 2, _begin_own),
     "go on": Event(4, lambda w: bool(w.own), _go_on),
     "end own": Event(1, lambda w: bool(w.own), _end_own),

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import click
@@ -35,7 +35,7 @@ ROW = re.compile(r'<li class="row [^"]*" data-key="([^"]*)".*?</li>', re.DOTALL)
 CHIP = re.compile(r'<p class="state"><span class="chip [^"]*">([^<]*)</span>')
 COST = re.compile(r"<dt>Cost</dt><dd>([^<]*)</dd>")
 AGENTS = "HTTP /sessions"
-"""It says what agents are at, which needs no configuration."""
+"""It says what agents of this machine are at, which needs no configuration."""
 UNUSABLE = 2
 """The exit code of a command whose configuration cannot be used."""
 
@@ -242,8 +242,8 @@ def _sort(keys: list[str]) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def compare(faces: list[Face], *, is_config_broken: bool) -> list[str]:
-    """What of them differs, in sentences."""
+def compare(faces: list[Face], *, is_config_broken: bool, there: Container[str]) -> list[str]:
+    """What of them differs, in sentences. Sessions that are `there` are not on this machine."""
     if is_config_broken:
         return [
             f"{face.name} does not say that the configuration cannot be used"
@@ -258,11 +258,11 @@ def compare(faces: list[Face], *, is_config_broken: bool) -> list[str]:
             told.append(f"{first.name} has {first.needs}, {face.name} {face.needs}")
         if face.number is not None and face.number != first.number:
             told.append(f"{first.name} has {first.number} needs, {face.name} {face.number}")
-    told += _compare_rows([face for face in faces if face.rows is not None])
+    told += _compare_rows([face for face in faces if face.rows is not None], there)
     return told
 
 
-def _compare_rows(faces: list[Face]) -> Iterator[str]:
+def _compare_rows(faces: list[Face], there: Container[str]) -> Iterator[str]:
     first, *others = faces
     for face in others:
         ours, theirs = first.rows or {}, face.rows or {}
@@ -270,7 +270,7 @@ def _compare_rows(faces: list[Face]) -> Iterator[str]:
             one, other = ours.get(name), theirs.get(name)
             if one is None or other is None:
                 who = first.name if one is None else face.name
-                if not (face.name == AGENTS and one is None):
+                if not (face.name == AGENTS and (one is None or name in there)):
                     yield f"{who} does not have {name}"
                 continue
             for what in ("state", "cost"):

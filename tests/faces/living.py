@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+import sm.__main__ as main
+from sm.base import plugin
+from sm.plugins import OURS
 from sm.plugins.cost import entering, waiting
 from sm.plugins.cost.budget import decide
 from sm.plugins.page import looks
 from sm.sessions import monitors
 from sm.store.paths import Root
 from tests.faces.world import World
+from tests.issues import farm
 
 
 @contextmanager
@@ -25,6 +30,12 @@ def living(folder: Path, root: Root, seed: int) -> Iterator[World]:
         stack.enter_context(patch.object(decide, "PRICES_S", 0.0))
         stack.enter_context(patch.object(waiting, "SHOWN_S", 0.0))
         stack.enter_context(patch.object(looks, "FRESH_S", 0.0))
+        (folder / "farm").mkdir()
+        stack.enter_context(patch.dict(os.environ, {"SM_TEST_FARM": str(folder / "farm")}))
+        found = [*OURS.items(), ("farm", f"{farm.__name__}:PLUGIN")]
+        stack.enter_context(patch.object(main, "find_plugins", lambda: found))
+        plugin.use(lambda: found)
+        stack.callback(plugin.use, OURS.items)
         world, real = World(folder, root, seed), time.time
         stack.enter_context(patch.object(time, "time", lambda: real() + world.clock_s))
         stack.callback(world.end)

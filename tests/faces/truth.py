@@ -82,6 +82,7 @@ def judge(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str]:
     """Say what of the needs and the rows of sessions is not so."""
     if world.is_config_broken:
         return
+    yield from _judge_there(world, needs, rows)
     if world.is_calm:
         return
     yield from _judge_own(world, needs, rows)
@@ -90,6 +91,15 @@ def judge(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str]:
             yield from _judge_needs(world, book, needs)
             yield from _judge_row(world, book, rows.get(book.session))
             yield from _judge_told(world, book)
+
+
+def _judge_there(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str]:
+    for session, asks in world.there.items():
+        told = [one for one in needs if one["session"] == session]
+        if asks != bool(told):
+            yield f"{session} on a host {'asks' if asks else 'works'}, and what is told is {told}"
+        if session not in rows:
+            yield f"{session} is worked on by a host, and no face has it"
 
 
 def _judge_own(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str]:

@@ -52,6 +52,6 @@ def walk(world: World, steps: int, goes_on: Callable[[], bool] = lambda: True) -
 def look(world: World, faces: Faces) -> list[str]:
     """Say what is wrong at this moment."""
     read = faces.read()
-    told = compare(read, is_config_broken=world.is_config_broken)
+    told = compare(read, is_config_broken=world.is_config_broken, there=world.there)
     rows = next((face.rows for face in read if face.rows is not None), {})
     return told + list(judge(world, faces.known, rows))

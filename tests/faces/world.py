@@ -16,6 +16,7 @@ import re
 import shlex
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,10 @@ MOST = 2
 """Issues of a project that are open at the same time."""
 
 
+def _leave() -> None:
+    """Nothing ends with the step."""
+
+
 class World:
     """All of it. `books` is the truth, `lines` what `dev-poll` has printed at its ticks."""
 
@@ -80,6 +85,10 @@ class World:
         """How far the clock was set forward since the beginning."""
         self.is_calm = False
         """Whether nothing has followed yet from what has happened last."""
+        self.there: dict[str, bool] = {}
+        """Sessions that a host shows, and whether they need a person."""
+        self.to_clear: Callable[[], None] = _leave
+        """What ends with the step."""
         self._counted = 0
         self._read = 0
         self._stack = contextlib.ExitStack()
@@ -281,6 +290,8 @@ class World:
 
     def step(self) -> str:
         """Let one thing happen, and then what follows from it; return it in words."""
+        self.to_clear()
+        self.to_clear, self.there = _leave, {}
         chances = list(self._list_chances())
         [(_, name, deed, book)] = self.dice.choices(chances, [one[0] for one in chances])
         words = f"{book.name} {deed(self, book)}" if book else deed(self)
