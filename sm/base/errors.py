@@ -31,3 +31,7 @@ class TemporaryError(SmError):
     """Nothing is wrong that a later try could not find mended; retried by those who can wait."""
 
     exit_code = 4
+
+
+class AnsweredError(SmError):
+    """Somebody else was first with an answer: it says who, and nothing was done."""

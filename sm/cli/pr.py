@@ -180,18 +180,28 @@ def close(project: Project, number: int) -> None:
 @click.option("--stat", is_flag=True, help="Only the files and how much changes in them.")
 @project_option
 def diff(project: Project, number: int, stat: bool) -> None:
-    """Show what a pull request changes; in a pipe it is the patch as it is."""
-    from sm.issues.act.forge_requests import ForgeVerb
+    """Show what a pull request changes; in a pipe it is the patch as it is.
 
+    On a terminal the commit that it is of stands below it.
+    """
+    from sm.issues.act.forge_requests import ForgeVerb
+    from sm.issues.review import read_change
+
+    head = ""
     if agent := find_agent(project):
         found = ask_for(agent, ForgeVerb.DIFF, number, bytes, text="--stat" if stat else "")
+    elif stat:
+        found = project.forge.pulls.diff(number, stat=True)
     else:
-        found = project.forge.pulls.diff(number, stat=stat)
+        change = read_change(project, number)
+        head, found = change.head, change.patch
     if not sys.stdout.isatty():
         pass_on(found)
         return
     for line in found.decode("utf-8", "replace").splitlines():
         say(*_coloured(line))
+    if head:
+        say(f"that is {head[:12]}: sm review {number} --approve --head {head[:12]}")
 
 
 def _coloured(line: str) -> tuple[str | Styled, ...]:
@@ -237,17 +247,13 @@ def merge(
     is not approved although the project wants reviews, or if it is not the one that --head names.
     An agent may merge the pull request of its own branch if merge.by is 'agent'.
     """
-    from sm.adapters.forge.model import Hold, PullRequest
+    from sm.adapters.forge.model import PullRequest
+    from sm.issues import review
     from sm.issues.act.forge_requests import ForgeVerb
 
     if agent := find_agent(project):
         pull = ask_for(agent, ForgeVerb.MERGE, number, PullRequest, text=message, head=head)
     else:
         name = find_author_name(project, author)
-        pull = project.forge.pulls.merge(number, head=head, message=message, author=name)
-    if pull.hold is Hold.QUEUED:
-        say(
-            f"queued #{number}: {one_line(pull.held)}; the forge merges it, with nothing to do here"
-        )
-        return
-    say(f"merged #{number} as {pull.merged_as[:12]}")
+        pull = review.merge(project, number, head=head, message=message, author=name)
+    say(review.tell_merge(pull))

@@ -40,7 +40,7 @@ REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re
     multiple=True,
     help="A remark on one line; may be given several times.",
 )
-@click.option("--head", metavar="COMMIT", default="", help="The commit that you looked at.")
+@click.option("--head", metavar="COMMIT", default="", help="Only if the branch is still at it.")
 @author_option
 @project_option
 def command(
@@ -56,9 +56,11 @@ def command(
 
     A remark is on a line of a file that the pull request changes.
 
-    The verdict counts for the commit that the branch is at now, or for the one that --head
-    names. When commits are pushed after it, an approval has to be given again; a request for
-    changes stands until you approve.
+    The verdict is of the last commit, and is named with it. With --head it is refused if the branch
+    is not at that commit any more: 'sm pr diff' names the one that it shows. When commits are
+    pushed after it, an approval has to be given again; a request for changes stands until you
+    approve. If merge.by is 'sm', an approval merges what nothing else is missing of, and says so.
+    If somebody else has just given a verdict, you are told who, and yours is not sent.
 
     On a forge elsewhere you review by your own account, if forge.reviewer_token_file or the like
     is set: the account of sm opens the pull requests, so most forges take no verdict from it.
@@ -66,6 +68,7 @@ def command(
     An agent may not review the pull request of its own issue.
     """
     from sm.adapters.forge.model import ReviewState
+    from sm.issues.review import merges_when_approved
     from sm.issues.review import review as review_pull
 
     leave_to_others(project, "review it", pull=number)
@@ -74,6 +77,7 @@ def command(
     comments = [read_remark(remark) for remark in remarks]
     if comments:
         _check_files(comments, project.forge.pulls.list_files(number, head))
+    merges = verdict == "approved" and merges_when_approved(project, number)
     review = review_pull(
         project,
         number,
@@ -84,7 +88,8 @@ def command(
         head=head,
         by_agent=is_agent(project.root),
     )
-    say(f"{review.state} #{number} at {review.head[:12]}")
+    then = ", and nothing else is missing: sm merges it now" if merges else ""
+    say(f"{review.state} #{number} at {review.head[:12]}{then}")
 
 
 def _check_files(comments: list[InlineComment], changed: list[str]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sm.base import plugin
 from sm.base.clock import format_time
-from sm.base.errors import TemporaryError
+from sm.base.errors import AnsweredError, TemporaryError
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
 from sm.sessions.project import Project
@@ -49,6 +49,8 @@ class SetLimit(NamedTuple):
     raised: str
     raise_by: Callable[[str], str]
     lower_by: Callable[[str], str]
+    last: str = ""
+    """Who has raised or lowered it last, and how long ago, as a sentence; '' for nobody."""
 
 
 def _list_none(_: Session | Project | Elsewhere) -> Iterable[SetLimit]:
@@ -96,6 +98,19 @@ def describe(limit: Allowance, now: float) -> str:
     if limit.until is None:
         return limit.shown
     return f"{limit.shown}; goes on at {format_time(limit.until, now)}"
+
+
+def check_unchanged(limit: SetLimit, known: str | None) -> None:
+    """Refuse to change a limit that somebody else has changed since it was shown.
+
+    `known` is what it was `raised` by then; None: that is not known.
+
+    Raises:
+        AnsweredError: it was changed; the message says by whom.
+
+    """
+    if known is not None and limit.raised != known:
+        raise AnsweredError(f"{limit.last or 'Somebody was first'}: look at it again")
 
 
 def list_failures(project: Project) -> list[str]:

@@ -223,6 +223,8 @@ class ProjectDir(Folder, frozen=True):
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")
     """Held by the process that looks at the forge."""
+    verdicts_lock = StateEntry("verdicts.lock")
+    """Held while a person's verdict on a pull request is given."""
     forge_written = StateEntry("written")
     """Gets a new time with each write to a forge elsewhere."""
     repository = StateEntry("repository.json")

@@ -42,7 +42,9 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     `asks` is the label of a box for words, '' for none; they may be left out if `optional`. The box
     is for a single word if it has a `proposal`. A `grave` one is asked for a second time. The
-    others say what it is about; `limit` is the key of a limit.
+    others say what it is about; `limit` is the key of a limit. `known` is what had been decided
+    when it was offered: the last verdict on a pull request, or by how much a limit was raised. It
+    is refused to whoever could not see what has been decided since.
     """
 
     act: Act
@@ -57,6 +59,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     number: int = 0
     head: str = ""
     limit: str = ""
+    known: str = ""
 
 
 Limits = Mapping[str, SetLimit]
@@ -127,22 +130,24 @@ def offer_message(session: str, name: str) -> Offer:
 
 def _offer_review(need: OpenNeed, pull: int, head: str) -> tuple[Offer, ...]:
     at = f" at {head[:12]}" if head else ""
+    then = "and merges it: nothing else is missing" if need.merges else "it may be merged"
     approve = Offer(
         act=Act.APPROVE,
-        label="Approve",
-        tells=f"Approves pull request {pull}{at}: it may be merged.",
+        label="Approve and merge" if need.merges else "Approve",
+        tells=f"Approves pull request {pull}{at}{' ' if need.merges else ': '}{then}.",
         asks="A word on it",
         optional=True,
         session=need.session,
         project=need.project,
         number=pull,
         head=head,
+        known=need.verdict,
     )
     turn_back = structs.replace(
         approve,
         act=Act.REQUEST_CHANGES,
         label="Request changes",
-        tells=f"Pull request {pull} is not merged before the agent has changed it.",
+        tells=f"Pull request {pull} is not merged{at} before the agent has changed it.",
         asks="What is to change",
         optional=False,
     )
@@ -211,6 +216,7 @@ def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
         session=session,
         project=project,
         limit=limit.key,
+        known=limit.raised,
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import time
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.model import PullRequest
+from sm.adapters.forge.review import find_last_verdict
 from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
@@ -38,6 +39,8 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     is not known. `issue` is 0, and `session`, `title`, `project` and `link` are '', where there is
     none. `session` is an id, and `name` is what people call it. `whole` is all that the agent has
     said, with its lines and choices; '' where `text` has all of it.
+    `merges`: as soon as it is approved sm merges it, as nothing else is missing. `verdict` is the id
+    of the last verdict that is known of the pull request, '' for none.
     """
 
     key: str
@@ -52,6 +55,8 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     command: str
     link: str = ""
     whole: str = ""
+    merges: bool = False
+    verdict: str = ""
 
 
 def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
@@ -68,7 +73,7 @@ def make_need(
         return None
     text = need.tell(seen.pull.name if seen.pull else "")
     whole = quote(session, waiting.row, seen.write.said, need.detail)
-    return _make_entry(
+    entry = _make_entry(
         session,
         need.kind,
         matter=waiting.matter,
@@ -78,6 +83,11 @@ def make_need(
         command=need.command,
         link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
     )
+    if need.kind not in OF_THE_PULL or seen.pull is None:
+        return entry
+    last = find_last_verdict(seen.pull.reviews)
+    merges = need.kind is NeedKind.REVIEW and seen.facts.merges_when_approved
+    return structs.replace(entry, merges=merges, verdict=last.id if last else "")
 
 
 def _make_entry(

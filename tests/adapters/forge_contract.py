@@ -282,6 +282,21 @@ class ForgeContract:
         [kept] = whole.comments
         assert (whole.body, kept.path, kept.line, kept.body) == ("No.", "work.txt", 1, "Why?")
 
+    def test_what_came_behind_a_commit_is_counted(self, side: Side) -> None:
+        forge = side.open()
+        first = side.push("fix/1")
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
+        assert (forge.pulls.read_head(number), forge.pulls.count_commits(number, first)) == (
+            first,
+            0,
+        )
+        side.push("fix/1", content="more\n")
+        last = side.push("fix/1", content="still more\n")
+        assert forge.pulls.read_head(number) == last
+        assert forge.pulls.count_commits(number, first) == 2
+        with pytest.raises(NotFoundError):
+            forge.pulls.count_commits(number, "f" * 40)
+
     def test_the_changes_of_a_pull_request_are_shown(self, side: Side) -> None:
         forge = side.open()
         side.push("fix/1", "new.txt", "hello\n")

@@ -249,10 +249,17 @@ class MemoryPulls(Asking):
         self.server.put(structs.replace(known, check=NO_CHECK, reviews=(*known.reviews, made)))
         return made
 
-    def diff(self, number: int, *, stat: bool = False) -> bytes:
+    def read_head(self, number: int) -> str:
+        return self.read(number).head
+
+    def count_commits(self, number: int, since: str) -> int:
+        repository = self.server.repository
+        return repository.count_between(repository.resolve(since), self.read(number).head)
+
+    def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
         pull = self.read(number)
         return self.server.repository.diff(
-            f"refs/heads/{pull.base}", pull.head, *(["--stat"] if stat else [])
+            f"refs/heads/{pull.base}", pull.head, *(["--stat"] if stat else []), limit=limit
         )
 
     def list_files(self, number: int, head: str = "") -> list[str]:

@@ -90,7 +90,7 @@ def test_review_with_remarks_then_approval_then_merge(hub: Hub) -> None:
     merged = ok(hub, "pr", "merge", "1", "--head", head, "-m", "My words")
     pull = hub.open().pulls.read(1)
     assert (pull.state, pull.merged_as) == (PullState.MERGED, hub.main())
-    assert merged == f"merged #1 as {hub.main()[:12]}\n"
+    assert merged == f"merged #1 at {head[:12]} as {hub.main()[:12]}\n"
     assert ok(hub, "pr", "merge", "1") == merged
 
 

@@ -101,7 +101,7 @@ def test_an_agent_without_a_token_reads_comments_and_merges(configured: Play) ->
     assert f"pull request {pull.number} is not approved" in refused
     forge.pulls.review(pull.number, ReviewState.APPROVED, author="rita")
     seen_anew(play)
-    assert f"merged #{pull.number} as" in has_run(play, issue, f"pr merge {pull.number}")
+    assert f"merged #{pull.number} at " in has_run(play, issue, f"pr merge {pull.number}")
     assert forge.pulls.read(pull.number).state is PullState.MERGED
 
 

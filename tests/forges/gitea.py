@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tests.forges.description import Description, describe
-from tests.forges.github import RefusalError, review_data, said_data, user
+from tests.forges.github import RefusalError, knows, review_data, said_data, user
 from tests.forges.server import Asked, Reply, Site
 from tests.forges.state import Entry, Inline, Opinion, Pull, State, iso, page_of
 
@@ -231,10 +231,19 @@ def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 def compare(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     heads, git = gitea.state.heads(), gitea.state.repository
     base, head = (heads.get(name, name) for name in at)
-    count = 0 if git.contains(base, head) else 1
+    if not knows(git, base):
+        raise RefusalError(404, "Not Found")
+    count = git.count_between(base, head)
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
-    if gitea.kind == "gitea":  # only Forgejo has them together: `routers/api/v1/repo/compare.go`
-        return Reply(data={"total_commits": count, "commits": [{"files": files}] * count})
+    if (
+        count and gitea.kind == "gitea"
+    ):  # only Forgejo has them together: `routers/api/v1/repo/compare.go`
+        return Reply(
+            data={
+                "total_commits": count,
+                "commits": [{"files": files}] + [{"files": []}] * (count - 1),
+            }
+        )
     return Reply(data={"total_commits": count, "files": files})
 
 

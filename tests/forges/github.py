@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlencode
 
+from sm.adapters.forge.local.repository import BareRepository
 from tests.forges import github_graphql
 from tests.forges.description import Description, describe
 from tests.forges.server import Asked, Reply, Site
@@ -316,11 +317,17 @@ def rules(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     return github.page(asked, github.state.rules if at[0] == "main" else [])
 
 
+def knows(git: BareRepository, commit: str) -> bool:
+    return git.git("cat-file", "-e", commit, accept=(0, 1, 128)).code == 0
+
+
 @route("GET", r"/compare/(.+)\.\.\.(.+)")
 def compare(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     heads, git = github.state.heads(), github.state.repository
     base, head = (heads.get(name, name) for name in at)
-    count = 0 if git.contains(base, head) else 1
+    if not knows(git, base):
+        raise RefusalError(404, "Not Found")
+    count = git.count_between(base, head)
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
     return Reply(data={"total_commits": count, "files": files})
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 from zlib import crc32
 
-from tests.forges.github import RefusalError
+from tests.forges.github import RefusalError, knows
 from tests.forges.server import Asked, Reply, Site
 from tests.forges.state import Entry, Pull, Run, Said, State
 
@@ -749,8 +749,9 @@ def branch(gitlab: Gitlab, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
 def compare(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     heads, git = gitlab.state.heads(), gitlab.state.repository
     base, head = (heads.get(asked.query[name], asked.query[name]) for name in ("from", "to"))
-    is_nothing = git.contains(base, head)
-    commits = [] if is_nothing else [{"id": head, "parent_ids": []}]
+    if not knows(git, base):
+        raise RefusalError(404, "404 Ref Not Found")
+    commits = [{"id": head, "parent_ids": []}] * git.count_between(base, head)
     return Reply(data={"commits": commits, "diffs": changed(gitlab, base, head) if commits else []})
 
 

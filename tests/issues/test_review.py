@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 
-from sm.adapters.forge.errors import RefusedError
+from sm.adapters.forge.errors import HeadMovedError, RefusedError
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.model import BOT, ReviewState
-from sm.base.errors import UsageError
+from sm.base.errors import AnsweredError, TemporaryError, UsageError
 from sm.config.load import load
 from sm.issues import review
 from sm.issues.look.escalation import find_review_page
+from sm.issues.review import Change
 from sm.issues.rules.needs import Case, describe_need
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -82,6 +85,62 @@ def test_an_agent_never_reviews_by_a_persons_account(side: RemoteSide) -> None:
     with pytest.raises(RefusedError):
         review.review(project, number, ReviewState.APPROVED, author="sm", by_agent=True)
     assert not project.forge.pulls.read_reviews(number)
+
+
+def test_a_verdict_and_a_merge_are_of_the_commit_that_was_shown(side: RemoteSide) -> None:
+    project = open_project(side, reviewer="ada")
+    number = open_pull(side, project)
+    shown = project.forge.pulls.read_head(number)
+    side.push("fix/1", content="more\n")
+    for act in (
+        lambda: review.review(
+            project, number, ReviewState.APPROVED, author="ada", head=shown, known=""
+        ),
+        lambda: review.merge(project, number, author="ada", head=shown[:12]),
+    ):
+        with pytest.raises(HeadMovedError) as refused:
+            act()
+        assert refused.value.news == "1 new commit"
+    assert not project.forge.pulls.read_reviews(number)
+
+
+def test_a_second_verdict_that_has_not_seen_the_first_one_is_not_given(side: RemoteSide) -> None:
+    project = open_project(side, reviewer="ada")
+    number = open_pull(side, project)
+    head = project.forge.pulls.read_head(number)
+    first = review.review(project, number, ReviewState.APPROVED, author="ada", head=head, known="")
+    wish = ReviewState.CHANGES_REQUESTED
+    with pytest.raises(AnsweredError, match="ada was first: approved"):
+        review.review(project, number, wish, "No.", author="bob", head=head, known="")
+    seen = review.review(project, number, wish, "No.", author="bob", head=head, known=first.id)
+    assert seen.state is wish
+
+
+class Moving:
+    """A pull request that gets a commit each time its changes are read, for so long."""
+
+    def __init__(self, pushes: int) -> None:
+        self.pushes, self.at = pushes, 0
+
+    def read_head(self, _number: int) -> str:
+        return f"{self.at:040x}"
+
+    def diff(self, _number: int, *, limit: int | None = None) -> bytes:
+        patch = f"+{self.at}".encode()
+        self.at += self.at < self.pushes
+        return patch
+
+
+@pytest.mark.parametrize("pushes", [0, 1, 2])
+def test_changes_and_commit_are_of_one_look(pushes: int) -> None:
+    project: Any = SimpleNamespace(forge=SimpleNamespace(pulls=Moving(pushes)))
+    assert review.read_change(project, 1) == Change(f"{pushes:040x}", f"+{pushes}".encode())
+
+
+def test_what_never_stands_still_is_not_shown() -> None:
+    project: Any = SimpleNamespace(forge=SimpleNamespace(pulls=Moving(99)))
+    with pytest.raises(TemporaryError, match="look again"):
+        review.read_change(project, 1)
 
 
 def test_one_account_for_both_is_said(side: RemoteSide) -> None:

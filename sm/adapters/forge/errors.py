@@ -22,7 +22,14 @@ class PullClosedError(MergeRefusedError):
 
 
 class HeadMovedError(MergeRefusedError):
-    """The branch is at another commit than the one that was to be merged."""
+    """The branch is at another commit than the one that was to be merged, or was looked at.
+
+    `news` says what has come since, such as `1 new commit`; '' if nobody has counted.
+    """
+
+    def __init__(self, message: str, news: str = "") -> None:
+        super().__init__(message)
+        self.news = news
 
 
 class NotApprovedError(MergeRefusedError):

@@ -171,8 +171,22 @@ class Pulls(Discussion, Protocol):
         """Review the commit `head`, by default the branch's current one."""
         ...
 
-    def diff(self, number: int, *, stat: bool = False) -> bytes:
-        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
+    def read_head(self, number: int) -> str:
+        """The commit that a pull request is at; one request."""
+        ...
+
+    def count_commits(self, number: int, since: str) -> int:
+        """How many commits a pull request has that the commit `since` lacks.
+
+        NotFoundError if the forge does not know that commit any more.
+        """
+        ...
+
+    def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
+        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does.
+
+        With a `limit` its first bytes alone.
+        """
         ...
 
     def list_files(self, number: int, head: str = "") -> list[str]:

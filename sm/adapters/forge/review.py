@@ -8,6 +8,12 @@ from sm.adapters.forge.model import Review, ReviewState
 from sm.adapters.forge.trust import Trust
 
 
+def find_last_verdict(reviews: Iterable[Review]) -> Review | None:
+    """The newest review that is more than a comment, of whomever and whichever commit."""
+    said = (one for one in reviews if one.state is not ReviewState.COMMENTED)
+    return max(said, key=lambda one: (one.at, one.id), default=None)
+
+
 def verdict(reviews: Iterable[Review], head: str, trust: Trust) -> Review | None:
     """The review that decides: a standing request for changes, else an approval of `head`.
 

@@ -407,6 +407,12 @@ class Facts(Struct, frozen=True):
         return ready and self.limits.review_required and not said
 
     @property
+    def merges_when_approved(self) -> bool:
+        """Whether nothing but an approval is missing for sm to merge it."""
+        waits = self.awaits_review and self.review_waits and self.hold is Hold.NONE
+        return waits and self.limits.merge_by_sm and not (self.paused or self.brake)
+
+    @property
     def to_merge(self) -> bool:
         """Whether the project asks for nothing more before the merge; the forge still may."""
         return self.approved and self.green

@@ -121,10 +121,20 @@ class Pulls(Struct, frozen=True):
         """Comment on a pull request or issue; False where one with `marker` is there already."""
         return add_comment(self.folder, number, body, author, marker)
 
-    def diff(self, number: int, *, stat: bool = False) -> bytes:
+    def read_head(self, number: int) -> str:
+        """The commit that a pull request is at."""
+        return self.read(number).head
+
+    def count_commits(self, number: int, since: str) -> int:
+        """How many commits a pull request has that the commit `since` lacks."""
+        head = self.read(number).head
+        return self.repository.count_between(self.repository.resolve(since), head)
+
+    def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
         """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
         pull = self.read(number)
-        return self.repository.diff(_base(pull), pull.head, *(["--stat"] if stat else []))
+        options = ["--stat"] if stat else []
+        return self.repository.diff(_base(pull), pull.head, *options, limit=limit)
 
     def list_files(self, number: int, head: str = "") -> list[str]:
         """The files that a pull request changes up to the commit `head`, or else its last one."""

@@ -11,11 +11,13 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
-from sm.adapters.process import ANY_CODE, CommandError, Result, ask
+from sm.adapters.process import ANY_CODE, CommandError, Result, ask, read_beginning
 from sm.base.acts import before_act
 from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
+DIFF_S = 30.0
+"""So long git may take for the beginning of a diff."""
 UNRELATED = "unrelated histories"
 
 
@@ -180,8 +182,15 @@ class BareRepository(Struct, frozen=True):
         args = ("diff", "--name-only", "--no-renames", "-z", f"{base}...{head}", "--")
         return self.git(*args).stdout.split("\0")[:-1]
 
-    def diff(self, base: str, head: str, *options: str) -> bytes:
-        """What `head` changes, seen from where it left `base`, whatever settings a person has."""
+    def count_between(self, since: str, head: str) -> int:
+        """How many commits `head` has that `since` lacks."""
+        return int(self.git("rev-list", "--count", f"{since}..{head}", "--").stdout)
+
+    def diff(self, base: str, head: str, *options: str, limit: int | None = None) -> bytes:
+        """What `head` changes, seen from where it left `base`, whatever settings a person has.
+
+        With a `limit` git is stopped after so many bytes.
+        """
         args = (
             "diff",
             "--no-ext-diff",
@@ -191,7 +200,11 @@ class BareRepository(Struct, frozen=True):
             f"{base}...{head}",
             "--",
         )
-        return self.git(*args, env=PLAIN).raw
+        if limit is None:
+            return self.git(*args, env=PLAIN).raw
+        own = make_environment(self.path, os.environ) | PLAIN
+        argv = ("git", f"--git-dir={self.path}", *args)
+        return read_beginning(*argv, limit=limit, timeout_s=DIFF_S, env=own).data
 
 
 def _mtime_ns(path: Path) -> int:

@@ -32,7 +32,7 @@ class Book:
 
     def __init__(self, connection: Connection | None) -> None:
         """Read from an open database."""
-        self._connection = connection
+        self.connection = connection
         self._issues: dict[tuple[str, Unit], dict[str, int]] = {}
 
     def list_rows(self, limits: Sequence[Limit]) -> list[list[Row]]:
@@ -53,19 +53,19 @@ class Book:
     ) -> Iterable[tuple[Any, ...]]:
         """The rows of a query for each of these values, behind their number, all at once."""
         numbered = [(number, *each) for number, each in enumerate(values)]
-        if self._connection is None or not numbered:
+        if self.connection is None or not numbered:
             return ()
         united = " UNION ALL ".join([query] * len(numbered))
-        return self._connection.execute(united, [one for each in numbered for one in each])
+        return self.connection.execute(united, [one for each in numbered for one in each])
 
     def list_issues(self, project: str, unit: Unit) -> dict[str, int]:
         """What each issue of a project has used, by the name of its sums; read once."""
-        if self._connection is None:
+        if self.connection is None:
             return {}
         key = (project, unit)
         if key not in self._issues:
             at = 2 if unit is Unit.USD else 1
-            rows = self._connection.execute(ISSUES, (project, project))
+            rows = self.connection.execute(ISSUES, (project, project))
             self._issues[key] = {row[0]: row[at] for row in rows}
         return self._issues[key]
 

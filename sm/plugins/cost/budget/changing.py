@@ -44,10 +44,13 @@ def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
         return []
     with open_book(find_ledger(machine.settings)) as book:
         measured = list(measure(book, limits, lag.count_followed(machine.root)))
-    return [_offer(machine, limit, used) for limit, used in measured]
+        return [
+            _offer(machine, limit, used, raises.tell_last(book.connection, limit, now))
+            for limit, used in measured
+        ]
 
 
-def _offer(machine: Machine, limit: Limit, used: Used) -> SetLimit:
+def _offer(machine: Machine, limit: Limit, used: Used, last: str) -> SetLimit:
     unit = limit.amount.unit
     return SetLimit(
         key=f"{limit.scope}:{limit.name}:{unit}",
@@ -57,6 +60,7 @@ def _offer(machine: Machine, limit: Limit, used: Used) -> SetLimit:
         raised=show(unit, limit.raised) if limit.raised else "",
         raise_by=partial(_change, machine, limit, 1),
         lower_by=partial(_change, machine, limit, -1),
+        last=last,
     )
 
 
@@ -67,4 +71,5 @@ def propose(limit: Limit, used: Used) -> int:
 
 def _change(machine: Machine, limit: Limit, sign: int, text: str) -> str:
     amount = raises.read_amount(text, limit.amount.unit)
-    return raises.change(machine, limit, sign * amount, raises.name_person(Caller()))
+    by = raises.name_person(Caller())
+    return raises.change(machine, limit, sign * amount, by, known=limit.raised)

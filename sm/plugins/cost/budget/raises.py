@@ -6,7 +6,8 @@ import time
 
 from msgspec import Struct, structs
 
-from sm.base.errors import UsageError
+from sm.base.errors import AnsweredError, UsageError
+from sm.config import duration
 from sm.plugins.cost.amount import Unit, parse, show
 from sm.plugins.cost.budget.book import Book
 from sm.plugins.cost.budget.decide import Limit, add_up, describe
@@ -70,10 +71,15 @@ def read_amount(text: str, unit: Unit) -> int:
     return amount.count
 
 
-def change(machine: Machine, limit: Limit, amount: int, by: str) -> str:
+def change(
+    machine: Machine, limit: Limit, amount: int, by: str, *, known: int | None = None
+) -> str:
     """Raise a limit, or lower it; have looked what waits for it. Returns what holds now.
 
+    `known` is what it was raised by as the person saw it.
+
     Raises:
+        AnsweredError: somebody else was first.
         UsageError: there is less to take back.
         StateError, TemporaryError: the ledger cannot be written.
 
@@ -81,7 +87,10 @@ def change(machine: Machine, limit: Limit, amount: int, by: str) -> str:
     unit = limit.amount.unit
     with open_ledger(find_ledger(machine.settings)) as ledger, transaction(ledger.connection):
         book = Book(ledger.connection)
-        raised = book.list_raised([limit])[0] + amount
+        before = book.list_raised([limit])[0]
+        if known is not None and before != known:
+            raise AnsweredError(f"{tell_last(ledger.connection, limit, time.time())}: look again")
+        raised = before + amount
         if raised < 0:
             raise UsageError(
                 f"that limit was raised by {show(unit, raised - amount)}: to lower it further, "
@@ -117,3 +126,13 @@ def list_raises(connection: Connection, limit: Limit) -> list[Raise]:
     """What was decided about a limit, the oldest first."""
     rows = connection.execute(MADE, (limit.scope, limit.name, limit.amount.unit))
     return [Raise(*row) for row in rows]
+
+
+def tell_last(connection: Connection | None, limit: Limit, now: float) -> str:
+    """Say who has changed a limit last, by how much and how long ago; '' for nobody."""
+    if connection is None or not (made := list_raises(connection, limit)):
+        return ""
+    last, unit = made[-1], limit.amount.unit
+    verb = "raised" if last.amount > 0 else "lowered"
+    ago = duration.show(max(0, round(now - last.at)))
+    return f"{last.by} has {verb} it by {show(unit, abs(last.amount))} {ago} ago"

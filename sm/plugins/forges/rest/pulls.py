@@ -121,11 +121,20 @@ class Pulls(ABC, Generic[R]):
     ) -> Review:
         """Review the commit `head` in the words of the forge."""
 
-    def diff(self, number: int, *, stat: bool = False) -> bytes:
+    def read_head(self, number: int) -> str:
+        """The commit that a pull request is at; one request."""
+        return make_pull(self.reader.pull_shape(number)).head
+
+    def count_commits(self, number: int, since: str) -> int:
+        """How many commits a pull request has that the commit `since` lacks."""
+        head = self.read_head(number)
+        return self.reader.compare(since, head, f"commit '{since}'").total_commits
+
+    def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
         """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
         if stat:
-            return show_stat(list_files(self.reader, number)).encode()
-        return self.read_diff(number)
+            return show_stat(list_files(self.reader, number)).encode()[:limit]
+        return self.read_diff(number)[:limit]
 
     @abstractmethod
     def read_diff(self, number: int) -> bytes:
