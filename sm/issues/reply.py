@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from sm.base.errors import SmError, UsageError
+import time
+
+from sm.base.errors import AnsweredError, SmError, UsageError
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.channels.channel import Reply
+from sm.config import duration
 from sm.issues.look import answers
 from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
@@ -11,6 +17,9 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.repair import repair
+
+SHOWN = 200
+"""Characters of the first answer that the second person is shown."""
 
 
 class UntoldError(SmError):
@@ -22,22 +31,40 @@ def reply(project: Project, issue: int, author: str, text: str) -> None:
 
     Raises:
         UsageError: the issue has no session, it has asked nothing, or the text is empty.
+        AnsweredError: somebody else was first; then the agent gets that answer, and not this one.
 
     """
     if not text.strip():
         raise UsageError("the answer is empty: nothing was sent")
     session = registry.load_for(project, issue)
     repair(session.root, session.dir)
-    with lock.hold(session.dir.lock, timeout_s=120):  # the question may be just on its way
-        facts = recall(session, snapshot(project)).facts
-    if not facts.escalated:
-        raise UsageError(f"'{session.name}' has asked nothing: see sm status")
-    if facts.dialog_at is not None and facts.about == facts.matter:
-        raise UsageError(
-            f"'{session.name}' has a dialog open in its terminal, which is answered there: "
-            f"sm attach {session.record.project} {issue}"
-        )
-    give(session, author, text)
+    # The question may be just on its way, and another answer, too: one is kept at a time.
+    with lock.hold(session.dir.lock, timeout_s=120):
+        seen = recall(session, snapshot(project))
+        facts = seen.facts
+        if seen.replies:
+            raise AnsweredError(_tell_first(session, seen.replies[0]))
+        if not facts.escalated:
+            last = answers.find_last(session.dir)
+            if last:
+                raise AnsweredError(
+                    f"'{session.name}' has asked nothing since: {_tell_first(session, last)}"
+                )
+            raise UsageError(f"'{session.name}' has asked nothing: see sm status")
+        if facts.dialog_at is not None and facts.about == facts.matter:
+            raise UsageError(
+                f"'{session.name}' has a dialog open in its terminal, which is answered there: "
+                f"sm attach {session.record.project} {issue}"
+            )
+        kept = _keep(session, author, text)
+    _tell(session, kept)
+
+
+def _tell_first(session: IssueSession, first: Reply) -> str:
+    ago = duration.show(max(0, round(time.time() - first.at)))
+    said = f" ('{one_line(redact(first.text), SHOWN)}')" if first.text else ""
+    more = f"to say more: sm send {session.address} TEXT"
+    return f"{first.author} answered first, {ago} ago{said}; {more}"
 
 
 def give(session: IssueSession, author: str, text: str, *, key: str | None = None) -> None:
@@ -48,15 +75,24 @@ def give(session: IssueSession, author: str, text: str, *, key: str | None = Non
 
     """
     kept = answers.find(session.dir, key) if key else None
-    if kept is None:
-        kept = answers.add(session.dir, author, text, key)
-        session.project.record(events.Reply(session=session.name, author=author, text=text))
-        # Before the forge is told: that may fail, and the agent waits for the answer.
-        monitors.ensure(session)
-        registry.poke(session.dir)
-    body = f"{author} answered:\n\n{text}"
+    _tell(session, kept or _keep(session, author, text, key))
+
+
+def _keep(session: IssueSession, author: str, text: str, key: str | None = None) -> Reply:
+    kept = answers.add(session.dir, author, text, key)
+    session.project.record(events.Reply(session=session.name, author=author, text=text))
+    return kept
+
+
+def _tell(session: IssueSession, kept: Reply) -> None:
+    """Have the agent get it, and leave it on the issue, where others see who was first."""
+    # Before the forge is told: that may fail, and the agent waits for the answer.
+    monitors.ensure(session)
+    registry.poke(session.dir)
+    body = f"{kept.author} answered:\n\n{kept.text}"
+    forge = session.project.forge
     try:
-        session.project.forge.issues.comment(session.issue, body, author=author, marker=kept.id)
+        forge.issues.comment(session.issue, body, author=kept.author, marker=kept.id)
     except SmError as error:
         raise UntoldError(
             f"the agent gets the answer, but issue #{session.issue} does not show it: "

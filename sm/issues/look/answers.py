@@ -47,9 +47,11 @@ def _file(directory: SessionDir, key: str) -> Path:
 def list_replies(
     session: IssueSession, issue: Issue | None, trust: Trust, asked: Escalation
 ) -> tuple[tuple[Reply, ...], str]:
-    """Return every answer of a trusted person to what was asked, oldest first.
+    """Return the answers to what was asked, oldest first: those of the person who was first.
 
-    The second value says why the answers of a channel cannot be read, '' if they can.
+    What other trusted people answer to the same question is not for the agent: they see on the
+    issue, or are told where they answer, that somebody was first. The second value says why the
+    answers of a channel cannot be read, '' if they can.
     """
     said = [
         one
@@ -59,7 +61,8 @@ def list_replies(
     since = _question_at(said, asked.at)
     found, unread = people.list_replies(session, Asked(asked.marker, since, tuple(said)))
     found += [one for one in _typed(session.dir) if one.at > since]
-    return tuple(sorted(found, key=lambda reply: (reply.at, reply.id))), unread
+    found.sort(key=lambda reply: (reply.at, reply.id))
+    return tuple(one for one in found if one.author == found[0].author), unread
 
 
 def _question_at(said: Iterable[Comment], asked_at: float) -> float:
@@ -83,6 +86,11 @@ def _text(reply: Reply, bodies: list[str]) -> str:
     if not reply.id.startswith(COMMENT):
         return reply.text
     return bodies.pop(0) if bodies else ""
+
+
+def find_last(directory: SessionDir) -> Reply | None:
+    """Return the last answer that was typed; None if there is none on record."""
+    return max(_typed(directory), key=lambda one: one.at, default=None)
 
 
 def _typed(directory: SessionDir) -> list[Reply]:
