@@ -90,6 +90,7 @@ def test_a_pull_request_is_reviewed_by_a_key(
         screen.await_text("A approve")
         screen.press(key)
         screen.await_text("What is to change" if words else "A word on it")
+        screen.await_text("what it changes at")
         if words:
             screen.press("Enter")  # without a word nothing is sent
             screen.type(words)
@@ -108,6 +109,7 @@ def test_a_merge_that_the_agent_leaves_is_made_by_a_key(stage_of: MakeStage) -> 
         screen.await_text("M merge")
         screen.press("M")
         screen.await_text("on the forge")
+        screen.await_text("what it changes at")
         screen.press("y")
         screen.await_text("merged #")
         wait_for(lambda: stage.is_over(issue), "the end of the session")

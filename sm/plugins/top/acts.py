@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from sm.adapters.forge.model import Hold, ReviewState
+from sm.adapters.forge.model import ReviewState
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.cli.agent_forge import is_agent
@@ -39,7 +39,8 @@ class Plan(Struct, frozen=True):
 
     `asks` is what a person is to write, '' for nothing; it may be left out if `optional`, and
     `proposal` is there to be changed. Some acts are about a `project` and a `number`, that of a
-    pull request or an issue, at the commit `head`; another one raises a `limit`.
+    pull request or an issue, at the commit `head`; another one raises a `limit`. `known` is what
+    was decided before.
     """
 
     act: Act
@@ -52,7 +53,47 @@ class Plan(Struct, frozen=True):
     project: str = ""
     number: int = 0
     head: str = ""
+    known: str = ""
     limit: SetLimit | None = None
+
+
+OF_PULL = frozenset({Act.APPROVE, Act.REQUEST_CHANGES, Act.MERGE})
+"""What is decided by what a pull request changes, which is shown before."""
+PATCH_LIMIT = 200_000
+"""Bytes of a patch that are shown; the page shows more."""
+
+
+class ShownChange(Struct, frozen=True):
+    """What the pull request of an entry changes up to the commit `head`, or why that is not known.
+
+    `plan` is the act upon that very commit.
+    """
+
+    key: str
+    head: str = ""
+    patch: str = ""
+    plan: Plan | None = None
+    problem: str = ""
+
+
+def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> ShownChange:
+    """Read what the act is about; the commit and what it changes are of one look at the forge."""
+    try:
+        project = _open(plan, projects)
+        change = review.read_change(project, plan.number, limit=PATCH_LIMIT)
+        at = bind(root, plan.act, entry, projects, change.head)
+    except SmError as error:
+        return ShownChange(plan.key, problem=error.message)
+    patch = change.patch.decode("utf-8", "replace")
+    return ShownChange(plan.key, change.head, patch, at)
+
+
+def bind(root: Root, act: Act, entry: Entry, projects: Projects, head: str) -> Plan:
+    """What the act would do to the commit `head`, which may be newer than what the list knows."""
+    if entry.row and entry.need and entry.row.head != head:
+        need = structs.replace(entry.need, merges=False)  # what is missing there is not known yet
+        entry = structs.replace(entry, row=structs.replace(entry.row, head=head), need=need)
+    return plan(root, act, entry, projects)
 
 
 TEXT_VERBS = {"sm reply ": Act.REPLY, "sm send ": Act.SEND}
@@ -143,6 +184,7 @@ def _plan_answer(root: Root, act: Act, entry: Entry, projects: Projects) -> Plan
                 project=offer.project or need.project,
                 number=offer.number,
                 head=offer.head,
+                known=offer.known,
                 limit=limits.get(need.command),
             )
     raise SmError(f"'{entry.name}' needs something else: {need.command}")
@@ -190,11 +232,15 @@ def carry_out(
         raise SmError(f"only a person may {MEANT[plan.act]} here")
     if plan.limit:
         return [f"the limit was {plan.limit.raise_by(text.strip())}"]
+    return ANSWERS[plan.act](_open(plan, projects), plan, text)
+
+
+def _open(plan: Plan, projects: Projects) -> Project:
+    """The project of the plan. What was opened stays as it was: so it is opened anew."""
     project = projects.get(plan.project)
     if project is None:
         raise SmError(f"the project '{plan.project}' is not shown here")
-    # What was opened stays as it was: so it is opened anew.
-    return ANSWERS[plan.act](Project(project.config, project.settings), plan, text)
+    return Project(project.config, project.settings)
 
 
 def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None:
@@ -215,17 +261,21 @@ def _request_changes(project: Project, plan: Plan, text: str) -> list[str]:
 
 
 def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> list[str]:
-    author = find_author_name(project, None)
-    given = review.review(project, plan.number, verdict, text, author=author, head=plan.head)
+    given = review.review(
+        project,
+        plan.number,
+        verdict,
+        text,
+        author=find_author_name(project, None),
+        head=plan.head,
+        known=plan.known,
+    )
     return [f"{given.state} #{plan.number} at {given.head[:12]}"]
 
 
 def _merge(project: Project, plan: Plan, _text: str) -> list[str]:
     author = find_author_name(project, None)
-    pull = project.forge.pulls.merge(plan.number, head=plan.head, author=author)
-    if pull.hold is Hold.QUEUED:
-        return [f"queued #{plan.number}: the forge merges it"]
-    return [f"merged #{plan.number} as {pull.merged_as[:12]}"]
+    return [review.tell_merge(review.merge(project, plan.number, head=plan.head, author=author))]
 
 
 def _rerun(project: Project, plan: Plan, _text: str) -> list[str]:

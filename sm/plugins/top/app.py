@@ -33,6 +33,9 @@ class Top(Asking):
         """Do what the key says; what is typed into the prompt does not come here."""
         self.message = ()
         key = event.character if event.is_printable and event.character else event.key
+        if self.ask is Ask.NOTHING and key in AIMED and self.has_shifted:
+            self.tell("the list has just moved: press again", "bold yellow")
+            return
         if self.page is Page.HELP:
             self._help_key(key)
         elif self.ask is not Ask.NOTHING:
@@ -169,6 +172,8 @@ ACTS: dict[str, Deed] = {
     "?": Top.help,
     "q": Top.leave,
 }
+AIMED = ACTS.keys() - {"?", "q"}
+"""What is done to the selected entry."""
 LIST_KEYS: dict[str, Deed] = {
     **ACTS,
     **_also(lambda top: top.move(1), ("j", "down")),
@@ -198,6 +203,8 @@ SESSION_KEYS: dict[str, Deed] = {
 }
 PANEL_KEYS: dict[str, Deed] = {
     **ANSWERS,
+    **_also(lambda top: top.scroll_peek(5), ("pagedown", "ctrl+f")),
+    **_also(lambda top: top.scroll_peek(-5), ("pageup", "ctrl+b")),
     "escape": Top.close_panel,
     "enter": Top.confirm,
     "down": lambda top: top.move(1),

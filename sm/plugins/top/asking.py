@@ -6,7 +6,7 @@ from textual.widgets import Input
 
 from sm.base.errors import SmError
 from sm.plugins.top import acts, lines
-from sm.plugins.top.acts import Plan
+from sm.plugins.top.acts import Plan, ShownChange
 from sm.plugins.top.listing import Entry
 from sm.plugins.top.reading import Reading
 from sm.plugins.top.view import Ask, Page
@@ -22,6 +22,8 @@ class Asking(Reading):
 
     _is_named = False
     """Whether the person has said which act it is; else it follows from what the entry needs."""
+    seen_head = ""
+    """The commit that the list had when the panel was opened."""
     _found_from = ""
     _sought = ""
     drafts: dict[str, str]
@@ -49,6 +51,8 @@ class Asking(Reading):
                 self.close_panel()
                 return
         self.ask = Ask.ACT
+        if self.plan and self.plan.act in acts.OF_PULL:
+            self._read_change(self.plan, entry)
         if self.near and self.near.key != entry.key:
             self.near = None
         if self.near is None:
@@ -61,6 +65,40 @@ class Asking(Reading):
             self._type_there()
         else:
             self.set_focus(None)
+
+    def _read_change(self, plan: Plan, entry: Entry) -> None:
+        """Have read what the pull request changes: nothing is decided about it before."""
+        self.change, self.sheet("peek").top = None, 0
+        self.seen_head = entry.row.head if entry.row else ""
+
+        def read() -> None:
+            found = acts.read_change(self.root, plan, entry, self.feed.projects)
+            self.call_from_thread(self._take_change, plan, found)
+
+        self.run_worker(read, thread=True, group="change", exclusive=True)
+
+    def _take_change(self, plan: Plan, found: ShownChange) -> None:
+        if self.plan is not plan:  # the panel is for something else by now
+            return
+        self.change, self.plan = found, found.plan or plan
+        self.show_all()
+
+    def _find_hindrance(self, plan: Plan) -> str:
+        """Why the act is not done yet; '' for nothing."""
+        if plan.act not in acts.OF_PULL:
+            return ""
+        if self.change is None or self.change.plan is not plan:
+            why = self.change.problem if self.change else ""
+            return f"what it changes cannot be read: {why}" if why else "wait: it is still read"
+        entry = self.listing.current
+        seen = entry.row.head if entry and entry.key == plan.key and entry.row else ""
+        if seen not in ("", plan.head, self.seen_head):
+            return "new commits: escape, and the same key again, shows them"
+        return ""
+
+    def scroll_peek(self, by: int) -> None:
+        """Show what is further down of what is shown above the question."""
+        self.sheet("peek").scroll_lines(by)
 
     def _plan(self, act: Act | None, entry: Entry) -> Plan | None:
         return acts.plan(self.root, act, entry, self.feed.projects) if act else None
@@ -90,7 +128,7 @@ class Asking(Reading):
         self._end_panel()
 
     def _end_panel(self) -> None:
-        self.ask, self.plan, self.peeked = Ask.NOTHING, None, 0
+        self.ask, self.plan, self.change, self.peeked = Ask.NOTHING, None, None, 0
         self.set_focus(None)
         self.prompt.value = ""
         if self.page is not Page.SESSION:
@@ -100,6 +138,9 @@ class Asking(Reading):
         """Do what the panel asks for."""
         if self.ask is Ask.ACT and self.plan and not self.plan.asks:
             plan = self.plan
+            if why := self._find_hindrance(plan):
+                self.tell(why, "bold yellow")
+                return
             self._end_panel()
             self._carry_out(plan, "")
 
@@ -112,6 +153,9 @@ class Asking(Reading):
             self._end_panel()
         elif self.plan and (self.plan.optional or self.prompt.text.strip()):
             plan, text = self.plan, self.prompt.text
+            if why := self._find_hindrance(plan):
+                self.tell(why, "bold yellow")
+                return
             self._end_panel()
             self._carry_out(plan, text)
         self.show_all()

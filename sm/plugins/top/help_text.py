@@ -13,7 +13,8 @@ Keys
   s      send a message: the agent gets it at the end of its turn
   a      attach: enter the terminal; the tmux prefix and d come back
   p      pause a session, or let it go on
-  A C    approve a pull request that waits for a review, or request changes
+  A C    approve a pull request that waits for a review, or request changes:
+         what it changes is shown first, PgUp and PgDn turn its pages
   M      merge one that waits for a person
   B      raise the limit that keeps a session or a project
 

@@ -116,6 +116,10 @@ class Listing:
         keys = [one.key for one in self.shown]
         return keys.index(self.selected) if self.selected in keys else 0
 
+    def list_above(self) -> list[str]:
+        """The keys of the entries down to the selected one: as long as they stay, nothing moves."""
+        return [one.key for one in self.shown[: self.position + 1]]
+
     @property
     def current(self) -> Entry | None:
         """The selected entry; None if the list is empty."""

@@ -14,6 +14,8 @@ from sm.plugins.top.view import Ask, Page, View
 AGES_S, OLD_AGES_S = 1.0, 5.0
 """Between two looks at what has become older; the second where all ages are told in minutes."""
 MINUTE_S = 60.0
+STILL_S = 1.0
+"""So long after the list has moved under the selection no key acts upon it."""
 THERE_S = 3.0
 """Between two looks at a session elsewhere that is looked at from near."""
 
@@ -26,6 +28,7 @@ class Reading(View):
     _log_size = -1
     _near_at = 0.0
     _aged_at = 0.0
+    _shifted_at = 0.0
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -35,6 +38,11 @@ class Reading(View):
             self.show_all()
         self._tick()
         self.set_interval(LOOK_S, self._tick)
+
+    @property
+    def has_shifted(self) -> bool:
+        """Whether the selected entry has moved so lately that a key may be meant for another."""
+        return self._shifted_at > 0 and time.monotonic() < self._shifted_at + STILL_S
 
     def _tick(self) -> None:
         """Have read what has changed, and draw what has become older."""
@@ -78,7 +86,10 @@ class Reading(View):
 
     def _take(self, seen: Seen, *, is_first: bool) -> None:
         self.seen = seen
+        above = self.listing.list_above()
         self.listing.update(make_entries(seen.rows, seen.needs), self.feed.find_outcome)
+        if not is_first and self.listing.list_above() != above:
+            self._shifted_at = time.monotonic()
         if is_first:
             self.listing.arrange()
         if self.near and self.near.key in seen.changed:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.cli.times import format_age
+from sm.plugins.top.acts import ShownChange
 from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, wrap
 from sm.plugins.top.listing import Entry
 from sm.sessions import registry
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 SCREEN_LINES = 40
 """Lines of a terminal that are read."""
+PATCH_LINES = 2000
+"""Lines of a patch that are drawn; the page, and `sm pr diff`, have the rest."""
 EVENTS = 300
 """Events of a story that are shown, the newest ones."""
 
@@ -125,6 +128,22 @@ def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> lis
     left = height - len(lines)
     shown = list(_draw_screen(near, width, left)) if near and left else []
     return [*shown, *lines]
+
+
+def draw_change(change: ShownChange | None, width: int) -> list[Line]:
+    """What a pull request changes, for whoever decides about it."""
+    if change is None:
+        return [(("reading what it changes …", DIM),)]
+    if change.problem:
+        return list(_fold(f"what it changes cannot be read: {change.problem}", width, "yellow"))
+    head: list[Line] = [((f"what it changes at {change.head[:12]}", DIM),)]
+    for line in change.patch.removesuffix("\n").split("\n")[:PATCH_LINES]:
+        style = HEAD if line.startswith("diff ") else PATCH.get(line[:1], "")
+        head.append(((plain(line, width), style),))
+    return head
+
+
+PATCH = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def _draw_need(entry: Entry, width: int) -> Iterator[Line]:

@@ -10,12 +10,12 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
 from sm.plugins.top import acts, lines
-from sm.plugins.top.acts import Plan
+from sm.plugins.top.acts import OF_PULL, Plan, ShownChange
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.help_text import HELP
 from sm.plugins.top.lines import Glyphs, Line, Look
 from sm.plugins.top.listing import Listing
-from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
+from sm.plugins.top.story import Nearby, draw_change, draw_nearby, draw_peek
 from sm.plugins.top.widgets import BoardList, Prompt, Sheet
 from sm.views.offers import Act
 
@@ -44,7 +44,8 @@ class View(App[None]):
     """All sessions, or one of them from near, and the panel in which a person is asked.
 
     `plan` is what the panel will do, None if it only shows something. `near` is what is known of
-    the session that is looked at from near.
+    the session that is looked at from near, and `change` what the pull request changes that is
+    about to be decided about.
     """
 
     CSS = """
@@ -77,6 +78,7 @@ class View(App[None]):
         self.ask = Ask.NOTHING
         self.plan: Plan | None = None
         self.near: Nearby | None = None
+        self.change: ShownChange | None = None
         self.message: Line = ()
         self.peeked = 0
         self._rooms: dict[str, int] = {}
@@ -185,7 +187,10 @@ class View(App[None]):
 
     @property
     def _keys(self) -> tuple[tuple[str, str], ...]:
-        ways = tuple((key, lines.WAYS[key]) for key in acts.list_keys(self.listing.current))
+        entry = self.listing.current
+        merges = bool(entry and entry.need and entry.need.merges)
+        named = lines.WAYS | ({"A": "approve and merge"} if merges else {})
+        ways = tuple((key, named[key]) for key in acts.list_keys(entry))
         if self.ask is not Ask.NOTHING:
             return lines.PANEL if self.plan or self.ask is Ask.FIND else (*ways, *lines.PANEL[1:])
         return (*ways, *(lines.KEYS if self.page is Page.LIST else lines.BACK))
@@ -211,6 +216,8 @@ class View(App[None]):
 
     def _draw_peek(self, height: int) -> list[Line]:
         entry = self.listing.current
+        if entry and self.plan and self.plan.act in OF_PULL:
+            return draw_change(self.change, self.size.width)
         near = self.near if entry and self.near and self.near.key == entry.key else None
         return draw_peek(entry, near, self.size.width, height) if entry else []
 

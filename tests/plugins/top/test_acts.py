@@ -79,7 +79,16 @@ def test_a_pull_request_is_merged_at_the_commit_that_was_shown(root: Root, tmp_p
 
     with pytest.raises(SmError):
         merge("0" * 40)
-    assert merge(head)[0].startswith(f"merged #{pull.number} as ")
+    newer = hub.push("fix/7", content="more\n")
+    with pytest.raises(SmError, match="1 new commit in pull request"):
+        merge(head)
+    old = an_entry(NeedKind.MERGE, command, project="harb", head=head, pull=pull.number)
+    shown = acts.read_change(root, acts.plan(root, Act.MERGE, old, projects), old, projects)
+    assert "+more" in shown.patch
+    assert shown.plan
+    assert (shown.head, shown.plan.head) == (newer, newer), "what is shown is what is merged"
+    head = newer
+    assert merge(head)[0].startswith(f"merged #{pull.number} at {head[:12]} as ")
     assert hub.open().pulls.read(pull.number).state is PullState.MERGED
 
 

@@ -9,15 +9,17 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec import structs
 from textual import events
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
 from sm.adapters import procfs
 from sm.adapters.forge.local import forge
+from sm.base.need import NeedKind
 from sm.config.forges import LocalSettings
+from sm.plugins.top import acts, opening, reading
 from sm.plugins.top import feed as feeding
-from sm.plugins.top import opening
 from sm.plugins.top.app import Top
 from sm.plugins.top.feed import Feed, Seen
 from sm.plugins.top.lines import UNICODE, Line
@@ -27,8 +29,10 @@ from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.store import events as happened
 from sm.store.files import write_atomic
+from sm.views.board import BoardRow
 from sm.views.projects import ProjectsReader
 from tests.helpers import an_issue, put_session, put_snapshot, put_tick
+from tests.plugins.top.rows import a_need, a_row
 from tests.views.test_session import project  # noqa: F401 - the fixture
 
 Steps = Callable[[Pilot[None], Top], Awaitable[None]]
@@ -333,3 +337,66 @@ def test_on_the_smallest_terminal_the_selected_session_is_seen(
         assert selected(top) == "9"
 
     play(steps, size=size)
+
+
+def see(top: Top, *rows: BoardRow, is_first: bool = False) -> None:
+    """What the feed has read."""
+    top._take(Seen(rows, tuple(row.need for row in rows if row.need)), is_first=is_first)
+
+
+def test_a_key_that_comes_just_after_the_list_has_moved_does_nothing(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def steps(pilot: Pilot[None], top: Top) -> None:
+        first, second = (a_row(number, need=a_need(number)) for number in (7, 8))
+        see(top, first, second, is_first=True)
+        await pilot.press("!", "j")
+        assert top.listing.selected == second.id
+        see(top, a_row(7), second)
+        await pilot.press("s")
+        assert top.plan is None
+        assert "the list has just moved" in shown(top)
+        monkeypatch.setattr(reading, "STILL_S", 0.0)
+        await pilot.press("s")
+        assert top.plan
+
+    play(steps)
+
+
+def test_a_pull_request_is_decided_about_by_what_was_shown_of_it(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, done = threading.Event(), list[str]()
+
+    def read_change(root: Any, plan: acts.Plan, *_: Any) -> acts.ShownChange:
+        read.wait(HANG_S)
+        bound = structs.replace(plan, head="b" * 40)
+        return acts.ShownChange(plan.key, "b" * 40, "+what is new\n", bound)
+
+    def carry_out(_root: Any, plan: acts.Plan, *_: Any, **__: Any) -> list[str]:
+        done.append(plan.head)
+        return ["approved"]
+
+    monkeypatch.setattr(acts, "read_change", read_change)
+    monkeypatch.setattr(acts, "carry_out", carry_out)
+    need = a_need(7, kind=NeedKind.REVIEW, command="sm review shop#24 --approve")
+    row = a_row(7, need=need, pull=24, head="a" * 40)
+
+    async def steps(pilot: Pilot[None], top: Top) -> None:
+        see(top, row, is_first=True)
+        await pilot.press("A", "enter")
+        await until(pilot, lambda: "it is still read" in shown(top))
+        read.set()
+        await until(pilot, lambda: "+what is new" in shown(top))
+        see(top, structs.replace(row, head="c" * 40))
+        await pilot.press("enter")
+        assert "new commits: escape" in shown(top)
+        assert not done
+        await pilot.press("escape")
+        see(top, row)
+        await pilot.press("A")
+        await until(pilot, lambda: "+what is new" in shown(top))
+        await pilot.press("enter")
+        await until(pilot, lambda: done == ["b" * 40])
+
+    play(steps)
