@@ -10,7 +10,7 @@ from sm.adapters.forge.model import Hold, ReviewState
 from sm.base.errors import UsageError
 from sm.cli.forges import find_author_name
 from sm.context import cycle
-from sm.issues import ci, kill, recover, reply, review
+from sm.issues import ci, kill, meters, recover, reply, review
 from sm.issues.act.unblock import unblock
 from sm.issues.meters import SetLimit
 from sm.messages import pausing
@@ -35,6 +35,7 @@ class Wish(Struct, frozen=True):
     number: int = 0
     head: str = ""
     limit: str = ""
+    known: str | None = None
     text: str = ""
 
 
@@ -76,18 +77,32 @@ def _request_changes(looks: Looks, wish: Wish) -> str:
 
 def _review(looks: Looks, wish: Wish, state: ReviewState) -> str:
     project = _project(looks, wish)
-    author = find_author_name(project, None)
-    given = review.review(project, wish.number, state, wish.text, author=author, head=wish.head)
-    return f"Pull request {wish.number}: {given.state} at {given.head[:12]}."
+    if not wish.head:
+        raise UsageError("say which commit is meant: load the page again")
+    merges = state is ReviewState.APPROVED and review.merges_when_approved(project, wish.number)
+    given = review.review(
+        project,
+        wish.number,
+        state,
+        wish.text,
+        author=find_author_name(project, None),
+        head=wish.head,
+        known=wish.known,
+    )
+    then = "; nothing else is missing, so it is merged now" if merges else ""
+    return f"Pull request {wish.number}: {given.state} at {given.head[:12]}{then}."
 
 
 def _merge(looks: Looks, wish: Wish) -> str:
     project = _project(looks, wish)
+    if not wish.head:
+        raise UsageError("say which commit is meant: load the page again")
     author = find_author_name(project, None)
-    pull = project.forge.pulls.merge(wish.number, head=wish.head, author=author)
+    pull = review.merge(project, wish.number, head=wish.head, author=author)
+    at = f"Pull request {wish.number} at {pull.head[:12]}"
     if pull.hold is Hold.QUEUED:
-        return f"Pull request {wish.number} is queued: the forge merges it."
-    return f"Pull request {wish.number} is merged as {pull.merged_as[:12]}."
+        return f"{at} is queued: the forge merges it."
+    return f"{at} is merged as {pull.merged_as[:12]}."
 
 
 def _rerun(looks: Looks, wish: Wish) -> str:
@@ -138,7 +153,9 @@ def _lower(looks: Looks, wish: Wish) -> str:
 
 
 def _limit(looks: Looks, wish: Wish) -> SetLimit:
-    return find_limit(list_limits(looks, wish.session, wish.project), wish.limit)
+    limit = find_limit(list_limits(looks, wish.session, wish.project), wish.limit)
+    meters.check_unchanged(limit, wish.known)
+    return limit
 
 
 def _project(looks: Looks, wish: Wish) -> Project:

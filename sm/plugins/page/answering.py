@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from anyio import CapacityLimiter, to_thread
-from msgspec import Struct
+from msgspec import Struct, json
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
 from sm.plugins.http.lanes import Lanes
 from sm.plugins.http.sites import Entrance
@@ -118,6 +119,8 @@ async def _guard(page: Page, way: Way, request: Request) -> Response:
     except SmError as error:
         status = 404 if isinstance(error, GoneError) else 409
         response = show_problem(request, visitor, status, error.message)
+        if isinstance(error, HeadMovedError):
+            response.headers["HX-Trigger"] = json.encode({"sm-moved": error.news}).decode()
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

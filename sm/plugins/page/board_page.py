@@ -50,6 +50,11 @@ class AnsweredNeed(Struct, frozen=True):
     row: BoardRow | None
     anchor: str = ""
 
+    @property
+    def head(self) -> str:
+        """The commit that its answers are of, '' if they are of none."""
+        return next((offer.head for offer in self.answers if offer.head), "")
+
 
 def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed, ...]:
     """Each need with what answers it."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from sm.adapters.process import Beginning
-from sm.base.text import printable
+from sm.base.text import format_count, printable
 from sm.sessions.session import IssueSession
 
 BYTES = 1_000_000
@@ -21,6 +21,8 @@ WIDEST = 500
 """Characters of a line of it."""
 FILES = 300
 """Files that the overview names."""
+STAT = 40
+"""Signs for the lines of one file in the overview."""
 GIT_S = 10.0
 """Git may take so long for each of both."""
 HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ")
@@ -51,7 +53,22 @@ def read_patch(session: IssueSession) -> Patch:
         SmError: git cannot tell.
 
     """
-    base = f"refs/remotes/{session.record.remote}/{session.record.base}"
+    return _read_since(session, f"refs/remotes/{session.record.remote}/{session.record.base}")
+
+
+def read_unpushed(session: IssueSession, head: str) -> Patch:
+    """What is committed in its worktree, and not in its pull request, which is at `head`.
+
+    Raises:
+        SmError: git cannot tell.
+
+    """
+    git, record = session.project.git.at(session.worktree), session.record
+    known = git.rev_parse(head)
+    return _read_since(session, known or git.fetch_branch(record.remote, record.branch))
+
+
+def _read_since(session: IssueSession, base: str) -> Patch:
     git = session.project.git.at(session.worktree)
     found = git.read_diff(base, limit=BYTES, timeout_s=GIT_S)
     stat = git.read_diff_stat(base, files=FILES, limit=BYTES, timeout_s=GIT_S)
@@ -65,6 +82,30 @@ def make_patch(found: Beginning, stat: str) -> Patch:
     lines = found.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
     shown = tuple(_sort_lines(lines[:LINES])) if found.data else ()
     return Patch(stat, shown, _tell_left(found, len(lines) - LINES))
+
+
+def draw_stat(patch: bytes) -> str:
+    """Draw the overview of a patch as `git diff --stat` does: how much changes in each file."""
+    files: dict[str, list[int]] = {}
+    counts, is_hunk = [0, 0], False
+    for line in patch.split(b"\n"):
+        if line.startswith(b"diff --git "):
+            name = line.rpartition(b" b/")[2] or line[len(b"diff --git ") :]
+            shown = printable(name.decode("utf-8", "replace"))[:WIDEST]
+            counts, is_hunk = files.setdefault(shown, [0, 0]), False
+        elif line.startswith(b"@@"):
+            is_hunk = True
+        elif is_hunk and line[:1] in (b"+", b"-"):
+            counts[line[:1] == b"-"] += 1
+    if not files or len(files) > FILES:
+        return ""
+    lines = [
+        f" {name} | {plus + minus} {'+' * min(plus, STAT)}{'-' * min(minus, STAT)}"
+        for name, (plus, minus) in files.items()
+    ]
+    more, less = (sum(one[at] for one in files.values()) for at in (0, 1))
+    total = f" {format_count(len(files), 'file')} changed, {format_count(more, 'line')} added"
+    return "\n".join([*lines, f"{total}, {less:,} removed"])
 
 
 def _tell_left(found: Beginning, more: int) -> str:

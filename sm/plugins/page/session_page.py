@@ -13,14 +13,14 @@ from starlette.responses import Response
 
 from sm.base.errors import SmError, UsageError
 from sm.issues.reaching import Elsewhere
-from sm.plugins.page import session_parts, session_there
+from sm.plugins.page import desk, session_parts, session_there
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import answer_needs
 from sm.plugins.page.documents import list_documents
 from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.limits import list_limits
-from sm.plugins.page.patch import read_patch
+from sm.plugins.page.patch import read_patch, read_unpushed
 from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
@@ -28,9 +28,10 @@ from sm.views.board import BoardRow
 from sm.views.offers import (
     list_limit_offers,
     list_steering,
-    offer_merge,
     offer_message,
 )
+
+PULL = "the pull request"
 
 
 async def show_session(page: Page, request: Request, visitor: Visitor) -> Response:
@@ -44,13 +45,15 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
             return _show_ended(page, ident, visitor)
         limits = list_limits(page.looks, ident)
         named = {limit.command: limit for limit in limits}
+        needs = [one for one in answer_needs(board, named) if one.need.session == ident]
         letter = offer_message(row.id, row.name)
         is_there = row.host and page.looks.find_there(ident)
         return show(
             "session.html",
             visitor,
             row=row,
-            needs=[one for one in answer_needs(board, named) if one.need.session == ident],
+            needs=needs,
+            has_desk=any(one.head for one in needs),
             letter=letter,
             line=structs.replace(letter, asks=f"{letter.asks}; Enter sends it"),
             limits=[(limit, list_limit_offers(limit, ident)) for limit in limits],
@@ -121,6 +124,12 @@ def _show_patch(page: Page, ident: str, visitor: Visitor) -> Response:
     return show("patch.html", visitor, patch=read_patch(_of_issue(page, ident)))
 
 
+def _show_unpushed(page: Page, ident: str, visitor: Visitor) -> Response:
+    head = page.looks.find_row(ident).head
+    patch = read_unpushed(_of_issue(page, ident), head)
+    return show("patch.html", visitor, patch=patch, lacks=PULL)
+
+
 def _show_documents(page: Page, ident: str, visitor: Visitor) -> Response:
     try:
         session = page.looks.find_session(ident)
@@ -139,8 +148,7 @@ def _show_judged(page: Page, ident: str, visitor: Visitor) -> Response:
     if not row.pull:
         raise UsageError("there is no pull request yet")
     judged = session_parts.read_judged(page.looks.find_project(row.project), row.pull)
-    merge = offer_merge(row.project, row.pull, judged.pull.head)
-    return show("judged.html", visitor, judged=judged, merge=merge, link=row.link)
+    return show("judged.html", visitor, judged=judged, link=row.link)
 
 
 def _of_issue(page: Page, ident: str) -> IssueSession:
@@ -154,6 +162,7 @@ PARTS: dict[str, Callable[[Page, str, Visitor], Response]] = {
     "story": _show_story,
     "messages": _show_messages,
     "diff": _show_patch,
+    "unpushed": _show_unpushed,
     "documents": _show_documents,
     "screen": _show_screen,
     "pull": _show_judged,
@@ -170,15 +179,19 @@ THERE: dict[str, Callable[[Elsewhere, Visitor], Response]] = {
     "diff": lambda there, visitor: show(
         "patch.html", visitor, patch=session_there.read_patch(there)
     ),
+    "unpushed": lambda there, visitor: show(
+        "patch.html", visitor, patch=session_there.read_unpushed(there), lacks=PULL
+    ),
     "documents": lambda there, visitor: show(
         "documents.html", visitor, documents=session_there.list_documents(there)
     ),
 }
 """The same parts of a session elsewhere."""
-ASKED = frozenset({"diff", "pull"})
+ASKED = frozenset({"diff", "unpushed", "pull"})
 """Those that git or a forge is asked for."""
 
 ROUTES = (
+    *desk.ROUTES,
     Way(f"{BELOW}session/{{ident}}", show_session, acts=False),
     Way(f"{BELOW}session/{{ident}}/{{part}}", show_part, acts=False),
 )

@@ -92,9 +92,18 @@ def _find_saved(there: Elsewhere) -> wip.Found:
 
 def read_patch(there: Elsewhere) -> Patch:
     """What it had changed at the end of its last turn, also what was not committed then."""
+    return _read_since(there, there.project.settings.primary_branch)
+
+
+def read_unpushed(there: Elsewhere) -> Patch:
+    """What of that its pull request lacks."""
+    return _read_since(there, there.project.settings.branch(there.placement.issue))
+
+
+def _read_since(there: Elsewhere, branch: str) -> Patch:
     project, found = there.project, _find_saved(there)
     git, tip = project.git, found.about.taken.commit
-    base = git.fetch_branch(project.settings.remote, project.settings.primary_branch)
+    base = git.fetch_branch(project.settings.remote, branch)
     read = partial(git.read_diff, base, tip=tip, limit=PATCH_BYTES, timeout_s=GIT_S)
     stat = git.read_diff_stat(base, tip=tip, files=FILES, limit=PATCH_BYTES, timeout_s=GIT_S)
     overview = printable(stat.data.decode("utf-8", "replace")) if stat.is_whole else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 
 from msgspec import Struct, json
@@ -28,7 +29,7 @@ TOLD_LOOK_S = 1.0
 PAUSE_S = 0.05
 """So far apart are two words of a stream, so that a page is not busy with nothing else."""
 ALIVE_S = 15
-"""So often a line keeps the connection alive, also through a proxy."""
+"""So often a stream says that it is at work: a page that hears nothing says so after a while."""
 AGAIN_MS = 1000
 """So long a browser waits before it connects again."""
 MOST = 64
@@ -48,24 +49,37 @@ class _Listener:
     def __init__(self) -> None:
         self._sessions: set[str] = set()
         self._position = 0
-        self._news = asyncio.Event()
+        self._has_news = False
+        self._told = asyncio.Event()
 
     def tell(self, changed: Changed) -> None:
         """Add that to it."""
         self._sessions |= set(changed.sessions)
         self._position = changed.position
-        self._news.set()
+        self._has_news = True
+        self._told.set()
+
+    def beat(self) -> None:
+        """Have it say that the stream is at work."""
+        self._told.set()
 
     async def wait(self) -> Changed:
-        """Wait for the next one."""
-        await self._news.wait()
-        self._news.clear()
+        """Wait for the next one; `BEAT` if nothing has changed."""
+        await self._told.wait()
+        self._told.clear()
+        if not self._has_news:
+            return BEAT
+        self._has_news = False
         sessions, self._sessions = self._sessions, set()
         return Changed(self._position, tuple(sorted(sessions)))
 
 
+BEAT = Changed(-1, ())
+"""Nothing has changed, and the stream is at work."""
+
+
 class Stream:
-    """Looks for changes while anybody listens."""
+    """Looks for changes while anybody listens, and says now and then that it still does."""
 
     def __init__(self, looks: Looks) -> None:
         """Nobody listens."""
@@ -112,7 +126,13 @@ class Stream:
             await asyncio.to_thread(files.look)
             there = RowsThere(self._looks)
             self._looks_on.set()
+            beat_at = time.monotonic() + ALIVE_S
             while self._listeners:
+                # From here and not from a timer of its own: a beat says that changes are seen.
+                if time.monotonic() >= beat_at:
+                    beat_at = time.monotonic() + ALIVE_S
+                    for listener in self._listeners:
+                        listener.beat()
                 await growth.wait(TOLD_LOOK_S if growth.is_told else LOOK_S)
                 changed: set[str] = set()
                 before, size = size, _measure(path)
@@ -138,6 +158,8 @@ class Stream:
 
 
 def _word(changed: Changed) -> ServerSentEvent:
+    if changed is BEAT:
+        return ServerSentEvent("1", event="beat")
     return ServerSentEvent(
         json.encode(changed).decode(), event="changed", id=str(changed.position), retry=AGAIN_MS
     )

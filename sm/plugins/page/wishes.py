@@ -51,6 +51,7 @@ def _read_wish(fields: dict[str, str]) -> Wish:
         number=read_number(fields.get("number", "")) or 0,
         head=fields.get("head", ""),
         limit=fields.get("limit", "")[:200],
+        known=fields.get("known"),
         text=fields.get("text", "").replace("\r\n", "\n"),
     )
 

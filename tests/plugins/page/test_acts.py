@@ -57,7 +57,7 @@ def test_a_pull_request_is_turned_back_approved_and_merged(
     assert browser.act(act="merge", **about | {"head": "0" * 40}).status_code == 409
     assert pulls.read(number).state is PullState.OPEN
     said = browser.act(act="merge", **about)
-    assert f"Pull request {number} is merged as " in said.text
+    assert f"Pull request {number} at {head[:12]} is merged as " in said.text
     assert pulls.read(number).state is PullState.MERGED
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,18 @@ def test_a_session_without_an_issue_has_its_own(session: IssueSession, browser: 
     key = find_key(page, "session")
     answer = browser.act(act="budget-raise", session=ann.name, limit=key, text="500k")
     assert "of 1.5M tokens" in answer.text
+
+
+def test_of_two_who_raise_a_limit_at_once_one_is_told_of_the_other(
+    session: IssueSession, browser: Browser
+) -> None:
+    page = browser.get(f"/page/session/{session.name}").text
+    about = {"session": session.name, "limit": find_key(page), "known": "", "text": "5"}
+    with ThreadPoolExecutor(2) as both:
+        answers = list(both.map(lambda _: browser.act(act="budget-raise", **about), range(2)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    [refused] = [answer.text for answer in answers if answer.status_code == 409]
+    assert re.search(r"ada@\S+ has raised it by \$5.00 \d+s ago", refused)
+    assert find_shown(session) == "$11.00 of $15.00 for this issue"
+    seen = browser.act(act="budget-raise", **about | {"known": "$5.00"})
+    assert seen.status_code == 200, "who has seen it may go on"

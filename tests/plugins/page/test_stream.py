@@ -104,6 +104,44 @@ def test_what_no_event_tells_is_told_as_well(
     run(project, act)
 
 
+def test_a_stream_says_that_it_is_at_work(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ALIVE_S", 0.05)
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        for _ in range(2):
+            async with asyncio.timeout(HANG_S):
+                assert (await anext(told)).event == "beat"
+        record(project, "dev-harb-3")
+        while (word := await anext(told)).event == "beat":
+            pass
+        assert word.event == "changed"
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
+def test_a_stream_that_looks_no_more_has_no_beat(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "ALIVE_S", 0.05)
+
+    async def act(stream: Stream) -> None:
+        told = stream.listen(None)
+        await hear(told)
+        assert stream._task
+        stream._task.cancel()  # as if it had failed
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await anext(told)
+        await told.aclose()  # type: ignore[attr-defined]
+
+    run(project, act)
+
+
 def test_nobody_looks_while_nobody_listens(project: Project) -> None:
     async def act(stream: Stream) -> None:
         told = stream.listen(None)

@@ -13,21 +13,92 @@
 
   const said = document.getElementById("said");
   let fading = 0;
+  const say = (words) => {
+    said.replaceChildren(Object.assign(document.createElement("p"), { className: "bad", textContent: words }));
+    clearTimeout(fading);
+  };
   const look = (sessions) => body.dispatchEvent(new CustomEvent("sm-look", { detail: sessions }));
+
+  const LATE_MS = 30000;
+  const late = new Map();
+  body.addEventListener("htmx:beforeRequest", (event) => {
+    const form = event.detail.elt;
+    if (!form.matches?.(".offer")) return;
+    if (form.closest(".outdated, .answered")) { event.preventDefault(); return; }
+    clearTimeout(fading);
+    late.set(form, setTimeout(say, LATE_MS, "No answer for 30 seconds: it may be done all the same, or not. What you have written is still here."));
+  });
 
   body.addEventListener("htmx:afterRequest", (event) => {
     const form = event.detail.elt;
     if (!form.matches?.(".offer")) return;
-    if (!event.detail.successful) said.textContent = "That could not be sent: the server does not answer.";
+    clearTimeout(late.get(form));
+    late.delete(form);
     clearTimeout(fading);
+    if (!event.detail.successful) say("That could not be sent: the server does not answer. What you have written is still here.");
     const done = event.detail.successful && said.querySelector("[data-done]") !== null;
     settleEcho(form, done);
+    look([form.elements.session.value].filter(Boolean));
     if (!done) return;
+    const card = form.closest(".need");
+    if (form.contains(document.activeElement)) document.activeElement.blur();
+    if (card) answer(card, said.textContent);
     form.reset();
     form.closest("details.later")?.removeAttribute("open");
-    if (form.contains(document.activeElement)) document.activeElement.blur();
     fading = setTimeout(() => { said.textContent = ""; }, SAID_MS);
-    look([form.elements.session.value].filter(Boolean));
+  });
+
+  // What was answered stays in its place, and as high as it was, until the person moves on: what would
+  // come there instead might get the second of two taps
+
+  const answer = (card, words) => {
+    card.style.minHeight = `${card.getBoundingClientRect().height}px`;
+    card.classList.add("answered");
+    const way = Object.assign(document.createElement("button"), { type: "button", textContent: "Put away" });
+    way.addEventListener("click", moveOn);
+    const told = Object.assign(document.createElement("p"), { className: "done", textContent: words.trim() });
+    card.querySelector(".desk, .answers").replaceChildren(told, way);
+  };
+  const moveOn = () => {
+    const cards = document.querySelectorAll(".answered");
+    if (!cards.length) return;
+    for (const card of cards) card.remove();
+    shift(document.getElementById("needs"));
+    look([""]);
+  };
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) moveOn(); });
+  document.getElementById("filter")?.addEventListener("input", moveOn);
+
+  // A click that comes within a second after something has moved may have been meant for what stood
+  // there before: it does nothing, and says so
+
+  const STILL_MS = 1000;
+  const shifts = [];
+  let stilled = 0;
+  const shift = (from) => {
+    shifts.push({ at: performance.now(), from });
+    body.dataset.moved = "";
+    clearTimeout(stilled);
+    stilled = setTimeout(() => { shifts.length = 0; delete body.dataset.moved; }, STILL_MS);
+  };
+  const hasMoved = (at) => shifts.some(({ from, at: when }) =>
+    performance.now() - when < STILL_MS && from.isConnected &&
+    (from.contains(at) || from.compareDocumentPosition(at) & Node.DOCUMENT_POSITION_FOLLOWING));
+  body.addEventListener("sm-shift", (event) => shift(event.detail));
+  document.addEventListener("click", (event) => {
+    const at = event.target.closest?.("main button, main a, main summary");
+    if (!event.detail || !at || !hasMoved(at)) return; // a key goes where the focus is
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    say("The page has just moved under your hand, so nothing was done: press again.");
+    fading = setTimeout(() => { said.textContent = ""; }, SAID_MS);
+  }, true);
+  const main = document.getElementById("main");
+  let height = 0;
+  body.addEventListener("htmx:beforeSwap", () => { height = main.offsetHeight; });
+  body.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id === "said" || !main.contains(event.target) || main.offsetHeight === height) return;
+    shift(event.target);
   });
 
   // A message stands in the list as soon as it is sent, until the server's list has it
@@ -66,7 +137,7 @@
 
   const openMeant = () => {
     const name = location.hash.slice(1);
-    const meant = name ? document.getElementById(name) : null;
+    const meant = name ? document.getElementById(name) || (name === "changes" && document.querySelector(".desk details.diff")) : null;
     if (meant?.matches("details")) { meant.open = true; meant.scrollIntoView(); }
     if (meant?.matches(".need")) {
       meant.scrollIntoView({ block: "start" });
@@ -105,7 +176,7 @@
     if (event.key === "Escape" && writes) { event.target.blur(); return; }
     if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") focus(event, document.getElementById("q"));
-    if (event.key === "!") focus(event, findAnswer(document.querySelector("#needs > li")));
+    if (event.key === "!") { moveOn(); focus(event, findAnswer(document.querySelector("#needs > li"))); }
   });
   const focus = (event, at) => {
     if (!at) return;

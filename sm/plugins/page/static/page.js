@@ -1,6 +1,7 @@
 // Keeps the page fresh: one stream for all tabs of a browser says what has changed, and each tab
 // asks for that by the position in the journal that it knows. Rows that are as they were stay, so
-// nothing jumps, and what a person is typing is never replaced.
+// nothing jumps, and what a person is typing is never replaced. A form of a pull request is never
+// moved to another commit than the one that it was shown with: it is marked as outdated instead.
 "use strict";
 (() => {
   const body = document.body;
@@ -28,14 +29,19 @@
       query.set("since", position);
       if (body.dataset.session) query.set("only", body.dataset.session);
       for (const one of wanted) query.append("session", one);
+      for (const diff of document.querySelectorAll(".desk:not(.outdated) .diff[open]")) query.append("session", diff.closest(".desk").dataset.session);
       const answer = await fetch(`/page/changes?${query}`, { cache: "no-store" });
       if (answer.status === 401) endLogin();
-      if (!answer.ok) throw new Error(answer.status);
       const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (!answer.ok) throw new Error(found.querySelector("p.bad")?.textContent || `the server answers with ${answer.status}`);
       show(found.getElementById("changes"));
-    } catch {
+      unread = null;
+      hearServer();
+    } catch (error) {
+      if (!out && !(error instanceof TypeError)) unread ||= { at: Date.now(), why: error.message }; // a TypeError: no answer at all
+      drawLive();
       for (const one of wanted) named.add(one);
-      if (body.dataset.live === "on") setTimeout(() => ask([], true), AGAIN_MS); // the next word may be far
+      if (connected) setTimeout(() => ask([], true), AGAIN_MS); // the next word may be far
     } finally {
       asking = false;
       if (again) { again = false; ask([], true); }
@@ -47,7 +53,7 @@
   const endLogin = () => {
     if (!isTyped(body)) { location.reload(); return; }
     out = true;
-    setLive(false);
+    drawLive();
   };
 
   const show = (found) => {
@@ -59,11 +65,13 @@
     renew(found.dataset.pledge);
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
-    reconcile(document.getElementById("needs"), needs, needs.map((item) => item.dataset.key));
-    reconcile(document.getElementById("rows"), [...found.querySelectorAll("#rows > li")], found.dataset.order.split(" "));
-    count(found, needs.length);
+    const rows = [...found.querySelectorAll("#rows > li")];
+    outdateAll([...needs.map((item) => item.querySelector(".desk")), ...rows].filter(Boolean));
+    watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needs.map((item) => item.dataset.key)));
     const notes = document.getElementById("notes"), other = found.querySelector("#notes");
-    if (notes && notes.innerHTML !== other.innerHTML) notes.replaceWith(other);
+    if (notes && notes.innerHTML !== other.innerHTML) watchShift("notes", () => notes.replaceWith(other));
+    watchShift("rows", () => reconcile(document.getElementById("rows"), rows, found.dataset.order.split(" ")));
+    count(found, needs.length);
     tell(needs.filter((item) => !before.has(item.dataset.key)));
     position = Number(found.dataset.position);
     body.dispatchEvent(new CustomEvent("sm-changed"));
@@ -95,12 +103,100 @@
     if (!list) return;
     const there = new Map([...list.children].map((item) => [item.dataset.key, item]));
     const wanted = new Set(order);
-    for (const [key, item] of there) if (!wanted.has(key) && !isTyped(item)) { item.remove(); there.delete(key); }
+    for (const [key, item] of there) {
+      if (wanted.has(key) || isKept(item)) continue;
+      if (isTyped(item)) settle(item);
+      else { item.remove(); there.delete(key); moved = true; }
+    }
     for (const item of items) {
       const old = there.get(item.dataset.key);
-      if (!old) insert(list, item, order);
-      else if (old.dataset.version !== item.dataset.version && !isTyped(old)) replace(old, item);
+      if (!old) { insert(list, item, order); moved = true; }
+      else if (old.dataset.version !== item.dataset.version && !isKept(old) && !isTyped(old)) replace(old, item);
     }
+  };
+
+  // What has been answered here stays in its place, and so does what is of another commit by now.
+  const isKept = (item) => item.matches(".answered") || item.querySelector(".desk.outdated") !== null;
+  const settle = (item) => {
+    if (item.querySelector(".settled")) return;
+    const note = Object.assign(document.createElement("p"), { className: "note settled", textContent: "This does not wait any more. What you have written is still here." });
+    item.querySelector(".answers, .desk")?.before(note);
+  };
+
+  // Whoever clicks just after things have moved may have meant what stood there before.
+  let moved = false;
+  const watchShift = (id, act) => {
+    const part = document.getElementById(id);
+    const before = part?.offsetHeight;
+    moved = false;
+    act();
+    const now = document.getElementById(id);
+    if (now && (moved || now.offsetHeight !== before)) body.dispatchEvent(new CustomEvent("sm-shift", { detail: now }));
+  };
+
+  // A pull request that has got another commit than the one that is shown
+
+  const newer = new Map(); // the card that takes the place of an outdated one, by its session
+  const isNoNews = (item) => newer.get(item.dataset.session)?.dataset.key !== item.dataset.key;
+  const outdateAll = (found) => {
+    for (const desk of document.querySelectorAll(".desk[data-head]")) {
+      const now = found.find((one) => (one.dataset.session || one.dataset.key) === desk.dataset.session && one.dataset.head);
+      if (!now || [desk.dataset.head, desk.dataset.seen].includes(now.dataset.head)) continue;
+      const card = now.closest(".need");
+      if (desk.closest(".answered")) continue;
+      if (card) newer.set(desk.dataset.session, card);
+      outdate(desk, "", now.dataset.head);
+    }
+  };
+
+  const outdate = async (desk, words, head) => {
+    desk.dataset.seen = head || desk.dataset.seen;
+    let note = desk.querySelector(":scope > .moved");
+    if (!note) {
+      note = document.createElement("p");
+      note.className = "note strong moved";
+      note.setAttribute("role", "alert");
+      const way = Object.assign(document.createElement("button"), { type: "button", textContent: "show it" });
+      way.addEventListener("click", () => showNews(desk));
+      note.append(document.createElement("span"), way);
+      desk.prepend(note);
+      desk.classList.add("outdated");
+      body.dispatchEvent(new CustomEvent("sm-shift", { detail: desk }));
+    }
+    for (const button of desk.querySelectorAll(".offer button")) button.disabled = true;
+    const say = (news) => { note.firstChild.textContent = `${news}: `; note.lastChild.textContent = news.startsWith("1 ") ? "show it" : "show them"; };
+    say(words || "New commits");
+    if (words) return;
+    try {
+      const answer = await fetch(`/page/session/${encodeURIComponent(desk.dataset.session)}/news?head=${desk.dataset.head}`, { cache: "no-store" });
+      const news = answer.ok ? (await answer.text()).trim() : "New commits";
+      if (news) say(news);
+      else renewDesk(desk, note); // the look was an older one
+    } catch { /* what is said already is enough */ }
+  };
+  const renewDesk = (desk, note) => {
+    note.remove();
+    newer.delete(desk.dataset.session);
+    desk.classList.remove("outdated");
+    for (const button of desk.querySelectorAll(".offer button")) button.disabled = false;
+  };
+  body.addEventListener("sm-moved", (event) => {
+    const desk = event.target.closest?.(".desk");
+    if (desk) setTimeout(() => outdate(desk, event.detail.value || "New commits"), 0); // htmx has enabled its button by then
+  });
+
+  const showNews = (desk) => {
+    const words = new Map([...desk.querySelectorAll(".offer")].map((form) => [form.elements.act.value, form.elements.text?.value || ""]));
+    const session = desk.dataset.session, card = newer.get(session), old = desk.closest(".need");
+    newer.delete(session);
+    if (card && old) for (const name of ["key", "version"]) old.dataset[name] = card.dataset[name];
+    window.htmx.ajax("GET", `/page/session/${encodeURIComponent(session)}/desk`, { source: desk, target: desk, swap: "outerHTML" }).then(() => {
+      const now = document.getElementById(`desk-${session}`);
+      for (const form of now?.querySelectorAll(".offer") || []) {
+        const text = words.get(form.elements.act.value);
+        if (text && form.elements.text) form.elements.text.value = text;
+      }
+    });
   };
 
   const insert = (list, item, order) => {
@@ -130,7 +226,7 @@
     [...item.querySelectorAll("textarea, .offer input:not([type=hidden])")].some(
       (box) => box.value.trim() !== box.defaultValue || box === document.activeElement,
     ) ||
-    item.querySelector("details.later[open]") !== null;
+    item.querySelector("details.later[open], details.diff[open]") !== null;
 
   const count = (found, needs) => {
     const set = (id, text) => { const at = document.getElementById(id); if (at) at.textContent = text; };
@@ -152,24 +248,37 @@
   };
 
   // The stream, which one tab holds for all. Whoever holds the lock leads. A leading tab that is frozen
-  // keeps its lock and says nothing: then a tab that is looked at takes it away.
+  // keeps its lock and says nothing: then a tab that is looked at takes it away. Nobody is called live
+  // who has not heard the server for a while: it says every fifteen seconds that it is at work.
 
   const live = document.getElementById("live");
-  const setLive = (on) => {
+  const STALE_MS = 40000;
+  let connected = false, served = Date.now(), unread = null;
+  const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
+  const drawLive = () => {
+    const silent = Date.now() - served > STALE_MS;
+    const on = connected && !silent && !unread && !out;
+    const words = out ? "logged out" : silent ? `nothing heard since ${clock(served)}` : !connected ? "not connected" : unread ? `not up to date since ${clock(unread.at)}` : "live";
     live.className = on ? "live on" : "live off";
-    live.textContent = on ? "live" : out ? "logged out" : "not connected";
+    if (live.textContent !== words) live.textContent = words;
+    live.title = unread && !on ? unread.why : "";
     body.dataset.live = on ? "on" : "off";
   };
+  const setLive = (on) => { connected = on; if (on) served = Date.now(); drawLive(); };
+  const hearServer = () => { served = Date.now(); drawLive(); };
   const channel = "BroadcastChannel" in window ? new BroadcastChannel("sm-page") : null;
   const LOCK = "sm-page-stream", BEAT_MS = 5000, SILENT_MS = 12000, LONGEST_MS = 30000;
-  let source = null, pause = AGAIN_MS, waiting = null, heard = performance.now();
+  let source = null, pause = AGAIN_MS, waiting = null, release = null, heard = performance.now();
 
   const hear = (word) => {
     heard = performance.now();
     if (word.what === "changed") { setLive(true); ask(word.sessions, false); }
+    else if (word.what === "served") setLive(true);
     else if (word.what === "live") {
       const was_off = body.dataset.live === "off";
-      setLive(word.on);
+      connected = word.on;
+      if (word.on && word.now) served = Date.now();
+      drawLive();
       if (word.on) ask(was_off ? ALL : [], false);
     } else if (word.what === "look") ask(ALL, true);
     else if (word.what === "hello" && source) say({ what: "live", on: source.readyState === EventSource.OPEN });
@@ -181,8 +290,9 @@
     letGo();
     body.dataset.leads = "yes";
     const mine = source = new EventSource(`/page/stream?since=${position}`);
-    mine.addEventListener("open", () => { pause = AGAIN_MS; both({ what: "live", on: true }); });
+    mine.addEventListener("open", () => { pause = AGAIN_MS; both({ what: "live", on: true, now: true }); });
     mine.addEventListener("changed", (event) => both({ what: "changed", sessions: JSON.parse(event.data).sessions }));
+    mine.addEventListener("beat", () => both({ what: "served" }));
     mine.addEventListener("error", () => {
       both({ what: "live", on: false });
       if (mine !== source || mine.readyState !== EventSource.CLOSED) return; // it connects again by itself
@@ -193,7 +303,7 @@
   };
   const letGo = () => { source?.close(); source = null; delete body.dataset.leads; };
 
-  const hold = () => { open(); return new Promise(() => {}); };
+  const hold = () => { open(); return new Promise((done) => { release = done; }); };
   const queue = () => {
     waiting = new AbortController();
     navigator.locks.request(LOCK, { signal: waiting.signal }, hold).catch(lose);
@@ -209,17 +319,29 @@
     else if (!document.hidden && performance.now() - heard > SILENT_MS) { heard = performance.now(); steal(); }
   };
 
-  if (channel) channel.onmessage = (event) => hear(event.data);
   // Browsers offer locks to safe places alone: elsewhere each tab has a stream of its own.
-  if (channel && navigator.locks) {
+  const shares = channel && navigator.locks;
+  const begin = () => {
+    if (!shares) { open(); return; }
     queue();
     say({ what: "hello" });
-    setInterval(watch, BEAT_MS);
-  } else open();
+  };
+  // Who goes leaves the lead to others, and who comes back by the browser's own button begins anew.
+  const leave = () => {
+    waiting?.abort("taken");
+    release?.();
+    release = null;
+    letGo();
+  };
+  if (channel) channel.onmessage = (event) => hear(event.data);
+  begin();
+  drawLive();
+  if (shares) setInterval(watch, BEAT_MS);
+  setInterval(drawLive, BEAT_MS);
 
-  const wake = (missed) => { ask(missed, true); if (channel && navigator.locks) watch(); };
-  addEventListener("pagehide", () => source?.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) { if (source) open(); wake(ALL); } });
+  const wake = (missed) => { drawLive(); ask(missed, true); if (shares) watch(); };
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", (event) => { if (event.persisted) { setLive(false); begin(); wake(ALL); } });
   document.addEventListener("resume", () => wake(ALL));
   document.addEventListener("visibilitychange", () => { if (!document.hidden) wake([]); });
   body.addEventListener("sm-look", (event) => ask(event.detail, true));

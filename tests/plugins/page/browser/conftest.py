@@ -62,6 +62,8 @@ class Site:
         page = self.window.new_page()
         page.on("pageerror", lambda error: self.words.append(str(error)))
         page.on("console", lambda said: self._hear(said.type, said.text))
+        # A click just after something has moved does nothing: a person looks again, too.
+        page.add_locator_handler(page.locator("body[data-moved]"), lambda _: None)
         page.goto(self.server.url + path)
         page.wait_for_selector("body[data-live=on]")
         return page

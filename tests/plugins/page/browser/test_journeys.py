@@ -16,6 +16,7 @@ from tests.plugins.page.browser.conftest import MakeSite, Site
 from tests.serving import STARTED, serving
 
 pytestmark = pytest.mark.long_lived
+UNANSWERED = "#needs > li:not(.answered)"
 
 
 def show(site: Site, issue: int, state: str = "started") -> None:
@@ -43,7 +44,7 @@ def test_a_question_is_answered_in_two_clicks(site_of: MakeSite) -> None:
     page = site.open()
     expect(page.locator("#no-needs")).to_be_visible()
     site.stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
-    need = page.locator("#needs > li")
+    need = page.locator(UNANSWERED)
     expect(need).to_contain_text("which colour?")
     expect(page).to_have_title("(1) sm")
     need.get_by_label("Your answer").click()
@@ -61,7 +62,7 @@ def test_a_pull_request_is_turned_back_and_approved(site_of: MakeSite) -> None:
     issue = started(site.stage)
     site.log_in()
     page = site.open()
-    need = page.locator("#needs > li")
+    need = page.locator(UNANSWERED)
     site.stage.push_work(issue)
     site.stage.write_phase(issue, "PHASE:awaiting_review")
     need.get_by_text("Request changes …").click()
@@ -82,7 +83,7 @@ def test_a_merge_that_the_agent_leaves_is_made_on_the_page(site_of: MakeSite) ->
     issue = started(site.stage)
     site.log_in()
     page = site.open()
-    need = page.locator("#needs > li")
+    need = page.locator(UNANSWERED)
     leave_merge(site.stage, issue)
     expect(need).to_contain_text("still not merged")
     need.get_by_text("Merge …").click()
@@ -186,6 +187,10 @@ def test_keys_find_and_filter(site: Site) -> None:
     expect(page.locator("#rows > li")).to_have_count(1)
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id") == ""
+    page.go_back()
+    expect(page.locator("#live")).to_have_text("live")
+    show(site, 3, "stopped")
+    wait_for_row(page, 3, "monitor stopped")
 
 
 def test_a_session_is_ended_after_a_second_click(site: Site) -> None:

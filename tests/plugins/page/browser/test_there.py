@@ -72,7 +72,7 @@ def test_a_session_on_a_node_is_watched_and_answered(
             need.get_by_role("button", name="Reply").click()
             expect(page.locator("#said")).to_contain_text("answered #1")
             wait_for(lambda: "blue" in "".join(stage.told()), "the answer")
-            expect(need).to_have_count(0)
+            expect(page.locator("#need-dev-harb-1.answered")).to_have_count(1)
             page.goto(f"{server.url}/page/session/dev-harb-1")
             expect(page.locator("#story")).to_contain_text("took the issue")
             part = open_terminal(page)
