@@ -38,9 +38,9 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     and `command` answers it as it stands, but for TEXT. `since` is in seconds since 1970, 0 if that
     is not known. `issue` is 0, and `session`, `title`, `project` and `link` are '', where there is
     none. `session` is an id, and `name` is what people call it. `whole` is all that the agent has
-    said, with its lines and choices; '' where `text` has all of it.
-    `merges`: as soon as it is approved sm merges it, as nothing else is missing. `verdict` is the id
-    of the last verdict that is known of the pull request, '' for none.
+    said, with its lines and choices; '' where `text` has all of it. `merges`: as soon as it is
+    approved sm merges it, as nothing else is missing. `verdict` is the id of the last verdict that
+    is known of the pull request, '' for none.
     """
 
     key: str
