@@ -41,7 +41,7 @@ def command(
     if as_json:
         print_json(found)
     elif not found:
-        say(NOTHING)
+        _say_nothing(projects)
     elif verbose:
         say_lines(list_whole_needs(found))
     elif sys.stdout.isatty():
@@ -51,6 +51,16 @@ def command(
     else:
         say_lines(list_plain_needs(found))
     ctx.exit(1 if found else 0)
+
+
+def _say_nothing(projects: tuple[Project, ...]) -> None:
+    from sm.views.polling import START, list_unseen
+
+    if unseen := list_unseen(projects):
+        named = ", ".join(f"'{name}'" for name in unseen)
+        say(f"nothing is known to need you: dev-poll has not looked at {named} yet: {START}")
+    else:
+        say(NOTHING)
 
 
 def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:

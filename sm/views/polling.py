@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+from sm.base.errors import SmError
 from sm.config import duration
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled, read_silence
-from sm.issues.look.snapshot import Snapshot, find_longest_interval
+from sm.issues.look.snapshot import Snapshot, find_longest_interval, last_snapshot
 from sm.issues.work import claim
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -51,6 +52,19 @@ def find_missed(
 ) -> Silence | None:
     """How long no tick has come although something waits for one; None for anything else."""
     return find_silence(project, known) if is_waited_for(project, sessions, known) else None
+
+
+def list_unseen(projects: Iterable[Project]) -> list[str]:
+    """Name the projects whose forge nobody has looked at: what waits there is not known."""
+    return [one.name for one in projects if not _read_taken_at(one)]
+
+
+def _read_taken_at(project: Project) -> float:
+    try:
+        known = last_snapshot(project.root.project(project.name))
+    except SmError:  # of a look that cannot be read `sm status` tells
+        return 0.0
+    return known.taken_at if known else 0.0
 
 
 def word_silence(silence: Silence) -> str:
