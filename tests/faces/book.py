@@ -57,6 +57,8 @@ class Book:
     requests: int = 0
     unpriced: int = 0
     """Requests to a model whose price nobody knows."""
+    was_cut: bool = False
+    """Whether a turn of it was ended that may have used more than its client has written down."""
     person: There = There.NOBODY
     viewer: Viewer | None = None
     record: bytes = b""

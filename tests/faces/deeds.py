@@ -135,6 +135,7 @@ def _die(world: World, book: Book) -> str:
     assert known
     os.kill(known.pid, signal.SIGKILL)
     wait_for(lambda: not agent.is_alive(world.directory(book)), "the agent's end")
+    book.was_cut = True
     book.doing = Doing.DEAD
     return "is killed"
 
@@ -274,6 +275,7 @@ def _unblock(world: World, book: Book) -> str:
 def _kill(world: World, book: Book) -> str:
     code, said = world.sm("kill", book.name)
     assert code == 0, said
+    book.was_cut = True
     return "is ended by a person"
 
 

@@ -36,6 +36,7 @@ CHIP = re.compile(r'<p class="state"><span class="chip [^"]*">([^<]*)</span>')
 COST = re.compile(r"<dt>Cost</dt><dd>([^<]*)</dd>")
 AGENTS = "HTTP /sessions"
 """It says what agents of this machine are at, which needs no configuration."""
+PART = 0.5
 UNUSABLE = 2
 """The exit code of a command whose configuration cannot be used."""
 
@@ -75,17 +76,18 @@ class Faces:
         self.known: list[dict[str, Any]] = []
         """The needs that `sm needs` has told last."""
 
-    def read(self) -> list[Face]:
-        """Read all of them."""
-        return [
-            self._read_needs(),
-            *self._read_verbs(),
-            self._read_watch(),
-            self._read_top(),
-            *self._read_page(),
-            *self._read_http(),
-            self._read_metrics(),
-        ]
+    def read(self, *, wholly: bool) -> list[Face]:
+        """Read all of them `wholly`, else those that tell all in JSON and half of the others."""
+        others = (
+            self._read_text,
+            self._read_watch,
+            self._read_top,
+            self._read_page,
+            self._read_http,
+            self._read_metrics,
+        )
+        chosen = [one for one in others if wholly or self.world.dice.random() < PART]
+        return [self._read_needs(), self._read_status(), *(f for one in chosen for f in one())]
 
     def _read_needs(self) -> Face:
         code, said = self.world.sm("needs", "--json")
@@ -96,7 +98,7 @@ class Faces:
         assert code == (1 if self.known else 0), f"sm needs ends with {code}: {said}"
         return face
 
-    def _read_verbs(self) -> Iterator[Face]:
+    def _read_text(self) -> Iterator[Face]:
         code, said = self.world.sm("needs")
         face = Face("sm needs", text=said, unusable=code == UNUSABLE)
         if not face.unusable:
@@ -104,6 +106,14 @@ class Faces:
             face.needs, face.number = self._find_lines(lines), len(lines)
             assert code == (1 if lines else 0), f"sm needs ends with {code}: {said}"
         yield face
+        code, said = self.world.sm("status")
+        face = Face("sm status", text=said, unusable=code == UNUSABLE)
+        if not face.unusable:
+            lines = [one for one in said.splitlines() if one.startswith("needs you ")]
+            face.needs, face.number = self._find_lines(lines), len(lines)
+        yield face
+
+    def _read_status(self) -> Face:
         code, said = self.world.sm("status", "--json")
         face = Face("sm status --json", text=said, unusable=code == UNUSABLE)
         if not face.unusable:
@@ -115,13 +125,7 @@ class Faces:
             face.rows |= {row["id"]: Row(row["state"], _cost(row["figures"])) for row in kin}
             own = [row["need"]["key"] for row in (*rows, *kin) if row["need"]]
             assert set(own) <= set(face.needs), f"a row needs what is in no list: {said}"
-        yield face
-        code, said = self.world.sm("status")
-        face = Face("sm status", text=said, unusable=code == UNUSABLE)
-        if not face.unusable:
-            lines = [one for one in said.splitlines() if one.startswith("needs you ")]
-            face.needs, face.number = self._find_lines(lines), len(lines)
-        yield face
+        return face
 
     def _find_lines(self, lines: list[str]) -> list[str]:
         """The keys of the needs that these lines tell, each whole, with its command at the end."""
@@ -136,7 +140,7 @@ class Faces:
             found.append(fitting[0] if fitting else line)
         return found
 
-    def _read_watch(self) -> Face:
+    def _read_watch(self) -> Iterator[Face]:
         out = io.StringIO()
         terminal = Console(file=out, width=WIDE, color_system=None)
         terminal.print(self.watched.draw(WIDE, HIGH))
@@ -144,7 +148,7 @@ class Faces:
         told = NUMBER.search(text)
         number = int(told[1]) if told else 0
         assert told or NOTHING in text, text
-        return Face("sm status --watch", self._find_in(text), number, text=text)
+        yield Face("sm status --watch", self._find_in(text), number, text=text)
 
     def _find_in(self, text: str) -> list[str]:
         """The keys of the needs whose sentence and command are in a text."""
@@ -155,13 +159,13 @@ class Faces:
             if _squeeze(one["text"])[:300] in whole and one["command"] in text
         ]
 
-    def _read_top(self) -> Face:
+    def _read_top(self) -> Iterator[Face]:
         seen: Seen = self.feed.read()
         drawn = draw(seen, WIDE, HIGH, Look(seen_at(), UNICODE))
         text = "\n".join("".join(words for words, _ in line) for line in drawn)
         told = re.search(r"(\d+) needs? you", text)
         assert told, text
-        return Face(
+        yield Face(
             "sm top",
             [one.key for one in seen.needs],
             int(told[1]),
@@ -200,7 +204,7 @@ class Faces:
             text=answer.text,
         )
 
-    def _read_metrics(self) -> Face:
+    def _read_metrics(self) -> Iterator[Face]:
         answer = self.browser.get("/metrics")
         assert answer.status_code == 200, answer.text
         found = {one.name: one.samples for one in parse_metrics(answer.text)}
@@ -212,7 +216,7 @@ class Faces:
             kinds = Counter(one["kind"] for one in self.known)
             assert by_kind == kinds, f"/metrics counts {by_kind}, sm needs {dict(kinds)}"
             assert not down, f"/metrics cannot read {down}"
-        return face
+        yield face
 
 
 def seen_at() -> float:

@@ -30,11 +30,11 @@ def walk(world: World, steps: int, goes_on: Callable[[], bool] = lambda: True) -
         if not goes_on():
             return number - 1
         world.step()
-        told = look(world, faces)
+        told = look(world, faces, wholly=world.is_config_broken)
         deadline = time.monotonic() + AGAIN_S
         while told and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
-            told = look(world, faces)
+            told = look(world, faces, wholly=True)
         if told:
             raise DifferentError(
                 "\n".join(
@@ -49,9 +49,9 @@ def walk(world: World, steps: int, goes_on: Callable[[], bool] = lambda: True) -
     return steps
 
 
-def look(world: World, faces: Faces) -> list[str]:
-    """Say what is wrong at this moment."""
-    read = faces.read()
+def look(world: World, faces: Faces, *, wholly: bool) -> list[str]:
+    """Say what is wrong at this moment, by all faces or by some of them."""
+    read = faces.read(wholly=wholly)
     told = compare(read, is_config_broken=world.is_config_broken, there=world.there)
     rows = next((face.rows for face in read if face.rows is not None), {})
     return told + list(judge(world, faces.known, rows))

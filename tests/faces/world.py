@@ -28,6 +28,7 @@ from sm.adapters.forge.local.check_folder import CheckFolder, Verdict
 from sm.adapters.forge.model import CheckState, IssueState, PullRequest, PullState
 from sm.base.errors import SmError
 from sm.config.load import load_any
+from sm.config.schema import Config
 from sm.issues.act.reactor import react
 from sm.issues.look.snapshot import look
 from sm.issues.poll import tick
@@ -58,6 +59,8 @@ from tests.viewer import Viewer
 
 NAMES = ("harb", "shop")
 NEWS = re.compile(r"[\d:]{8} (\S+): #(\d+) (.*)")
+NEAR = 0.7
+"""How often only the session has a pass that something has happened to."""
 MOST = 2
 """Issues of a project that are open at the same time."""
 
@@ -89,6 +92,7 @@ class World:
         """Sessions that a host shows, and whether they need a person."""
         self.to_clear: Callable[[], None] = _leave
         """What ends with the step."""
+        self._loaded: tuple[str, Config] | None = None
         self._counted = 0
         self._read = 0
         self._stack = contextlib.ExitStack()
@@ -153,7 +157,10 @@ class World:
         """The projects of the configuration as it is meant to be, opened anew."""
         if self.is_config_broken:
             return []
-        found = load_any(self.config, os.environ, self.folder)
+        text = self.config.read_text()
+        if self._loaded is None or self._loaded[0] != text:
+            self._loaded = text, load_any(self.config, os.environ, self.folder)
+        found = self._loaded[1]
         return [Project(found, one) for one in found.projects]
 
     def project(self, name: str) -> Project:
@@ -298,7 +305,7 @@ class World:
         self.story.append(words)
         self.is_calm = not book and {**EVENTS, **WITH_A_BROKEN_CONFIGURATION}[name].calm
         if not self.is_calm:
-            self.settle()
+            self.settle(book if self.dice.random() < NEAR else None)
         return words
 
     def _list_chances(self) -> Any:
@@ -316,9 +323,9 @@ class World:
             not self.is_config_broken and deed.fits(self, book)
         )
 
-    def settle(self) -> None:
-        """Have dev-poll tick, and each session have its passes, until all has come to rest."""
-        projects = self.projects
+    def settle(self, book: Book | None = None) -> None:
+        """Have dev-poll tick, and each session have its pass; with a `book` those of that alone."""
+        projects = [one for one in self.projects if not book or one.name == book.project]
         if projects:
             pausing.align(self.root)
         for project in projects:
@@ -328,6 +335,8 @@ class World:
         living = {one.name: registry.list_for(one, lambda _: None) for one in projects}
         for project in projects:
             for session in living[project.name]:
+                if book and session.issue != book.issue:
+                    continue
                 self._await_agent(session.name)
                 with contextlib.suppress(SmError):
                     react(Project(project.config, project.settings), session.name)
