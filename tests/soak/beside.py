@@ -41,7 +41,7 @@ SETTLE_S = 60.0
 LOOK_S, DRAWN_S = 0.05, 10.0
 MOMENT_S = 1.0
 """A key may come between the look at who is there and what is done then."""
-ANSWER_S = 0.6
+ANSWER_S, CLOSED_S = 0.6, 2.0
 ESCAPE_S = 0.7
 """tmux takes a key that follows sooner as one with Escape (escape-time)."""
 BUSY = "while :; do :; done"
@@ -300,7 +300,8 @@ class Trial:
                 self.person.terminal.type("\x1b")
             return screen.prompt in (Prompt.IDLE, Prompt.BUSY) and not screen.draft.startswith("/")
 
-        self._wait(is_closed, "the end of the menu", every_s=0.5)
+        # A second Escape that comes before the first was taken opens another menu.
+        self._wait(is_closed, "the end of the menu", every_s=CLOSED_S)
         time.sleep(ESCAPE_S)
 
     def _tune(self, option: str) -> None:
