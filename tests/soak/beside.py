@@ -293,6 +293,8 @@ class Trial:
         if not self.in_menu:
             return
         self.in_menu = False
+        if self.managed.tmux.look(self.managed.agent.pane_id)[0].is_cramped:
+            self.person.resize((80, 24))  # as a person would who sees nothing of the menu
 
         def is_closed() -> bool:
             screen = self.managed.screen()
