@@ -43,7 +43,9 @@ class Book:
     answered: bool = False
     """Whether a person has answered the question of the phase."""
     asked: str = ""
-    """The words of the last question."""
+    """The words of the question with which it has written its phase."""
+    question: str = ""
+    """The words of the question with which its last turn has ended."""
     news: list[str] = field(default_factory=list)
     """What `dev-poll --loop` has told of it."""
     news_before: int = 0
@@ -57,8 +59,6 @@ class Book:
     requests: int = 0
     unpriced: int = 0
     """Requests to a model whose price nobody knows."""
-    was_cut: bool = False
-    """Whether a turn of it was ended that may have used more than its client has written down."""
     person: There = There.NOBODY
     viewer: Viewer | None = None
     record: bytes = b""

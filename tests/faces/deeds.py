@@ -91,8 +91,8 @@ def _stop(world: World, book: Book, words: str, doing: Doing) -> str:
 
 
 def _ask(world: World, book: Book) -> str:
-    book.asked = f"Shall I use blue or red, try {world.count()}?"
-    went = _stop(world, book, f"I looked.\n\n{book.asked}", Doing.QUESTION)
+    book.question = f"Shall I use blue or red, try {world.count()}?"
+    went = _stop(world, book, f"I looked.\n\n{book.question}", Doing.QUESTION)
     return f"ends its turn with a question{went}"
 
 
@@ -135,7 +135,6 @@ def _die(world: World, book: Book) -> str:
     assert known
     os.kill(known.pid, signal.SIGKILL)
     wait_for(lambda: not agent.is_alive(world.directory(book)), "the agent's end")
-    book.was_cut = True
     book.doing = Doing.DEAD
     return "is killed"
 
@@ -275,7 +274,6 @@ def _unblock(world: World, book: Book) -> str:
 def _kill(world: World, book: Book) -> str:
     code, said = world.sm("kill", book.name)
     assert code == 0, said
-    book.was_cut = True
     return "is ended by a person"
 
 

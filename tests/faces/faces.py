@@ -57,6 +57,8 @@ class Face(msgspec.Struct):
     number: int | None = None
     rows: dict[str, Row] | None = None
     text: str = ""
+    wrong: list[str] = []
+    """What it says that cannot be so, whatever others say."""
     unusable: bool = False
     """Whether it has said nothing but that the configuration cannot be used."""
 
@@ -95,7 +97,7 @@ class Faces:
             return Face("sm needs --json", text=said, unusable=True)
         self.known = json.loads(said)
         face = Face("sm needs --json", [one["key"] for one in self.known], len(self.known))
-        assert code == (1 if self.known else 0), f"sm needs ends with {code}: {said}"
+        face.wrong = _check_code(code, len(self.known), said)
         return face
 
     def _read_text(self) -> Iterator[Face]:
@@ -104,7 +106,7 @@ class Faces:
         if not face.unusable:
             lines = [one for one in said.splitlines() if one != NOTHING]
             face.needs, face.number = self._find_lines(lines), len(lines)
-            assert code == (1 if lines else 0), f"sm needs ends with {code}: {said}"
+            face.wrong = _check_code(code, len(lines), said)
         yield face
         code, said = self.world.sm("status")
         face = Face("sm status", text=said, unusable=code == UNUSABLE)
@@ -124,7 +126,8 @@ class Faces:
             kin = [row for one in seen for row in one["ad_hoc"]]
             face.rows |= {row["id"]: Row(row["state"], _cost(row["figures"])) for row in kin}
             own = [row["need"]["key"] for row in (*rows, *kin) if row["need"]]
-            assert set(own) <= set(face.needs), f"a row needs what is in no list: {said}"
+            if not set(own) <= set(face.needs):
+                face.wrong = [f"a row of sm status needs what is in no list: {said}"]
         return face
 
     def _find_lines(self, lines: list[str]) -> list[str]:
@@ -193,8 +196,10 @@ class Faces:
             yield Face("HTTP /needs", text=answer.text, unusable=True)
         else:
             needs = answer.json()["needs"]
-            assert needs == self.known, f"HTTP /needs has other needs: {needs}, {self.known}"
-            yield Face("HTTP /needs", [one["key"] for one in needs], len(needs))
+            face = Face("HTTP /needs", [one["key"] for one in needs], len(needs))
+            if self._know(needs) != self._know(self.known):
+                face.wrong = [f"HTTP /needs has {needs}, sm needs --json {self.known}"]
+            yield face
         answer = self.browser.get("/sessions")
         assert answer.status_code == 200, answer.text
         rows = answer.json()["sessions"]
@@ -203,6 +208,11 @@ class Faces:
             rows={one["id"]: Row(cost=_cost(one["figures"])) for one in rows},
             text=answer.text,
         )
+
+    def _know(self, needs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What is to be the same; since when is as long ago as ever where the clock was set."""
+        left_out = {"since"} if self.world.clock_s else set()
+        return [{key: one[key] for key in one.keys() - left_out} for one in needs]
 
     def _read_metrics(self) -> Iterator[Face]:
         answer = self.browser.get("/metrics")
@@ -214,9 +224,15 @@ class Faces:
         face = Face("/metrics", number=sum(by_kind.values()), text=f"cannot read {down}")
         if not self.world.is_config_broken:
             kinds = Counter(one["kind"] for one in self.known)
-            assert by_kind == kinds, f"/metrics counts {by_kind}, sm needs {dict(kinds)}"
-            assert not down, f"/metrics cannot read {down}"
+            if by_kind != kinds:
+                face.wrong = [f"/metrics counts {by_kind}, sm needs has {dict(kinds)}"]
+            if down:
+                face.wrong = [*face.wrong, f"/metrics cannot read {down}"]
         yield face
+
+
+def _check_code(code: int, needs: int, said: str) -> list[str]:
+    return [] if code == (1 if needs else 0) else [f"sm needs ends with {code}: {said}"]
 
 
 def seen_at() -> float:
@@ -256,6 +272,7 @@ def compare(faces: list[Face], *, is_config_broken: bool, there: Container[str])
         ]
     first = faces[0]
     told = [f"{face.name} cannot be read: {face.text[:500]}" for face in faces if face.unusable]
+    told += [words for face in faces for words in face.wrong]
     assert first.needs is not None or told
     for face in faces:
         if face.needs is not None and sorted(face.needs) != sorted(first.needs or []):
@@ -278,6 +295,6 @@ def _compare_rows(faces: list[Face], there: Container[str]) -> Iterator[str]:
                     yield f"{who} does not have {name}"
                 continue
             for what in ("state", "cost"):
-                here, there = getattr(one, what), getattr(other, what)
-                if here != there and not (what == "state" and there is None):
-                    yield f"{what} of {name}: {first.name} has {here}, {face.name} {there}"
+                said, says = getattr(one, what), getattr(other, what)
+                if said != says and not (what == "state" and says is None):
+                    yield f"{what} of {name}: {first.name} has {said}, {face.name} {says}"

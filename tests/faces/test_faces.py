@@ -9,9 +9,18 @@ import pytest
 from tests.faces.walk import walk
 from tests.faces.world import World
 
+REVIEW_UNDER_HANDS = (
+    *("file", "spend", "push", "pass CI", "await review", "come", "type", "approve", "merge"),
+    *("begin own", "go on", "done"),
+)
+BROKEN_CONFIGURATION = (
+    *("file", "ask", "come", "type", "break configuration", "mend configuration", "leave", "send"),
+    *("leave project out", "put project back", "show there", "escalate", "stop dev-poll"),
+)
 
-@pytest.mark.parametrize("seed", [1, 3])
+
+@pytest.mark.parametrize("course", [REVIEW_UNDER_HANDS, BROKEN_CONFIGURATION])
 def test_all_faces_agree_with_each_other_and_with_the_truth(
-    seed: int, world_of: Callable[[int], World]
+    course: tuple[str, ...], world_of: Callable[[int], World]
 ) -> None:
-    assert walk(world_of(seed), 14) == 14
+    assert walk(world_of(1), len(course), course=course) == len(course)

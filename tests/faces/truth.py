@@ -35,7 +35,7 @@ def list_reasons(world: World, book: Book) -> dict[NeedKind, str]:
     if book.doing is Doing.LOCKED_OUT:
         found[NeedKind.LOGIN] = ""
     if book.doing is Doing.QUESTION and not book.phase:
-        found[NeedKind.QUESTION] = book.asked
+        found[NeedKind.QUESTION] = book.question
     if book.phase == "escalate" and not book.answered:
         found[NeedKind.QUESTION] = book.asked
     if book.phase == "awaiting_review" and book.ci == "success" and not book.review:
@@ -47,7 +47,7 @@ def list_chances(world: World, book: Book) -> dict[NeedKind, str]:
     """What a person may be needed for, and need not be."""
     found: dict[NeedKind, str] = {}
     if book.doing is Doing.QUESTION:  # beside a phase that may be answered already
-        found[NeedKind.QUESTION] = book.asked
+        found[NeedKind.QUESTION] = book.question
     if book.doing is Doing.IDLE:  # once its reminders are used up
         found[NeedKind.LIMITS] = ""
     if world.has_budget(book) and (book.cents or book.unpriced):
@@ -159,6 +159,7 @@ def _judge_row(world: World, book: Book, row: Row | None) -> Iterator[str]:
     if states and row.state not in states:
         yield f"{book.name} is {row.state}, and should be one of {sorted(states)}"
     cost = tell_cost(book)
-    known = (cost, f"≥{cost}") if book.was_cut else (cost,)
+    # A turn that was cut off, or of which nothing was written down, may have cost more.
+    known = (cost, f"≥{cost}")
     if cost and row.cost not in known and not book.record:
         yield f"{book.name} has cost {cost}, and is said to have cost {row.cost}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.faces.faces import Faces, compare
 from tests.faces.truth import judge
@@ -18,8 +18,15 @@ class DifferentError(AssertionError):
     """Faces that say different things, or what is not so."""
 
 
-def walk(world: World, steps: int, goes_on: Callable[[], bool] = lambda: True) -> int:
+def walk(
+    world: World,
+    steps: int,
+    goes_on: Callable[[], bool] = lambda: True,
+    course: Sequence[str] = (),
+) -> int:
     """Make so many steps, as long as it goes on; return how many were made.
+
+    They are random ones behind those of the `course`.
 
     Raises:
         DifferentError: with the seed, the number of the step, and all that has happened.
@@ -29,7 +36,7 @@ def walk(world: World, steps: int, goes_on: Callable[[], bool] = lambda: True) -
     for number in range(1, steps + 1):
         if not goes_on():
             return number - 1
-        world.step()
+        world.step(course[number - 1] if number <= len(course) else "")
         told = look(world, faces, wholly=world.is_config_broken)
         deadline = time.monotonic() + AGAIN_S
         while told and time.monotonic() < deadline:

@@ -295,11 +295,15 @@ class World:
 
     # A step
 
-    def step(self) -> str:
-        """Let one thing happen, and then what follows from it; return it in words."""
+    def step(self, wanted: str = "") -> str:
+        """Let one thing happen, and then what follows from it; return it in words.
+
+        It is the `wanted` one, to whatever it can happen to, or else any.
+        """
         self.to_clear()
         self.to_clear, self.there = _leave, {}
-        chances = list(self._list_chances())
+        chances = [one for one in self._list_chances() if wanted in ("", one[1])]
+        assert chances, f"'{wanted}' can happen to nothing"
         [(_, name, deed, book)] = self.dice.choices(chances, [one[0] for one in chances])
         words = f"{book.name} {deed(self, book)}" if book else deed(self)
         self.story.append(words)
