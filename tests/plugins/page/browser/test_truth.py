@@ -137,7 +137,7 @@ def test_two_taps_at_one_place_answer_one_need(site_of: MakeSite, width: int) ->
     assert not project.forge.pulls.read(second).reviews
     page.clock.resume()
     page.wait_for_selector("body:not([data-moved])")
-    page.mouse.click(*at)
+    needs.first.get_by_role("button", name="Approve").click()
     wait_for(lambda: project.forge.pulls.read(second).reviews, "the second approval")
 
 
@@ -172,11 +172,10 @@ def test_a_page_that_cannot_be_kept_fresh_says_so(site_of: MakeSite) -> None:
     project = site.stage.project
     issue, _ = offer(project)
     page = site.open()
-    config = project.config.source
-    assert config
-    whole = config.read_text()
-    config.write_text(whole + "\nno such key: 1\n")
+    why = '<p class="bad">the ledger is locked</p>'
+    page.route("**/page/changes*", lambda route: route.fulfill(status=409, body=why))
     tell(project, issue)
     expect(page.locator("#live")).to_contain_text("not up to date since")
-    config.write_text(whole)
+    expect(page.locator("#live")).to_have_attribute("title", "the ledger is locked")
+    page.unroute("**/page/changes*")
     expect(page.locator("#live")).to_have_text("live")
