@@ -11,7 +11,7 @@ from tests.faces.world import World
 
 REVIEW_UNDER_HANDS = (
     *("file", "spend", "push", "pass CI", "await review", "come", "type", "approve", "merge"),
-    *("begin own", "go on", "done"),
+    *("begin own", "go on"),
 )
 BROKEN_CONFIGURATION = (
     *("file", "ask", "come", "type", "break configuration", "mend configuration", "leave", "send"),

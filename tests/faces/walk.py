@@ -37,7 +37,7 @@ def walk(
         if not goes_on():
             return number - 1
         world.step(course[number - 1] if number <= len(course) else "")
-        told = look(world, faces, wholly=world.is_config_broken)
+        told = look(world, faces, wholly=bool(course) or world.is_config_broken)
         deadline = time.monotonic() + AGAIN_S
         while told and time.monotonic() < deadline:
             time.sleep(PAUSE_S)

@@ -303,7 +303,7 @@ class World:
         self.to_clear()
         self.to_clear, self.there = _leave, {}
         chances = [one for one in self._list_chances() if wanted in ("", one[1])]
-        assert chances, f"'{wanted}' can happen to nothing"
+        assert chances, f"'{wanted}' can happen to nothing: {self.story} {[*self.books.values()]}"
         [(_, name, deed, book)] = self.dice.choices(chances, [one[0] for one in chances])
         words = f"{book.name} {deed(self, book)}" if book else deed(self)
         self.story.append(words)
