@@ -89,6 +89,7 @@ CHOSEN = {
     "tests/passes/test_server.py::test_a_pass_that_is_killed_ends_alone": "the server of passes",
     "tests/lib/test_shell_phase.py": "the loop for scripts of one's own",
     "tests/lib/test_hooks.py": "hooks and monitor meet",
+    "tests/faces/test_faces.py": "all that a person reads agrees, and with what is so",
     "tests/views/test_session.py::test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was": (  # noqa: E501
         "a table that is watched"
     ),

@@ -355,7 +355,7 @@ DEEDS: dict[str, Deed] = {
     "leave": Deed(4, _has_person, _leave),
     "approve": Deed(6, lambda w, b: _may_be_judged(w, b) and b.ci == "success", _approve),
     "request changes": Deed(2, _may_be_judged, _request_changes),
-    "merge": Deed(3, lambda w, b: _may_be_judged(w, b) and b.ci == "success", _merge),
+    "merge": Deed(3, lambda w, b: _may_be_judged(w, b) and b.review == "approved", _merge),
     "reply": Deed(
         6,
         lambda w, b: lives(w, b) and b.phase == "escalate" and not b.answered,

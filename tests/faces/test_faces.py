@@ -19,7 +19,9 @@ BROKEN_CONFIGURATION = (
 )
 
 
-@pytest.mark.parametrize("course", [REVIEW_UNDER_HANDS, BROKEN_CONFIGURATION])
+@pytest.mark.parametrize(
+    "course", [REVIEW_UNDER_HANDS, BROKEN_CONFIGURATION], ids=["review", "configuration"]
+)
 def test_all_faces_agree_with_each_other_and_with_the_truth(
     course: tuple[str, ...], world_of: Callable[[int], World]
 ) -> None:
