@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from sm.adapters import procfs
 from sm.adapters.forge.model import ReviewState
 from sm.base.need import NeedKind
 from sm.issues import placements
@@ -501,7 +502,11 @@ def _make_need_there(placed: Placement) -> OpenNeed:
 def _begin_own(world: World) -> str:
     name = f"s-{world.count():08x}"
     world.own[name] = Doing.BUSY
-    settle(world.root, world.folder, name)
+    session = settle(world.root, world.folder, name)
+    # Its agent is another process than this, which calls sm as a person does.
+    found = procfs.find(world.start_stand_in())
+    assert found
+    session.dir.agent_pid.write_text(f"{found.pid} {found.started}\n")
     _tell_own(world, name, "busy")
     return f"session {name} is begun"
 

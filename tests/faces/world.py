@@ -14,6 +14,7 @@ import os
 import random
 import re
 import shlex
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -222,6 +223,13 @@ class World:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     # What deeds need
+
+    def start_stand_in(self) -> int:
+        """Start a process that does nothing until the world ends; return its id."""
+        process = subprocess.Popen(["sleep", "infinity"])
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process.pid
 
     def sm(self, *args: str) -> tuple[int, str]:
         """Call `sm` as a person does; return the exit code, and what it said."""
