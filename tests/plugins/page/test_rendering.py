@@ -7,7 +7,6 @@ import json
 import math
 import re
 import time
-from collections.abc import Collection
 
 import pytest
 from msgspec import structs
@@ -24,6 +23,7 @@ from sm.store import events, journal
 from sm.views.board import Board, BoardRow, Mark
 from sm.views.figures import Figure, list_headers
 from sm.views.open_need import OpenNeed
+from sm.views.projects import Configured
 from sm.views.watched_board import WatchedBoard
 from tests.helpers import put_session
 from tests.plugins.page.client import Browser, Read
@@ -151,18 +151,19 @@ def test_what_happens_while_changes_are_read_is_never_passed_over(
 def test_what_was_being_read_as_it_changed_is_read_again(
     review: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks, made, read = Looks(review.machine), put_session(review, 4), WatchedBoard.read
+    looks, made = Looks(review.machine), put_session(review, 4)
+    read = WatchedBoard.read_configured
     monkeypatch.setattr("sm.plugins.page.looks.FRESH_S", math.inf)
 
-    def change_meanwhile(board: WatchedBoard, projects: Collection[Project]) -> Board:
-        found = read(board, projects)
+    def change_meanwhile(board: WatchedBoard, configured: Configured) -> Board:
+        found = read(board, configured)
         made.dir.usage.write_text(f"{time.time():.6f} - 41.5 200000 - - - - 83000\n")
         made.dir.usage.chmod(0o600)
         looks.spoil()
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(WatchedBoard, "read", change_meanwhile)
+        patch.setattr(WatchedBoard, "read_configured", change_meanwhile)
         row = looks.read()[0].find(made.name)
         assert row
         assert row.percent is None
