@@ -11,6 +11,7 @@ from sm.views.row_words import word_limit
 
 BEYOND_SOURCE = frozenset(
     {
+        *("first-escalate", "first-question"),
         *("overtaken", "merge-seen", "merged-early"),
         *("issue-closed", "pull-closed", "given-back", "blocked"),
         *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),

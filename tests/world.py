@@ -16,7 +16,7 @@ from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, INTERRUPTING, OVERTAKING
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import Failure, Fault
-from sm.sessions.history import BEGUN, Receipt, Verb, fold
+from sm.sessions.history import BEGUN, UNASKED, Receipt, Verb, fold
 from sm.sessions.plan import Plan, PlannedStep, find_next_step
 from sm.sessions.signs import Signs
 
@@ -63,6 +63,8 @@ class World:
     replies: list[float] = field(default_factory=list)
     heard: int = 0
     restarts: int = 0
+    first: bool = False
+    """Whether the session that is asked before people is there."""
     refused: set[Verb] = field(default_factory=set)
     killed_before: Verb | None = None
     plan: Plan | None = None
@@ -108,9 +110,11 @@ class World:
             review_id=f"r{self.reviews}" if self.review and self.pull else "",
         )
         marked = self.idle_since is not None and self.idle_since > facts.addressed_at
-        answers = [at for at in self.replies if at > facts.asked_at] if facts.escalated else []
+        asked = facts.escalation
+        answers = [at for at in self.replies if at > asked.since] if asked else []
         return structs.replace(
             facts,
+            first_there=self.first and facts.open and phase is Phase.ESCALATE,
             idle_since=self.idle_since if marked else None,
             reply=f"a{answers[-1]}" if answers else "",
         )
@@ -220,6 +224,8 @@ class World:
     def _note(self, plan: Plan, step: int, trouble: str) -> None:
         begins = step < len(plan.steps) and plan.steps[step].verb is Verb.RERUN_CI and not trouble
         receipt = plan.receipt(step, trouble=trouble, detail=BEGUN if begins else "")
+        if receipt.verb is Verb.CONSULT:
+            receipt = structs.replace(receipt, detail="gardener" if self.first else UNASKED)
         self.receipts.append(structs.replace(receipt, at=self.now))
 
     def _effect(self, verb: Verb, text: str) -> None:
@@ -290,6 +296,8 @@ def _waited_for(w: World) -> bool:
 
 
 TRUTHS: dict[str, Callable[[World], bool]] = {
+    "first": lambda w: w.first and w.phase is Phase.ESCALATE,
+    "escalate": lambda w: not w.facts().asks_first,
     "ci-passed": lambda w: w.pull is PullState.OPEN and w.check is CheckState.SUCCESS,
     "ci-none": lambda w: w.pull is PullState.OPEN and not w.has_ci,
     "ci-broken": lambda w: w.pull is PullState.OPEN and w.check is CheckState.BROKEN,

@@ -66,13 +66,15 @@ class Asked(Struct, frozen=True):
 class Reply(Struct, frozen=True):
     """A person's answer at `at` (seconds since 1970). No other answer has its `id`.
 
-    A comment of a forge has no text until it is looked up there.
+    A comment of a forge has no text until it is looked up there. `by_session`: the agent of another
+    session has given it, whose address is `author`.
     """
 
     id: str
     at: float
     author: str
     text: str
+    by_session: bool = False
 
 
 class Channel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from sm.base.output import say_lines
@@ -17,7 +19,7 @@ def command(project: Project, issue: int, text: tuple[str, ...]) -> None:
     """Answer the question that the session of ISSUE has asked.
 
     The agent gets TEXT as a message, and the issue gets it as a comment. '-' reads it from standard
-    input. An agent may not answer its own questions.
+    input. An agent may not answer its own questions; that of another session answers in its name.
     """
     say_lines(answer(project, issue, read_text(text)))
 
@@ -31,10 +33,13 @@ def answer(project: Project, issue: int, text: str) -> list[str]:
     """
     from sm.issues.reply import reply
     from sm.sessions import registry
+    from sm.sessions.caller import identify
     from sm.sessions.project import find_person
 
     leave_to_others(project, "answer its questions", issue=issue)
     session = registry.load_for(project, issue)
-    reply(project, issue, find_person(), text)
+    caller = identify(project.root, os.environ).session
+    author = caller.address if caller else find_person()
+    reply(project, issue, author, text, by_session=caller is not None)
     told = f"answered #{issue}: the agent gets it as soon as it can be typed"
     return [told, *list_paused(session)]

@@ -180,6 +180,7 @@ CHECKS: tuple[tuple[KeyPath, Callable[[ProjectSettings], str | None]], ...] = (
     (("agent", "timeout"), lambda project: _pause(project.agent.timeout_s)),
     (("review", "timeout"), lambda project: _pause(project.review.timeout_s)),
     (("merge", "remind"), lambda project: _pause(project.merge.remind_s)),
+    (("escalation", "first_for"), lambda project: _pause(project.escalation.first_for_s)),
     (("escalation", "timeout"), lambda project: _pause(project.escalation.timeout_s)),
 )
 """Each row names a key, and a function that says what is wrong with its value, or None."""

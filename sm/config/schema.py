@@ -145,7 +145,11 @@ class Merge(Section, frozen=True, rename={"remind_s": "remind"}):
     ] = Seconds(1800)
 
 
-class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s": "remind"}):
+class Escalation(
+    Section,
+    frozen=True,
+    rename={"timeout_s": "timeout", "remind_s": "remind", "first_for_s": "first_for"},
+):
     """What happens while sm waits for a person's answer."""
 
     remind_s: Annotated[Seconds, Meta(description="how often sm reminds the person; 0: never")] = (
@@ -158,6 +162,16 @@ class Escalation(Section, frozen=True, rename={"timeout_s": "timeout", "remind_s
             "session"
         ),
     ] = Seconds(24 * 3600)
+    first: Annotated[
+        str,
+        Meta(
+            description="session of this machine that is asked an agent's question before people "
+            "are: a name, an id, PROJECT#ISSUE; empty: none"
+        ),
+    ] = ""
+    first_for_s: Annotated[
+        Seconds, Meta(description="so long that session has for its answer; then people are asked")
+    ] = Seconds(600)
     mention: Annotated[
         tuple[str, ...],
         Meta(

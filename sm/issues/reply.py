@@ -26,8 +26,12 @@ class UntoldError(SmError):
     """The answer is on its way to the agent, but could not be put on the issue."""
 
 
-def reply(project: Project, issue: int, author: str, text: str) -> None:
+def reply(
+    project: Project, issue: int, author: str, text: str, *, by_session: bool = False
+) -> None:
     """Give `text` to the session of `issue`, and leave a comment on record.
+
+    `by_session`: the answer is that of another session's agent, whose address is `author`.
 
     Raises:
         UsageError: the issue has no session, it has asked nothing, or the text is empty.
@@ -56,7 +60,7 @@ def reply(project: Project, issue: int, author: str, text: str) -> None:
                 f"'{session.name}' has a dialog open in its terminal, which is answered there: "
                 f"sm attach {session.record.project} {issue}"
             )
-        kept = _keep(session, author, text)
+        kept = _keep(session, author, text, by_session=by_session)
     _tell(session, kept)
 
 
@@ -78,8 +82,15 @@ def give(session: IssueSession, author: str, text: str, *, key: str | None = Non
     _tell(session, kept or _keep(session, author, text, key))
 
 
-def _keep(session: IssueSession, author: str, text: str, key: str | None = None) -> Reply:
-    kept = answers.add(session.dir, author, text, key)
+def _keep(
+    session: IssueSession,
+    author: str,
+    text: str,
+    key: str | None = None,
+    *,
+    by_session: bool = False,
+) -> Reply:
+    kept = answers.add(session.dir, author, text, key, by_session=by_session)
     session.project.record(events.Reply(session=session.name, author=author, text=text))
     return kept
 

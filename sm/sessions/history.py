@@ -17,6 +17,7 @@ class Verb(StrEnum):
     OPEN_PULL = "open the pull request"
     RERUN_CI = "run CI again"
     MERGE = "merge at the reviewed head"
+    CONSULT = "ask a session first"
     NOTIFY = "escalate"
     REMIND = "remind"
     COMMENT = "comment"
@@ -102,6 +103,14 @@ LIMIT = "limit:"
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 
+FIRST = "first-"
+"""What the name of a row begins with that asks a session before people; the rest is the row that
+asks people.
+"""
+
+UNASKED = "not asked"
+"""So begins the detail of such a step where that session could not be asked."""
+
 TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
 """What is said to people."""
 
@@ -122,7 +131,8 @@ class Escalation(Struct, frozen=True):
     """A question to a person, asked at `at` and last repeated at `told_at`.
 
     `write` is the phase write or the other matter that it is about (see `Facts.matter`). `missed`
-    says where sm could not ask. `marker` is in its comment.
+    says where sm could not ask. `marker` is in its comment. `first` is the session that alone was
+    asked so far, '' once people are, and `since` when the first of both was.
     """
 
     write: str
@@ -132,6 +142,8 @@ class Escalation(Struct, frozen=True):
     reminders: int = 0
     missed: str = ""
     marker: str = ""
+    first: str = ""
+    since: float = 0.0
 
 
 class Halt(Struct, frozen=True):
@@ -201,7 +213,7 @@ def fold(receipts: Iterable[Receipt]) -> History:
 
 def _add(history: History, receipt: Receipt) -> History:
     # A failed message to a person leads to no further message: the question has its own timeout.
-    if receipt.trouble and receipt.verb not in TELLING:
+    if receipt.trouble and receipt.verb not in (*TELLING, Verb.CONSULT):
         history = structs.replace(history, troubles=(*history.troubles, receipt.plan))
     if receipt.remark:
         history = structs.replace(history, remarks=(*history.remarks, receipt.plan))
@@ -214,16 +226,8 @@ def _add(history: History, receipt: Receipt) -> History:
             return structs.replace(history, done=history.done | {receipt.plan}, reminders=reminders)
         case Verb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
-        case Verb.NOTIFY:
-            told = Escalation(
-                receipt.write,
-                receipt.row,
-                receipt.at,
-                receipt.at,
-                missed=receipt.trouble,
-                marker=receipt.marker,
-            )
-            return _asked(history, told)
+        case Verb.CONSULT | Verb.NOTIFY:
+            return _put_question(history, receipt)
         case Verb.REMIND if asked := history.escalations.get(receipt.write):
             return _asked(
                 history, structs.replace(asked, told_at=receipt.at, reminders=asked.reminders + 1)
@@ -279,6 +283,28 @@ def _known_elsewhere(history: History, receipt: Receipt) -> History:
     if receipt.verb is Verb.MERGE:
         return structs.replace(history, queued={**history.queued, receipt.plan: receipt.at})
     return history
+
+
+def _put_question(history: History, receipt: Receipt) -> History:
+    told = Escalation(
+        receipt.write,
+        receipt.row,
+        receipt.at,
+        receipt.at,
+        missed=receipt.trouble,
+        marker=receipt.marker,
+        since=receipt.at,
+    )
+    if receipt.verb is Verb.CONSULT:
+        if receipt.trouble or receipt.detail.startswith(UNASKED):
+            return history
+        row = receipt.row.removeprefix(FIRST)
+        return _asked(history, structs.replace(told, row=row, first=receipt.detail))
+    before = history.escalations.get(receipt.write)
+    if before and (before.first or before.since < before.at):
+        # A word for the session may come just as people are asked: it still counts.
+        told = structs.replace(told, since=before.since)
+    return _asked(history, told)
 
 
 def _asked(history: History, asked: Escalation) -> History:

@@ -175,7 +175,7 @@ class Waiting(Event, frozen=True, kw_only=True, tag=Kind.WAITING.value):
 
 
 class Reply(Event, frozen=True, kw_only=True, tag=Kind.REPLY.value):
-    """A person answered the agent."""
+    """A person answered the agent, or the session `author` did."""
 
     author: str
     text: str = ""

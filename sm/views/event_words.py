@@ -219,7 +219,7 @@ WORDINGS: dict[type[Event], Wording] = dict(
             events.Reply,
             "reply",
             lambda event: f"{event.author}: {event.text}",
-            "a person answered",
+            "answered",
             lambda _: "answered",
         ),
         _wording(

@@ -19,8 +19,10 @@ ROWS: dict[str, str] = {
     "idle-prompt": "the agent never began",
     "recover": "the agent is gone",
     "recovery-exhausted": "the agent died too often",
-    "reply": "a person answered",
+    "reply": "an answer came",
     "trouble": "a step was refused",
+    "first-escalate": "the agent asks for a person",
+    "first-question": "its turn ended with a question",
     "escalate": "the agent asks for a person",
     "escalation-over": "no answer in time",
     "remind": "a reminder is due",
@@ -77,6 +79,7 @@ ROWS: dict[str, str] = {
 """Every row of the matrix that does something."""
 
 TEXTS: dict[str, str] = {
+    "first": "a session is asked before people",
     "crashed": "the agent died too often",
     "idle": "the agent never began",
     "limit-wait": "nothing may be spent for long",

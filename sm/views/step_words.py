@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sm.base.text import append_detail
-from sm.sessions.history import STOPPED, Verb
+from sm.sessions.history import STOPPED, UNASKED, Verb
 from sm.sessions.plan import FAILED
 from sm.store.events import StepDone
 from sm.views.row_words import put_in_words
@@ -15,6 +15,7 @@ STEPS: dict[str, str] = {
     Verb.OPEN_PULL: "opened the pull request",
     Verb.RERUN_CI: "had CI run again",
     Verb.MERGE: "merged it",
+    Verb.CONSULT: "asked a session before people",
     Verb.NOTIFY: "a person is needed",
     Verb.REMIND: "reminded the person",
     Verb.COMMENT: "commented on the issue",
@@ -45,7 +46,7 @@ STEPS: dict[str, str] = {
 DONE = ("removed", STOPPED)
 """Results of steps that have done what they were to do: their words say so."""
 
-NOT_DONE = ("kept", "not set", FAILED)
+NOT_DONE = (UNASKED, "kept", "not set", FAILED)
 """So begins the result of a step that has left things as they were."""
 
 

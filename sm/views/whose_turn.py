@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.issues.rules.matrix import BY_NAME
-from sm.sessions.history import NUDGES, Count, Verb
+from sm.sessions.history import NUDGES, UNASKED, Count, Verb
 from sm.store import events
 from sm.store.events import Event
 
@@ -46,8 +46,9 @@ OF_PHASES = {
 """Whose turn begins when an agent writes such a phase; after any other it stays the agent's."""
 TELLING = frozenset({Verb.INJECT, Verb.START, Verb.RECOVER, Verb.HAND_OFF})
 """Steps after which the agent is at work."""
-ASKING = frozenset({Verb.NOTIFY, Verb.REMIND})
-"""Steps that put a question to a person. A review that is late stays the reviewer's."""
+ASKING = frozenset({Verb.CONSULT, Verb.NOTIFY, Verb.REMIND})
+"""Steps that put a question to a person, or to a session before. A late review stays the
+reviewer's."""
 GOES_ON = frozenset({Count.RESUME, Count.GO_ON})
 """What the end of a wait counts as."""
 
@@ -118,6 +119,8 @@ class Standing:
             self._reset(Turn.AGENT)
         elif step.verb == Verb.PARK:
             self.held = True
+        elif step.result.startswith(UNASKED):
+            pass
         elif step.verb in ASKING and step.need != NeedKind.REVIEW:
             self.asked = True
 

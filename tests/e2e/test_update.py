@@ -30,7 +30,7 @@ STORY = (
     "told the agent: the issue was edited",
     "ada: blue",
     "took over the edited text",
-    "told the agent: a person answered",
+    "told the agent: an answer came",
 )
 """The first three are of the record."""
 EDITED = "[sm] Issue #1 was edited"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from sm.sessions.history import Answer, Count, Receipt, Verb, fold
+from sm.sessions.history import UNASKED, Answer, Count, Receipt, Verb, fold
 from sm.sessions.plan import Plan, PlannedStep
 
 
@@ -92,6 +92,24 @@ def test_failures_and_rounds_are_counted_apart() -> None:
     reply = carried_out("reply", Verb.INJECT, write="w5", counts=Count.RESET_ALL)
     history = fold(receipts + reply)
     assert (history.fixes, history.rounds) == (0, 0)
+
+
+def test_people_asked_after_a_session_are_asked_the_same_question() -> None:
+    """Else the session's answer was lost that came just as people were asked."""
+    asked, told, undone = (
+        carried_out("first-escalate", Verb.CONSULT, at=1.0),
+        carried_out("escalate", Verb.NOTIFY, at=600.0),
+        carried_out("first-escalate", Verb.CONSULT, trouble="no"),
+    )
+    asked = [structs.replace(one, detail="gardener") for one in asked]
+    first = fold(asked).escalations["w1"]
+    assert (first.row, first.first, first.since) == ("escalate", "gardener", 1.0)
+    then = fold(asked + told).escalations["w1"]
+    assert (then.row, then.first, then.at, then.since) == ("escalate", "", 600.0, 1.0)
+    could_not = [structs.replace(one, detail=f"{UNASKED}: gone") for one in asked]
+    assert not fold(could_not).escalations
+    assert not fold(undone).escalations
+    assert not fold(undone).troubles
 
 
 def test_reminders_belong_to_their_question() -> None:

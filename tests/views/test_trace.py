@@ -89,7 +89,7 @@ def test_the_story_is_told_in_order_with_times(
     assert re.fullmatch(r"2025-12-29 09:20:00 +\+0\.0s +claimed the issue", lines[0])
     assert lines[2].endswith("+59s  CI failed")
     assert lines[4].endswith("+1.0s  told the agent: CI failed")
-    assert lines[11].endswith("a person answered: ada: take the second one")
+    assert lines[11].endswith("answered: ada: take the second one")
     assert lines[-1] == "dev-harb-7: merged, 4m03s, 1 CI fix, 1 review round, 1 restart"
     assert "\x1b" not in out
 

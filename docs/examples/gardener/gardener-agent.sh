@@ -4,7 +4,8 @@
 # Has an agent look after what others have left for a person: questions, and issues that have failed
 # or are blocked. It answers what it can by the commands that sm needs names, and leaves the rest.
 # Dialogs, reviews, merges, budgets and logins are never put to it: those a person decides. Run it
-# from cron, before people look. Exit codes: 0 done or nothing to do, 1 failed, 2 it asks a person.
+# from cron, before people look; a session in escalation.first is asked before they are told.
+# Exit codes: 0 done or nothing to do, 1 failed, 2 it asks a person.
 set -euo pipefail
 # shellcheck source=docs/examples/agent.sh
 source "${BASH_SOURCE[0]%/*}/../agent.sh"

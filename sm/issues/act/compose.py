@@ -18,6 +18,7 @@ from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.channels import people
+from sm.channels.channel import Reply
 from sm.channels.comments import COMMENT
 from sm.context import documents
 from sm.context.rotation_files import is_readable
@@ -91,6 +92,8 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
         return _plan_word(step, material)
     if step.verb in TO_AGENT:
         return _plan_text(step, material, seen, generation)
+    if step.verb is Verb.CONSULT:
+        return PlannedStep(step.verb, step.text, write_prompt(step.text, material))
     if step.verb in (Verb.PARK, Verb.LET_GO_ON):
         return PlannedStep(step.verb, text=_tell_stop(material, seen.facts))
     if step.verb is Verb.REMOVE_WORKTREE:  # without a branch only merged work is safe
@@ -186,6 +189,9 @@ def gather(
         answered=seen.facts.answered and seen.write.phase is not Phase.NONE,
         reason=redact(seen.write.reason),
         reply="\n\n".join(read_texts(seen.replies, said)),
+        answered_by=_find_session_answering(seen.replies),
+        words=escalation.read_words(session, seen),
+        first_until=format_time(facts.now + facts.limits.first_for_s, facts.now),
         trouble=escalation.describe_trouble(session, seen),
         remark=_remark(session, seen),
         git=work,
@@ -220,6 +226,13 @@ def gather(
         document=_find_document(session, facts),
         document_form=_describe_form(session) if facts.brake else "",
     )
+
+
+def _find_session_answering(replies: Collection[Reply]) -> str:
+    """The session that has answered, if no person has."""
+    if not all(one.by_session for one in replies):
+        return ""
+    return next((one.author for one in replies), "")
 
 
 def _find_document(session: IssueSession, facts: Facts) -> str:

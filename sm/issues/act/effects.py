@@ -11,6 +11,7 @@ from msgspec import structs
 from sm.adapters.forge.errors import AtWorkError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
+from sm.base.acts import before_act
 from sm.base.decoding import decode
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status
@@ -22,6 +23,7 @@ from sm.issues.act.compose import launch_with
 from sm.issues.act.problem import Problem
 from sm.issues.look import phase_file, reviews, taken
 from sm.issues.look.escalation import list_asked
+from sm.issues.look.first_asked import find_first
 from sm.issues.look.snapshot import last_snapshot
 from sm.issues.rules.material import Edited, EditedReview
 from sm.issues.work import claim, remnants, slots, worktree
@@ -33,13 +35,13 @@ from sm.messages.ids import make_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.messages.stopping import Stop, stop_all
-from sm.sessions import agent, agent_process, agent_state, brake, registry
+from sm.sessions import agent, agent_process, agent_state, brake, monitors, registry
 from sm.sessions.agent_state import State
-from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, Verb
+from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, Verb
 from sm.sessions.plan import Plan, PlannedStep, has_receipt, read_receipts
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import IssueSession
-from sm.store import events
+from sm.store import events, journal
 from sm.store.files import write_atomic
 
 
@@ -237,6 +239,28 @@ def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
     return step.name
 
 
+def _consult(session: IssueSession, step: PlannedStep, ident: str) -> str:
+    """Ask the session that is asked before people; return its address.
+
+    Where that cannot be done people are asked at once, so nothing here may hold them up.
+    """
+    first = find_first(session)
+    if first is None:
+        return f"{UNASKED}: no such session runs"
+    message = Message(id=ident, text=step.text)
+    try:
+        is_new = queue.put(first.dir, message, at_last=before_act)
+        if not first.has_matrix:
+            monitors.ensure(first)  # it hands over what has to wait
+    except SmError as error:
+        return f"{UNASKED}: {error.message}"
+    if is_new:
+        told = events.Told(session=first.name, text=step.text.split("\n", 1)[0])
+        journal.record(session.root.journal, told)
+    registry.poke(first.dir)
+    return first.address
+
+
 def _word_for_asked(session: IssueSession, step: PlannedStep, ident: str) -> Word:
     """What is said to those who are asked, with their names."""
     seen = last_snapshot(session.project.directory)
@@ -393,6 +417,7 @@ EFFECTS: dict[Verb, Callable[[IssueSession, PlannedStep, str], str]] = {
     Verb.MERGE: _merge,
     Verb.NOTIFY: _notify,
     Verb.REMIND: _remind,
+    Verb.CONSULT: _consult,
     Verb.COMMENT: _comment,
     Verb.TELL: _tell,
     Verb.LABEL_BLOCKED: _label_blocked,

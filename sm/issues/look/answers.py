@@ -22,11 +22,18 @@ from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import SessionDir
 
 
-def add(directory: SessionDir, author: str, text: str, key: str | None = None) -> Reply:
+def add(
+    directory: SessionDir,
+    author: str,
+    text: str,
+    key: str | None = None,
+    *,
+    by_session: bool = False,
+) -> Reply:
     """Keep an answer until it is handed over, under `key` or its own name."""
     ensure_private_dir(directory.replies, parents=False)
     at = time.time()
-    reply = Reply(key or f"{at:.3f}-{make_nonce(3)}", at, author, text)
+    reply = Reply(key or f"{at:.3f}-{make_nonce(3)}", at, author, text, by_session)
     write_json(_file(directory, reply.id), reply, durable=True)
     return reply
 
@@ -58,7 +65,9 @@ def list_replies(
         for one in (issue.comments if issue else ())
         if one.marker or is_trusted_comment(one, trust)
     ]
-    since = _question_at(said, asked.at)
+    # To a session that is asked before people nothing is said on the issue.
+    is_first = asked.first or 0 < asked.since < asked.at
+    since = asked.since if is_first else _question_at(said, asked.at)
     found, unread = people.list_replies(session, Asked(asked.marker, since, tuple(said)))
     found += [one for one in _typed(session.dir) if one.at > since]
     found.sort(key=lambda reply: (reply.at, reply.id))

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 from sm.adapters.forge.model import PullRequest
+from sm.base.clock import format_time
+from sm.base.phase import Phase
+from sm.base.quoting import name
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
@@ -14,7 +17,7 @@ from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.needs import Case, Need, describe_need, name_waits
-from sm.sessions import turn
+from sm.sessions import agent_state, turn
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
 from sm.sessions.plan import FAILED, read_receipts
@@ -46,6 +49,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         turn=tell_turn(seen.facts),
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
+        first=tell_first(seen.facts),
     )
     return describe_need(case)
 
@@ -53,6 +57,23 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
 def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:
     """Return the address at which alone a person can review `pull`; '' if `sm review` can do it."""
     return project.forge.link_pull(pull.number) if pull and not project.forge.reviewer else ""
+
+
+def tell_first(facts: Facts) -> str:
+    """Say which session has been asked before people, and until when; '' for none."""
+    asked = facts.consulted
+    if asked is None or facts.now >= facts.first_until:
+        return ""
+    until = format_time(facts.first_until, facts.now)
+    return f"{name(asked.first)} has been asked until {until}"
+
+
+def read_words(session: IssueSession, seen: Observation) -> str:
+    """Return all that the agent has said with its question: in the phase file, and last."""
+    last = turn.read_last_words(session.dir, agent_state.read(session.dir))
+    asks = seen.facts.phase is Phase.ESCALATE and seen.facts.open
+    said = (seen.write.said, last) if asks else (last or read_asked(seen.facts),)
+    return redact("\n\n".join(filter(None, dict.fromkeys(one.strip() for one in said))))
 
 
 def tell_limit(facts: Facts) -> str:

@@ -30,6 +30,7 @@ from sm.issues import meters
 from sm.issues.look import phase_file, reviews
 from sm.issues.look.answers import list_replies
 from sm.issues.look.discussion import HeardComments, read_heard_comments
+from sm.issues.look.first_asked import find_first
 from sm.issues.look.slot import read_slot
 from sm.issues.look.snapshot import Snapshot, is_open, snapshot
 from sm.issues.look.taken import read_edited
@@ -249,6 +250,8 @@ def _gather(
         rotates=allowance is not None and os.path.lexists(directory.hold),
     )
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))
+    if (facts.open and facts.phase is Phase.ESCALATE) or facts.asks:
+        facts = structs.replace(facts, first_there=find_first(session) is not None)
     asked = facts.escalation
     answers, unread = list_replies(session, issue, trust, asked) if asked else ((), "")
     facts = structs.replace(facts, reply=answers[-1].id if answers else "")
@@ -368,6 +371,7 @@ def read_limits(project: ProjectSettings) -> Limits:
         merge_remind_s=p.merge.remind_s,
         remind_s=p.escalation.remind_s,
         escalation_timeout_s=p.escalation.timeout_s,
+        first_for_s=p.escalation.first_for_s,
         max_recoveries=p.recovery.max,
         recovery_pause_s=p.recovery.pause_s,
         repeats_ci=p.forge.is_elsewhere,

@@ -17,6 +17,9 @@ from sm.issues.rules.slots import needs_slot
 from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
 from sm.sessions.signs import STARTING_S
 
+FIRST_LOOK_S = 60.0
+"""How often it is looked whether the session that is asked before people is still there."""
+
 BY_HAND = "recover-by-hand:"
 """What the key of a restart begins with that a person has asked for: it waits for nobody."""
 
@@ -108,6 +111,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.escalated:
         yield f.remind_at
         yield f.answer_due_at
+        yield min(f.first_until, f.now + FIRST_LOOK_S)
     yield from _deadlines_elsewhere(f)
     if f.working:
         yield f.life_at + f.limits.agent_timeout_s

@@ -51,6 +51,8 @@ class Limits(Struct, frozen=True):
     remind_s: float = 6 * 3600
     """Zero: never."""
     escalation_timeout_s: float = 24 * 3600
+    first_for_s: float = 600
+    """So long a session is asked before people are."""
     max_recoveries: int = 3
     recovery_pause_s: float = 30
     repeats_ci: bool = False
@@ -120,6 +122,8 @@ class Facts(Struct, frozen=True):
     """What it may still spend; None: nothing limits it."""
     held_since: float = 0.0
     """Since when that holds it as it does."""
+    first_there: bool = False
+    """The session that is asked before people lives, and is another one."""
     rotates: bool = False
     """Its context is being replaced, and nothing else may be typed meanwhile."""
 
@@ -140,6 +144,27 @@ class Facts(Struct, frozen=True):
         matters = (self.halted, self.matter, self.outage, self.silence)
         keys = (*filter(None, matters), self.write)
         return next((asked[key] for key in keys if key in asked), None)
+
+    @property
+    def consulted(self) -> Escalation | None:
+        """The open question of the agent that only a session was asked so far."""
+        asked = self.history.escalations
+        keys = (key for key in (self.matter, self.write) if key in asked and asked[key].first)
+        return next((asked[key] for key in keys), None)
+
+    @property
+    def first_until(self) -> float:
+        """Until when people are not asked, as a session is asked before them; 0: nobody is."""
+        asked = self.consulted
+        if asked is None or not self.first_there:
+            return 0.0
+        return max(asked.at, self.resumed_at) + self.limits.first_for_s
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether a session has been asked, and people are not as long as it may answer."""
+        has_answer = self.consulted is not None and bool(self.reply)
+        return has_answer or self.now < self.first_until
 
     @property
     def about(self) -> str:
@@ -515,14 +540,14 @@ class Facts(Struct, frozen=True):
     @property
     def remind_at(self) -> float:
         """When sm is to remind the person."""
-        if not self.limits.remind_s:
+        if not self.limits.remind_s or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.told_at, self.resumed_at) + self.limits.remind_s
 
     @property
     def answer_due_at(self) -> float:
         """When a person's answer is late; never to an agent that may not go on with it."""
-        if self.brake:
+        if self.brake or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 

@@ -112,6 +112,12 @@ class Material(Struct, frozen=True):
     """Whether the phase had its answer before the session that got it died."""
     reason: str = ""
     reply: str = ""
+    answered_by: str = ""
+    """The session whose agent has answered alone; '' if a person has."""
+    words: str = ""
+    """All that the agent has said with its question."""
+    first_until: str = ""
+    """Until when a session is asked before people, as a time of day."""
     trouble: str = ""
     remark: str = ""
     git: GitState = GitState()

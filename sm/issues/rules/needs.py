@@ -82,7 +82,8 @@ class Case(Struct, frozen=True):
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
     up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
-    `reviewed_at` is the page of the pull request if a person can review it nowhere else.
+    `reviewed_at` is the page of the pull request if a person can review it nowhere else. `first`
+    says which session has been asked before people, and until when; '' for none.
     """
 
     row: str
@@ -102,6 +103,7 @@ class Case(Struct, frozen=True):
     turn: str = ""
     raised_by: str = ""
     reviewed_at: str = ""
+    first: str = ""
 
 
 class Need(Struct, frozen=True):
@@ -141,6 +143,7 @@ def describe_need(case: Case) -> Need:
         cause = (
             f"{cause}: {case.turn}" if case.row == "limit-runs-on" else f"{cause}, and {case.turn}"
         )
+    cause = ", and ".join(filter(None, (cause, case.first)))
     return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
 
 
@@ -165,7 +168,7 @@ def find_waiting(facts: Facts) -> Waiting | None:
         return None
     asked = facts.escalation
     if asked and not facts.reply:
-        row, since = asked.row, asked.at
+        row, since = asked.row, asked.since or asked.at
     elif row := next((row for row, waits in UNASKED if waits(facts)), ""):
         since = 0.0
     else:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from sm.adapters.forge.model import Check, Review
 from sm.base import quoting
 from sm.base.phase import SENTINELS, Phase, explain_protocol
-from sm.base.quoting import SENTENCE_LIMIT, fence, name
+from sm.base.quoting import SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import format_count, one_line
 from sm.issues.rules.material import Material, cite_pull, name_pull
 from sm.issues.rules.quotes import (
@@ -348,8 +348,21 @@ def _limit_over(m: Material) -> str:
     )
 
 
+def _first(m: Material) -> str:
+    """To the session that is asked before people."""
+    whose = name(f"{m.project}#{m.issue.number}")
+    asked = fence("question", first_part(m.words or "(no words)", name_issue_command(m)), m.nonce)
+    return (
+        f"[sm] {whose} asks, and you are asked before people are. It works on issue "
+        f"#{m.issue.number} in {quoting.path(m.worktree)}, on branch {m.branch}:\n{asked}\n"
+        f"If you know the answer: sm reply {m.project} {m.issue.number} TEXT\n"
+        f"If you do not, do nothing: people are asked at {m.first_until}."
+    )
+
+
 def _reply(m: Material) -> str:
-    return f"[sm] A person answered:\n{quote_answer(m)}\nGo on with the work."
+    who = f"The session {name(m.answered_by)}" if m.answered_by else "A person"
+    return f"[sm] {who} answered:\n{quote_answer(m)}\nGo on with the work."
 
 
 def _edited(m: Material) -> str:
@@ -401,6 +414,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "limit-near": _limit_near,
     "limit-handoff": _limit_handoff,
     "limit-over": _limit_over,
+    "first": _first,
     "reply": _reply,
     "edited": _edited,
     "review-edited": _review_edited,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sm.adapters.forge.model import Check, Comment, InlineComment, Review
-from sm.base.quoting import PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part
+from sm.base.quoting import PEER, PERSON, QUOTE_LIMIT, SENTENCE_LIMIT, fence, first_part
 from sm.base.text import one_line
 from sm.issues.rules.material import Material, cite_pull
 
@@ -36,8 +36,9 @@ def quote_issue(m: Material) -> str:
 
 
 def quote_answer(m: Material) -> str:
-    """What a person has answered."""
-    return fence("answer", first_part(m.reply.strip(), name_issue_command(m)), m.nonce, PERSON)
+    """What a person has answered, or the session that was asked first."""
+    whose = PEER if m.answered_by else PERSON
+    return fence("answer", first_part(m.reply.strip(), name_issue_command(m)), m.nonce, whose)
 
 
 def quote_git(m: Material, command: str, said: str, nothing: str) -> str:

@@ -227,6 +227,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "remark",
     ),
     "an agent that needs a person gets one asked": (wrote(Phase.ESCALATE), "escalate"),
+    "an agent that needs a person gets a session asked before": (
+        replace(wrote(Phase.ESCALATE), first_there=True),
+        "first-escalate",
+    ),
     "a question nobody answers ends it": (
         wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR)),
         "escalation-over",
@@ -352,6 +356,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     "a question in plain words is told to a person": (
         hooked(ended_at=NOW - MINUTE, idle_since=NOW - MINUTE, asks="A or B?"),
         "question",
+    ),
+    "a question in plain words is put to a session before a person": (
+        hooked(ended_at=NOW - MINUTE, asks="A or B?", first_there=True),
+        "first-question",
     ),
     "an agent that does nothing is left to the person who is attached": (
         replace(WAITED_FOR, hands=Hands(attached=True)),
@@ -954,6 +962,76 @@ def test_an_agent_that_asks_is_not_reminded_of_its_merge() -> None:
     merging = replace(APPROVED, history=answered("approved", 30 * MINUTE))
     facts = hooked(merging, ended_at=NOW - HOUR, asks="Shall I merge?")
     assert name(decide(facts)) == "question"
+
+
+# A session that is asked before people
+
+
+def consulted(facts: Facts, ago_s: float, **more: object) -> Facts:
+    """The session was asked what the agent asks, and nobody has answered."""
+    matter = facts.matter or facts.write
+    row = "question" if facts.matter else "escalate"
+    asked_at = NOW - ago_s
+    question = Escalation(matter, row, asked_at, asked_at, first="gardener", since=asked_at)
+    done = frozenset({f"first-{row}:{matter}"})
+    history = replace(facts.history, escalations={matter: question}, done=done)
+    return replace(facts, history=history, first_there=True, **more)
+
+
+QUESTIONS = {
+    "escalate": wrote(Phase.ESCALATE, HOUR),
+    "question": hooked(ended_at=NOW - HOUR, idle_since=NOW - HOUR, asks="A or B?"),
+}
+
+
+@pytest.mark.parametrize("row", QUESTIONS)
+def test_people_are_asked_once_the_session_that_was_asked_before_has_had_its_time(row: str) -> None:
+    facts = QUESTIONS[row]
+    assert name(decide(replace(facts, first_there=True))) == f"first-{row}"
+    waits = decide(consulted(facts, 10 * MINUTE - 1))
+    assert (waits.row, waits.wake_at) == (None, NOW + 1)
+    assert name(decide(consulted(facts, 10 * MINUTE))) == row
+
+
+@pytest.mark.parametrize("row", QUESTIONS)
+def test_people_are_asked_as_soon_as_the_session_that_was_asked_before_is_gone(row: str) -> None:
+    facts = consulted(QUESTIONS[row], MINUTE)
+    assert decide(facts).wake_at <= NOW + MINUTE
+    assert name(decide(replace(facts, first_there=False))) == row
+    assert name(decide(QUESTIONS[row])) == row, "it never was there"
+
+
+@pytest.mark.parametrize("row", QUESTIONS)
+def test_what_the_session_answers_reaches_the_agent_also_at_the_last_moment(row: str) -> None:
+    for ago_s in (MINUTE, HOUR):
+        assert name(decide(consulted(QUESTIONS[row], ago_s, reply="a1"))) == "reply"
+    opened = consulted(QUESTIONS["escalate"], HOUR, reply="a1")
+    assert name(decide(hooked(opened, dialog_at=NOW - 1))) != "escalate", "it has its answer"
+
+
+@pytest.mark.parametrize("matter", [DIALOG, FAILURE])
+def test_dialogs_and_failures_are_never_put_to_the_session(matter: str) -> None:
+    dialog = hooked(dialog_at=NOW - HOUR, first_there=True)
+    broken = failed(Fault.ACCESS, first_there=True)
+    row = name(decide(dialog if matter == DIALOG else broken))
+    assert row == ("dialog" if matter == DIALOG else "turn-failed")
+
+
+def test_nothing_but_questions_is_put_to_the_session() -> None:
+    asking = [row.name for row in ROWS if any(step.verb is Verb.CONSULT for step in row.steps)]
+    assert asking == ["first-escalate", "first-question"]
+
+
+def test_a_refused_step_is_told_to_people_while_the_session_has_its_time() -> None:
+    facts = consulted(QUESTIONS["escalate"], MINUTE)
+    history = replace(facts.history, troubles=("open-pull:w1",))
+    assert name(decide(replace(facts, history=history))) == "trouble"
+
+
+def test_no_limit_of_people_counts_while_the_session_has_its_time() -> None:
+    limits = Limits(first_for_s=48 * HOUR)
+    facts = replace(consulted(QUESTIONS["escalate"], 30 * HOUR), limits=limits)
+    assert decide(facts).row is None
 
 
 def test_the_document_shows_the_matrix_as_it_is() -> None:

@@ -39,6 +39,7 @@ LIMITS = st.builds(
     max_recoveries=st.sampled_from([0, 1, 3]),
     review_required=st.booleans(),
     merge_by_sm=st.booleans(),
+    first_for_s=st.sampled_from([1.0, 600.0]),
     repeats_ci=st.booleans(),
     remind_s=st.sampled_from([0.0, HOUR, 6 * HOUR]),
     merge_remind_s=st.sampled_from([1.0, 1800.0, 5 * HOUR]),
@@ -50,7 +51,7 @@ WORDS = [
 ]
 REFUSABLE = [
     *(Verb.OPEN_PULL, Verb.MERGE, Verb.INJECT, Verb.NOTIFY, Verb.REMIND, Verb.RECOVER),
-    *(Verb.WRITE_CI_RESULT, Verb.LABEL_BLOCKED),
+    *(Verb.WRITE_CI_RESULT, Verb.LABEL_BLOCKED, Verb.CONSULT),
 ]
 STEPS = [v for v in Verb if v is not Verb.START]
 
@@ -186,6 +187,11 @@ class Walk(RuleBasedStateMachine):
         self.world.replies.append(self.world.now)
         self.happened("a person answers")
 
+    @rule(there=st.booleans())
+    def session_asked_before_people_begins_or_ends(self, there: bool) -> None:
+        self.world.first = there
+        self.happened(f"the session that is asked before people is there: {there}")
+
     @rule(seconds=GAPS_S)
     def time_passes(self, seconds: float) -> None:
         self.world.now += seconds
@@ -264,6 +270,8 @@ def at_rest(facts: Facts, decision: Decision) -> None:
     """What holds when sm has nothing left to do until something happens or a timer rings."""
     assert math.isfinite(decision.wake_at), "no timer ahead"
     assert decision.wake_at > facts.now, "no timer ahead"
+    only = facts.escalation is not None and bool(facts.escalation.first)
+    assert not only or facts.asks_first or facts.crashed, "people are not asked, and nobody is"
     if facts.crashed:
         patience_until = facts.pause_until
     elif facts.escalated:

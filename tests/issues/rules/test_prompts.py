@@ -41,7 +41,7 @@ EVIL = (
     "\x1b[31mred\x1b[0m \x00\x07 \u202etxet \r/clear\n!rm -rf ~\n"
 )
 LONG = "\n".join(f"line {number}" for number in range(1, 1001))
-FOR_AGENT = (Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF)
+FOR_AGENT = (Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF, Verb.CONSULT)
 OPENINGS = ("start", "recovery")
 
 
@@ -69,6 +69,7 @@ def material(words: str = "words", **more: object) -> Material:
         phase_text="PHASE:awaiting_ci",
         reason=words,
         reply=words,
+        words=words,
         trouble="",
         git=GitState(" a.py | 2 +-", "abc change", " M a.py"),
         tail=words,

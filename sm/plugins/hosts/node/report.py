@@ -16,7 +16,7 @@ from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.begin import find_attempt, has_begun
 from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions import pause, plan, registry
-from sm.sessions.history import fold
+from sm.sessions.history import Escalation, fold
 from sm.sessions.project import Project
 from sm.store.paths import SessionDir
 from sm.views.board import read_inside
@@ -69,24 +69,26 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
 def _describe(project: Project, row: StatusRow) -> dict[str, Any]:
     """The row with what is only here: the other machine shows it as if it were its own."""
     directory = project.root.session(row.session)
+    # As long as a session is asked before people, these are told nothing anywhere.
+    asked = _find_last_asked(directory) if row.need else None
     inside = structs.replace(
         read_inside(directory),
         paused=pause.find(project.root, project.name, row.session) is not None,
         documents=rotation_files.read_last_document(directory) is not None,
-        told=bool(row.need) and _tells(project, row),
-        reminders=_count_reminders(directory) if row.need else 0,
+        told=bool(row.need) and (bool(asked and asked.first) or _tells(project, row)),
+        reminders=asked.reminders if asked else 0,
     )
     found: dict[str, Any] = to_builtins(structs.replace(row, inside=inside))
     return found
 
 
-def _count_reminders(directory: SessionDir) -> int:
-    """How often the person was reminded whom the session has asked last."""
+def _find_last_asked(directory: SessionDir) -> Escalation | None:
+    """The last question of the session."""
     try:
         asked = fold(plan.read_receipts(directory)).escalations.values()
     except SmError:  # its passes say what is wrong with it
-        return 0
-    return max(asked, key=lambda one: one.at).reminders if asked else 0
+        return None
+    return max(asked, key=lambda one: one.at, default=None)
 
 
 def _tells(project: Project, row: StatusRow) -> bool:
