@@ -40,7 +40,7 @@ NONCE = "5eedf00d"
 OURS = {
     *("project", "branch", "base", "remote", "phase_file", "nonce", "merge_command"),
     *("answer_help", "until", "worktree", "attach_command"),
-    *("limit_until", "document", "document_form"),
+    *("limit_until", "turn", "document", "document_form"),
 }
 """What the configuration of the project's owner says, or sm itself. All else is from others."""
 

@@ -6,7 +6,6 @@ without one, and is tried again with the next version.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -19,9 +18,8 @@ from sm.store.sqlite import transaction
 LIBRARY = "genai-prices"
 PIECE = 5_000
 """Entries that are priced at once."""
-BRACKETS = re.compile(r"\s*\[[^]]*\]")
-"""What is behind a model's name: a long context `[1m]`, a speed, or where it was computed."""
 FAST, US = "[fast]", "[us]"
+"""What may be behind a model's name, beside a long context `[1m]`: a speed, or a place."""
 IN_US = Decimal("1.1")
 """How much more tokens cost that were computed in the United States (`price_list.GEOGRAPHY`)."""
 MOST = 10**15
@@ -97,7 +95,7 @@ def _ask(model: str, at: float, **usage: int) -> Decimal | None:
     """The list price in dollars. Where a computation is made makes tokens cost more, not fees."""
     from genai_prices import Usage, calc_price
 
-    name, is_fast = BRACKETS.sub("", model).rstrip(), FAST in model
+    name, is_fast = model.partition("[")[0].rstrip(), FAST in model
     try:
         found = calc_price(
             Usage(**usage),
