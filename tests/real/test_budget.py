@@ -295,7 +295,8 @@ def break_limit(
         return session.dir.receipts.exists() and f'"{row}"' in session.dir.receipts.read_text()
 
     try:
-        wait_for(lambda: measure() >= broken, "the limit to be broken")
+        # What is not known yet counts, so a turn may be stopped just below the limit.
+        wait_for(lambda: measure() >= broken or acted("limit-stop"), "the limit to be broken")
         broken_at = time.monotonic()
         wait_for(lambda: acted("limit-stop"), "the interruption")
         stopped_s, beyond = time.monotonic() - broken_at, measure() - broken
@@ -306,7 +307,8 @@ def break_limit(
     handoff = measure() - broken - beyond
     print(f"{kind}: stopped after {stopped_s:.1f} s, {beyond:.0%} beyond, {handoff:.0%} for it")
     assert beyond * LIMIT <= BEYOND
-    assert Path(spender.document).read_text() == "So far.\n"
+    if acted("limit-handoff"):  # not where nobody knew for a moment what was spent
+        assert Path(spender.document).read_text() == "So far.\n"
     (row,) = json.loads(stage.sm("budget", "--json").stdout)
     assert row["scope"].removeprefix("project-") == kind
     assert row["stage"] in (Stage.OVER, Stage.SPENT)
