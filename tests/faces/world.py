@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import os
-import random
 import re
 import shlex
 import subprocess
@@ -51,6 +50,7 @@ from sm.store import lock
 from sm.store.files import ensure_private_dir, write_json
 from sm.store.paths import Root, SessionDir
 from sm.views.news import Followed, read_news
+from tests.chance import dice
 from tests.e2e.stage import PUPPET
 from tests.faces.book import Book, Doing
 from tests.faces.deeds import DEEDS, EVENTS, HOOKS, WITH_A_BROKEN_CONFIGURATION, Deed
@@ -76,7 +76,7 @@ class World:
     def __init__(self, folder: Path, root: Root, seed: int) -> None:
         """Begin with an issue in each project."""
         self.folder, self.root, self.seed = folder, root, seed
-        self.dice = random.Random(seed)
+        self.dice = dice(seed)
         self.story: list[str] = []
         self.books: dict[tuple[str, int], Book] = {}
         self.lines: list[str] = []
