@@ -30,7 +30,7 @@ WAIT_S = 60.0
 """With `--web` the script waits so long for a person."""
 LONGEST_WAIT_S = 3600.0
 STAY_S = 120.0
-"""So long the page can be looked at when all is over."""
+"""Seconds for which the page is served after the last merge."""
 
 
 class Interrupted(BaseException):

@@ -23,9 +23,9 @@ def command(machine: Machine, file: Path) -> None:
     """Replace your own context by FILE, a handoff document, when the current turn ends.
 
     Self-directed context rotation, for an agent in a session of sm. FILE is the path to the
-    document. Write into it all that the next context has to know, then
-    call this as the last thing of your turn: the context is cleared, and the new one is told to
-    read FILE and to go on. The last call wins.
+    document. Write into it all that the next context has to know, then call this as the last thing
+    of your turn: the context is cleared, and the new one is told to read FILE and to go on. The
+    last call wins.
     """
     from sm.context import rotation_files
     from sm.sessions.caller import VARIABLE, identify

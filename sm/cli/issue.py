@@ -104,7 +104,7 @@ def _say_what_it_waits_for(project: Project) -> None:
     from sm.views.polling import START, word_absence
 
     if paused := pause.read(project.root).find(project.name):
-        say(f"{paused.sentence}", err=True)
+        say(paused.sentence, err=True)
     elif absence := word_absence(project):
         say(f"{absence}, so nothing takes it up: {START}", err=True)
 

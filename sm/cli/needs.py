@@ -6,11 +6,16 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from sm.base.output import console, say, say_lines
 from sm.cli.need_lines import NOTHING, draw_needs, list_plain_needs, list_whole_needs
-from sm.cli.options import json_option, known_projects_option, load_config, load_machine
+from sm.cli.options import (
+    json_option,
+    known_projects_option,
+    list_named,
+    load_config,
+    load_machine,
+)
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
@@ -65,14 +70,11 @@ def _say_nothing(projects: tuple[Project, ...]) -> None:
 
 def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:
     """Those of the projects, and of the sessions without one unless projects are named."""
-    from sm.views.needs import list_all_needs, list_own_needs, sort_needs
-    from sm.views.orphans import list_orphans_needs
+    from sm.views.needs import list_all_needs, list_machine_needs
 
     machine = load_machine(ctx)
-    found = list_all_needs(projects)
-    if ctx.get_parameter_source("projects") is not ParameterSource.COMMANDLINE:
-        own = list_own_needs(machine.root)
-        found = sort_needs([*found, *own, *list_orphans_needs(machine, projects)])
+    is_of_some = bool(list_named(ctx, projects))
+    found = list_all_needs(projects) if is_of_some else list_machine_needs(machine, projects)
     if not projects and not found:
         load_config(ctx)  # says that there is none
     return found

@@ -68,7 +68,7 @@ def command(
     An agent may not review the pull request of its own issue.
     """
     from sm.adapters.forge.model import ReviewState
-    from sm.issues.review import merges_when_approved
+    from sm.issues.review import merges_when_approved, tell_verdict
     from sm.issues.review import review as review_pull
 
     leave_to_others(project, "review it", pull=number)
@@ -88,8 +88,7 @@ def command(
         head=head,
         by_agent=is_agent(project.root),
     )
-    then = ", and nothing else is missing: sm merges it now" if merges else ""
-    say(f"{review.state} #{number} at {review.head[:12]}{then}")
+    say(tell_verdict(review, number, merges=merges))
 
 
 def _check_files(comments: list[InlineComment], changed: list[str]) -> None:

@@ -91,15 +91,12 @@ class Watched:
 
     def look(self) -> list[Overview]:
         """Read it with the configuration that was read last."""
-        from sm.views.project import read_orphans, read_overview, read_sessions_without_project
+        from sm.views.project import read_all, read_overview
 
-        machine, now = self._machine, time.time()
+        now = time.time()
         if self._names:
             return [read_overview(project, now) for project in self._projects]
-        others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
-        seen = [read_overview(project, time.time()) for project in self._projects]
-        orphans = read_orphans(machine, self._projects, now)
-        return [*seen, *orphans, *([others] if others else [])]
+        return read_all(self._machine, self._projects, now)
 
     def draw(self, width: int, height: int) -> Group:
         """Read all, and draw it for a terminal of that size."""

@@ -205,8 +205,9 @@ def _choose(seen: Facts, flags: Flags) -> Reading | None:
     """The reading by which something may be due."""
     if seen.is_rotating or not seen.is_replaceable:  # nothing that it could be told would help
         return None
-    began = (seen.summed_up_at, seen.now, seen.summed_up)
-    return choose_reading(seen.reading, flags, seen.context, *began)
+    return choose_reading(
+        seen.reading, flags, seen.context, seen.summed_up_at, seen.now, seen.summed_up
+    )
 
 
 def choose_reading(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 HOLD_S = 60.0
-"""So long a tick has sessions begun; it is for all projects."""
+"""Seconds of a tick for beginning sessions: a tick is for all projects."""
 
 Begin = Callable[[Project, Placement], Placement]
 """Has a session begun, and returns its placement as it is then."""

@@ -13,7 +13,7 @@ from sm.issues.runners import Elsewhere as Elsewhere
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
-from sm.store.paths import name_session
+from sm.store.paths import prefix_sessions
 
 
 def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
@@ -23,7 +23,7 @@ def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
         settings = config.project(wanted[1])
         return find_for(Project(config, settings), int(wanted[2])) if settings else None
     for settings in config.projects:
-        head = name_session(settings.name, 0).removesuffix("0")
+        head = prefix_sessions(settings.name)
         number = text.removeprefix(head)
         if text.startswith(head) and number.isascii() and number.isdecimal() and len(number) < 10:
             return find_for(Project(config, settings), int(number))

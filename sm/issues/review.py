@@ -32,7 +32,7 @@ from sm.sessions.project import Project
 from sm.store import lock
 
 LOOKS = 3
-"""So often a diff is read again that got a new commit while it was read."""
+"""Tries to read a diff, if each time a new commit came meanwhile."""
 FULL = 40
 """Digits of a commit's whole name."""
 
@@ -186,6 +186,12 @@ def merge(
     if head:
         head = check_head(pulls, number, head)
     return pulls.merge(number, head=head, author=author, message=message)
+
+
+def tell_verdict(given: Review, number: int, *, merges: bool) -> str:
+    """Say what the verdict is, of which commit, and whether sm merges that now."""
+    then = ", and nothing else is missing: sm merges it now" if merges else ""
+    return f"{given.state} #{number} at {given.head[:12]}{then}"
 
 
 def tell_merge(pull: PullRequest) -> str:

@@ -109,7 +109,7 @@ asks people.
 """
 
 UNASKED = "not asked"
-"""So begins the detail of such a step where that session could not be asked."""
+"""Beginning of the detail of a step that could not ask that session."""
 
 TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
 """What is said to people."""

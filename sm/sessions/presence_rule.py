@@ -19,10 +19,10 @@ from msgspec import Struct
 from sm.base.refusal import Refusal
 
 TYPED_S = 600.0
-"""So long after the last key a person who is still there may have something in mind."""
+"""Seconds after the last key during which a person who is still attached counts as typing."""
 GONE_S = 5.0
-"""The same of one who has left: by then the composer shows the last key, and who has only lost the
-connection may be back."""
+"""Seconds for a person who has left: the composer shows the last key by then, and somebody who only
+lost the connection may be back."""
 SLACK_S = 2.0
 """tmux tells whole seconds."""
 KEYS_S = 3.0
@@ -30,7 +30,7 @@ KEYS_S = 3.0
 LOOK_S = 60.0
 """How often it is looked whether a draft is gone; that it was sent off, a hook tells at once."""
 SOON_S = 3.0
-"""The same while a person is there who may leave: of that nothing tells."""
+"""Seconds between two looks while a person is attached: nothing tells when one leaves."""
 LEFT_S = 3600.0
 """After so long people are told of a draft that keeps something waiting: nobody may remember it."""
 

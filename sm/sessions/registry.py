@@ -16,7 +16,7 @@ from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, list_names, read_json, write_json
-from sm.store.paths import Root, SessionDir, check_name, name_session
+from sm.store.paths import OF_ISSUES, Root, SessionDir, check_name, name_session
 from sm.store.repair import repair
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _read(root: Root, name: str) -> AnySession | None:
 
 def _remedy(root: Root, name: str) -> str:
     """Say what to do about a session's damaged record."""
-    if name.startswith("dev-"):
+    if name.startswith(OF_ISSUES):
         return "dev-poll makes it anew"
     folder = root.session(name).path
     return f"end it by tmux kill-session -t ={name}, then remove '{folder}'"

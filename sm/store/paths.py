@@ -33,9 +33,18 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+OF_ISSUES = "dev-"
+"""The names of sessions that work on an issue begin with it, and those of no others."""
+
+
 def name_session(project: str, issue: int) -> str:
     """Return the name of an issue's tmux session, without the '.' and ':' that tmux interprets."""
-    return f"dev-{project.replace('.', '_')}-{issue}"
+    return f"{prefix_sessions(project)}{issue}"
+
+
+def prefix_sessions(project: str) -> str:
+    """Return what the names of a project's sessions begin with; a number is behind it."""
+    return f"{OF_ISSUES}{project.replace('.', '_')}-"
 
 
 class EntryKind(StrEnum):

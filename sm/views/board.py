@@ -20,8 +20,6 @@ from sm.messages import queue
 from sm.messages.follow_up import read_last_words
 from sm.messages.queue import Place
 from sm.sessions.activity import Proof
-from sm.sessions.machine import Machine
-from sm.sessions.project import Project
 from sm.store.paths import Root, SessionDir
 from sm.views.family import AdHocRow
 from sm.views.figures import NO_FIGURES, OfSession
@@ -30,10 +28,6 @@ from sm.views.needs import sort_needs
 from sm.views.open_need import OpenNeed
 from sm.views.project import (
     Overview,
-    RowMaker,
-    read_orphans,
-    read_overview,
-    read_sessions_without_project,
 )
 from sm.views.session import CHECKS, VERDICTS, Inside, StatusRow
 from sm.views.states import ShownState
@@ -125,18 +119,6 @@ class Board(Struct, frozen=True, kw_only=True):
     def find(self, ident: str) -> BoardRow | None:
         """The row of the session with that id."""
         return next((row for row in self.rows if row.id == ident), None)
-
-
-def read_all(
-    machine: Machine, projects: Collection[Project], now: float, make: RowMaker
-) -> list[Overview]:
-    """An overview of each project, and one of the sessions without a project if there are any.
-
-    `projects` are all of the configuration: sessions of others are those of nobody.
-    """
-    seen = [read_overview(project, now, make, with_kept=False) for project in projects]
-    others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
-    return [*seen, *read_orphans(machine, projects, now), *([others] if others else [])]
 
 
 Link = Callable[[str, int], str]

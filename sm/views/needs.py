@@ -6,7 +6,7 @@ It is read from the files alone: no forge is asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sm.adapters.forge.model import Issue, IssueState
 from sm.base.errors import SmError
@@ -21,6 +21,7 @@ from sm.issues.meters import find_objection
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
 from sm.sessions.history import Verb
+from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
@@ -29,6 +30,7 @@ from sm.views import family
 from sm.views.elsewhere import list_issues, list_of_hosts, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
+from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
@@ -54,6 +56,18 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
 def list_all_needs(projects: Iterable[Project], now: float | None = None) -> list[OpenNeed]:
     """List those of all these projects, each once."""
     return sort_needs(need for project in projects for need in list_needs(project, now))
+
+
+def list_machine_needs(machine: Machine, projects: Collection[Project]) -> list[OpenNeed]:
+    """List all that is known on the machine; `projects` are all that the configuration has."""
+    orphans = list_orphans(machine, projects)
+    return sort_needs(
+        (
+            *list_all_needs(projects),
+            *list_own_needs(machine.root),
+            *(make_orphans_need(project, sessions) for project, sessions in orphans.items()),
+        )
+    )
 
 
 def list_own_needs(root: Root) -> list[OpenNeed]:

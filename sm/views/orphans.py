@@ -1,4 +1,4 @@
-"""Sessions of projects that are not in the configuration any more: dev-poll passes them over."""
+"""Sessions of projects that were taken out of the configuration: dev-poll passes them over."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from sm.store.paths import name_session
+from sm.store.paths import OF_ISSUES, prefix_sessions
 from sm.views.open_need import OpenNeed
-
-PREFIX = "dev-"
-"""The names of sessions that work on an issue begin with it."""
 
 
 def list_orphans(
@@ -27,9 +24,9 @@ def list_orphans(
     """
     if machine.source is None:
         return {}
-    known = tuple(name_session(one.name, 0).removesuffix("0") for one in projects)
+    known = tuple(prefix_sessions(one.name) for one in projects)
     names = registry.list_session_names(machine.root)
-    strangers = [one for one in names if one.startswith(PREFIX) and not one.startswith(known)]
+    strangers = [one for one in names if one.startswith(OF_ISSUES) and not one.startswith(known)]
     found: dict[str, tuple[IssueSession, ...]] = {}
     for name in strangers:
         try:
@@ -53,9 +50,3 @@ def make_orphans_need(project: str, sessions: Collection[IssueSession]) -> OpenN
         text=f"Nobody looks after {count} ({named}): the project is not in the configuration",
         command="sm config check",
     )
-
-
-def list_orphans_needs(machine: Machine, projects: Iterable[Project]) -> list[OpenNeed]:
-    """Return the need of each such project."""
-    found = list_orphans(machine, projects)
-    return [make_orphans_need(project, sessions) for project, sessions in found.items()]

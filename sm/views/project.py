@@ -36,8 +36,10 @@ from sm.views.people import People, find_people
 from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
 
+RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[StatusRow]]
+"""Makes the rows of a project's sessions."""
 NAMED = 3
-"""So many worktrees a hint names."""
+"""Worktrees that a hint names at most."""
 LOOK_S = 60.0
 """A look that is so much younger than the last tick is another's."""
 RECENT_S = 24 * 3600
@@ -153,6 +155,23 @@ def read_orphans(machine: Machine, projects: Iterable[Project], now: float) -> l
     ]
 
 
+def read_all(
+    machine: Machine,
+    projects: Collection[Project],
+    now: float,
+    make: RowMaker = make_rows,
+    *,
+    with_kept: bool = True,
+) -> list[Overview]:
+    """Read every project, those that were taken out, and the sessions without a project.
+
+    `projects` are all that the configuration has. The rest is as for `read_overview`.
+    """
+    seen = [read_overview(project, now, make, with_kept=with_kept) for project in projects]
+    others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
+    return [*seen, *read_orphans(machine, projects, now), *([others] if others else [])]
+
+
 def _add_figures(
     settings: MachineSettings, rows: Iterable[StatusRow], report: Callable[[SmError], None]
 ) -> tuple[StatusRow, ...]:
@@ -169,9 +188,6 @@ def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str
     ids = ("", *sessions)
     found = (one for one in pause.read(root).pauses if any(one.covers(project, i) for i in ids))
     return tuple(one.sentence for one in found)
-
-
-RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[StatusRow]]
 
 
 def read_overview(

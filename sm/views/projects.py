@@ -1,4 +1,4 @@
-"""The projects of the configuration, for who looks at them again and again.
+"""The projects of the configuration, for a watch that reads them again and again.
 
 `dev-poll` reads the configuration at each tick. A watch that goes on with an earlier one would show
 what is not so any more; and one that says nothing of a configuration that cannot be read looks as

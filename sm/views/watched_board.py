@@ -20,9 +20,10 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import journal
 from sm.store.events import Event
-from sm.views.board import Board, BoardRow, Link, Shown, assemble, make_row, read_all
+from sm.views.board import Board, BoardRow, Link, Shown, assemble, make_row
 from sm.views.open_need import OpenNeed
 from sm.views.people import People
+from sm.views.project import read_all
 from sm.views.projects import Configured
 from sm.views.session import StatusRow, make_rows
 
@@ -84,7 +85,7 @@ class WatchedBoard:
         def link(project: str, pull: int) -> str:
             return forges[project].link_pull(pull)
 
-        seen = read_all(self._machine, projects, now, self._make_rows)
+        seen = read_all(self._machine, projects, now, self._make_rows, with_kept=False)
         board = assemble(seen, now, lambda row: self._make_row(row, now, link), of_machine)
         there = {row.id for row in board.rows}
         self._kept = {name: kept for name, kept in self._kept.items() if name in there}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
+from sm.base.clock import wait_until
 from tests.faces.faces import Faces, compare
 from tests.faces.truth import judge
 from tests.faces.world import World
@@ -38,10 +38,8 @@ def walk(
             return number - 1
         world.step(course[number - 1] if number <= len(course) else "")
         told = look(world, faces, wholly=bool(course) or world.is_config_broken)
-        deadline = time.monotonic() + AGAIN_S
-        while told and time.monotonic() < deadline:
-            time.sleep(PAUSE_S)
-            told = look(world, faces, wholly=True)
+        if told:
+            told = settle(world, faces)
         if told:
             raise DifferentError(
                 "\n".join(
@@ -54,6 +52,18 @@ def walk(
                 )
             )
     return steps
+
+
+def settle(world: World, faces: Faces) -> list[str]:
+    """Say what is still wrong once all that only time changes has been made anew."""
+    told: list[str] = []
+
+    def agree() -> bool:
+        told[:] = look(world, faces, wholly=True)
+        return not told
+
+    wait_until(agree, AGAIN_S, PAUSE_S)
+    return told
 
 
 def look(world: World, faces: Faces, *, wholly: bool) -> list[str]:

@@ -58,11 +58,11 @@ class Allowance(Struct, frozen=True):
 
 
 BLIND_S = 3.0
-"""So long a turn goes on although nobody knows what it spends: a database may be busy for a moment.
-With what it takes to see that, and to end the turn, it ends within ten seconds."""
+"""Seconds for which a turn goes on while its spending is unknown: a database may be busy for a
+moment. With the time to notice it and to end the turn, that makes ten seconds at most."""
 STOPS, DEFIED_S = 5, 20.0
-"""A person is told after so many interrupted turns, and when a turn that was to end has gone on for
-so long. Turns are interrupted all the same, for good."""
+"""A person is told after this many interrupted turns, or when a turn goes on for that many seconds
+after it was to end. Every further turn is interrupted all the same."""
 HOLDING = frozenset({Stage.HELD, Stage.BLIND, Stage.OVER, Stage.SPENT})
 STOPPING = frozenset({Stage.OVER, Stage.SPENT})
 

@@ -52,7 +52,7 @@ class Limits(Struct, frozen=True):
     """Zero: never."""
     escalation_timeout_s: float = 24 * 3600
     first_for_s: float = 600
-    """So long a session is asked before people are."""
+    """Seconds that a session has for its answer before people are asked."""
     max_recoveries: int = 3
     recovery_pause_s: float = 30
     repeats_ci: bool = False

@@ -50,7 +50,7 @@ PLACE_FOR_S = 300.0
 
 
 AGAIN_S = 30.0
-"""So long a host that could not begin a session is not asked again."""
+"""Seconds before a host that could not begin a session is asked again."""
 
 GONE = (Standing.LOST, Standing.OVER)
 """Nothing can be ended any more; what comes back ends by itself."""

@@ -25,7 +25,7 @@ from sm.sessions import agent_process, monitors, pause, registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
-from sm.store.paths import name_session
+from sm.store.paths import OF_ISSUES, name_session, prefix_sessions
 
 
 class Scene(Struct, frozen=True, dict=True):
@@ -118,10 +118,10 @@ def _find_locks(scene: Scene) -> Iterator[Left]:
 
 def _find_records(scene: Scene) -> Iterator[Left]:
     """Damaged ones: of the project's issues, and of sessions that have none."""
-    ours = name_session(scene.project.name, 0).removesuffix("0")
+    ours = prefix_sessions(scene.project.name)
     for name, error in registry.list_damaged(scene.project.root).items():
         number = read_number(name.removeprefix(ours)) or 0 if name.startswith(ours) else 0
-        if number or not name.startswith("dev-"):
+        if number or not name.startswith(OF_ISSUES):
             known = number and scene.seen.issue(number)
             yield Left(
                 thing=Thing.RECORD,
@@ -206,7 +206,7 @@ def _find_issues(scene: Scene) -> Iterator[Left]:
 def _find_terminals(scene: Scene) -> Iterator[Left]:
     """Those with a session's name, of which no session is on record."""
     project = scene.project
-    ours = re.compile(re.escape(name_session(project.name, 0)[:-1]) + r"([1-9]\d{0,17})")
+    ours = re.compile(re.escape(prefix_sessions(project.name)) + r"([1-9]\d{0,17})")
     known = {session.name for session in scene.sessions}
     for name, pane in scene.panes.items():
         found = None if name in known else ours.fullmatch(name)

@@ -100,16 +100,17 @@ def _find_fault(
     session: Session, present: window.Window, state: agent_state.AgentState, *, is_working: bool
 ) -> Fault:
     assert present.conversation is not None
-    written_at = _find_written(present.conversation)
-    if written_at is None and _was_there(session, present.id):
+    record = _stat(present.conversation)
+    written_at = record.st_mtime if record else 0.0
+    if record is None and _was_there(session, present.id):
         return Fault.MISSING
     mark = find_silence(session)
     told_at = max(state.since, state.active_at)
-    if not is_working or (written_at or 0.0) >= told_at - LATE_S:
+    if not is_working or written_at >= told_at - LATE_S:
         if os.path.lexists(mark):
             discard(mark)
         return Fault.NONE
-    known = f"{present.id or '-'} {written_at or 0.0:.6f}"
+    known = f"{present.id or '-'} {written_at:.6f}"
     said = read_harmless(mark, 200).decode("utf-8", "replace").strip()
     now, (since, _, of) = time.time(), said.partition(" ")
     begun = _read_number(since)
@@ -133,15 +134,6 @@ def _was_there(session: Session, ident: str) -> bool:
     return known == (ident or "-") and (size != "0" or fault.startswith(Fault.MISSING))
 
 
-def _find_written(path: Path) -> float | None:
-    """When something was added to a record last; None if it is no plain file of ours."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime if is_readable(found) else None
-
-
 def is_readable(found: os.stat_result) -> bool:
     """Whether it is a plain file of this user: no other one is opened."""
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
@@ -149,11 +141,16 @@ def is_readable(found: os.stat_result) -> bool:
 
 def find_size(path: Path) -> int | None:
     """Bytes of a record, None if it is not there, or no plain file of ours."""
+    found = _stat(path)
+    return found.st_size if found else None
+
+
+def _stat(path: Path) -> os.stat_result | None:
     try:
         found = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_size if is_readable(found) else None
+    return found if is_readable(found) else None
 
 
 def note_look(session: Session, seen: Look) -> None:

@@ -19,9 +19,8 @@ from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import Damaged, Known, read_records, show
-from sm.views.needs import list_all_needs, list_own_needs, sort_needs
+from sm.views.needs import list_machine_needs
 from sm.views.open_need import OpenNeed
-from sm.views.orphans import list_orphans_needs
 from sm.views.states import ShownState
 
 RECALLED_S = 30.0
@@ -143,9 +142,7 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
         UsageError: the configuration cannot be used any more.
 
     """
-    own, projects = list_own_needs(machine.root), list_configured(machine)
-    orphans = list_orphans_needs(machine, projects)
-    return sort_needs([*list_all_needs(projects), *own, *orphans])
+    return list_machine_needs(machine, list_configured(machine))
 
 
 def _transcript(session: AnySession) -> str | None:

@@ -18,7 +18,7 @@ from sm.sessions import terminal_log
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events, journal
-from sm.store.paths import Root, check_name, name_session
+from sm.store.paths import Root, check_name, prefix_sessions
 from sm.views import logs
 from sm.views.figures import Subject, tell_figures
 from sm.views.trace import read_story_of
@@ -84,7 +84,7 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
 def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, int]:
     """The project and the issue that it worked on; None and 0 for neither."""
     for project in _list_projects(looks):
-        number = ident.removeprefix(name_session(project.name, 0).removesuffix("0"))
+        number = ident.removeprefix(prefix_sessions(project.name))
         if number != ident and number.isdecimal():
             return project, int(number)
     return None, 0

@@ -96,7 +96,7 @@ def read_patch(there: Elsewhere) -> Patch:
 
 
 def read_unpushed(there: Elsewhere) -> Patch:
-    """What of that its pull request lacks."""
+    """What of it its pull request lacks."""
     return _read_since(there, there.project.settings.branch(there.placement.issue))
 
 

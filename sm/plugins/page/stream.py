@@ -29,7 +29,7 @@ TOLD_LOOK_S = 1.0
 PAUSE_S = 0.05
 """So far apart are two words of a stream, so that a page is not busy with nothing else."""
 ALIVE_S = 15
-"""So often a stream says that it is at work: a page that hears nothing says so after a while."""
+"""Seconds between two heartbeats of a stream. A page that hears none for 40 s says so."""
 AGAIN_MS = 1000
 """So long a browser waits before it connects again."""
 MOST = 64

@@ -261,6 +261,8 @@ def _request_changes(project: Project, plan: Plan, text: str) -> list[str]:
 
 
 def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> list[str]:
+    approves = verdict is ReviewState.APPROVED
+    merges = approves and review.merges_when_approved(project, plan.number)
     given = review.review(
         project,
         plan.number,
@@ -270,7 +272,7 @@ def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> li
         head=plan.head,
         known=plan.known,
     )
-    return [f"{given.state} #{plan.number} at {given.head[:12]}"]
+    return [review.tell_verdict(given, plan.number, merges=merges)]
 
 
 def _merge(project: Project, plan: Plan, _text: str) -> list[str]:

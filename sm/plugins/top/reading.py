@@ -15,7 +15,7 @@ AGES_S, OLD_AGES_S = 1.0, 5.0
 """Between two looks at what has become older; the second where all ages are told in minutes."""
 MINUTE_S = 60.0
 STILL_S = 1.0
-"""So long after the list has moved under the selection no key acts upon it."""
+"""Seconds without effect for keys after the list has moved under the selection."""
 THERE_S = 3.0
 """Between two looks at a session elsewhere that is looked at from near."""
 

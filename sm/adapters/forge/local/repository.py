@@ -17,7 +17,7 @@ from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
 DIFF_S = 30.0
-"""So long git may take for the beginning of a diff."""
+"""Seconds that git has for the beginning of a diff."""
 UNRELATED = "unrelated histories"
 
 

@@ -12,7 +12,7 @@ from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.prices import name_source
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
-from sm.store.paths import name_session
+from sm.store.paths import prefix_sessions
 
 
 def check_budget(project: Project) -> Iterator[Finding]:
@@ -22,7 +22,7 @@ def check_budget(project: Project) -> Iterator[Finding]:
     if not limits or own.allows_unknown:
         return
     for name, lag in list_lags(project.root):
-        if name.startswith(name_session(project.name, 0).removesuffix("0")):
+        if name.startswith(prefix_sessions(project.name)):
             yield warn(
                 f"what '{name}' uses was not read for {lag:.0f} s: it is held",
                 "see 'sm events' for why that fails",

@@ -40,7 +40,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 from sm.store import sqlite_file
 from sm.store.files import list_names
-from sm.store.paths import Root, name_session
+from sm.store.paths import Root, prefix_sessions
 
 UNREAD = "budget:unread"
 """The matter of an agent CLI whose use nobody knows."""
@@ -168,7 +168,7 @@ def _list_open(root: Root, settings: ProjectSettings) -> set[int]:
 
     Those that are just being taken up have a slot.
     """
-    prefix = name_session(settings.name, 0).removesuffix("0")
+    prefix = prefix_sessions(settings.name)
     directory = root.project(settings.name)
     begun = [
         name.removeprefix(prefix) for name in list_names(directory.slots) if name.startswith(prefix)

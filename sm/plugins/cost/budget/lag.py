@@ -23,7 +23,7 @@ from sm.store.paths import Root
 LATE_S = 5.0
 """Reading takes a second at most, and more on a busy machine; later than that, it fails."""
 OTHERS_S = 15.0
-"""So late it holds other sessions that share a limit."""
+"""After so many seconds the lag also holds other sessions that share a limit."""
 SUFFIX = ".behind"
 FAULTS = {
     growth.Fault.MISSING: "the record of its conversation is gone",
