@@ -59,7 +59,7 @@ def play(
     )
 
 
-def told(folder: Path) -> list[str]:
+def read_messages(folder: Path) -> list[str]:
     return (folder / "told").read_text().splitlines()
 
 
@@ -68,7 +68,7 @@ def test_the_dev_agent_goes_from_ci_to_the_merge(folder: Path) -> None:
     judged = "[[ -e ../seen ]] || { touch ../seen; echo 2 tests failed; exit 1; }"
     done = play(folder, "dev", "harb", "42", "Add a file.", phases=phases, CI=judged)
     assert (done.returncode, done.stderr) == (0, "")
-    task, failed, passed, approved = told(folder)
+    task, failed, passed, approved = read_messages(folder)
     assert task.startswith("Add a file. Write PHASE:awaiting_ci to ")
     assert failed == "CI failed. Mend it, then write PHASE:awaiting_ci again: 2 tests failed"
     assert passed == "CI passed. Write PHASE:awaiting_review."
@@ -80,7 +80,7 @@ def test_the_action_agent_carries_its_formula_out(folder: Path) -> None:
     (folder / "formula").write_text("Write the notes.\n")
     done = play(folder, "action", "notes", str(folder / "formula"), phases="PHASE:done")
     assert (done.returncode, done.stderr) == (0, "")
-    assert told(folder)[0].startswith("Write the notes. Your very last action: ")
+    assert read_messages(folder)[0].startswith("Write the notes. Your very last action: ")
 
 
 def test_the_gardener_is_asked_what_no_person_has_to_decide(folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_gardener_is_asked_what_no_person_has_to_decide(folder: Path) -> Non
     sm.chmod(0o700)
     done = play(folder, "gardener", phases="PHASE:done", SM_COMMAND=str(sm))
     assert (done.returncode, done.stderr) == (0, "")
-    said = "\n".join(told(folder))
+    said = "\n".join(read_messages(folder))
     assert "shop#0 text question  Command: sm reply 0" in said
     assert "text blocked" in said
     assert not any(f"text {kind}" in said for kind in ("dialog", "review", "budget", "login"))

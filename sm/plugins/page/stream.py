@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from msgspec import Struct, json
 from sse_starlette import ServerSentEvent
@@ -93,7 +93,7 @@ class Stream:
         """Whether nobody more can listen."""
         return len(self._listeners) >= MOST
 
-    async def listen(self, since: int | None) -> AsyncIterator[ServerSentEvent]:
+    async def listen(self, since: int | None) -> AsyncGenerator[ServerSentEvent, None]:
         """What changes from now on, and first what has changed behind the position `since`."""
         if self.is_full:  # others were faster
             return

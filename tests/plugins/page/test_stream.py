@@ -55,7 +55,7 @@ def test_each_listener_hears_of_each_change(project: Project) -> None:
             found = await hear(told)
             assert found.sessions == ("dev-harb-3",)
             assert found.position == journal.find_size(project.root.journal)
-            await told.aclose()  # type: ignore[attr-defined]
+            await told.aclose()
 
     run(project, act)
 
@@ -69,7 +69,7 @@ def test_who_comes_back_hears_what_was_missed(project: Project) -> None:
     async def act(stream: Stream) -> None:
         told = stream.listen(position)
         assert (await hear(told)).sessions == ("", "dev-harb-4")
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -82,7 +82,7 @@ def test_who_reads_slowly_hears_all_of_it_in_one_word(project: Project) -> None:
         for number in range(1000):
             listener.tell(Changed(number, (f"dev-harb-{number % 3}",)))
         assert await hear(told) == Changed(999, ("dev-harb-0", "dev-harb-1", "dev-harb-2"))
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -99,7 +99,7 @@ def test_what_no_event_tells_is_told_as_well(
         await hear(told)
         session.dir.usage.write_text("41")
         assert (await hear(told)).sessions == (session.name,)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -119,7 +119,7 @@ def test_a_stream_says_that_it_is_at_work(
         while (word := await anext(told)).event == "beat":
             pass
         assert word.event == "changed"
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -137,7 +137,7 @@ def test_a_stream_that_looks_no_more_has_no_beat(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await anext(told)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -146,7 +146,7 @@ def test_nobody_looks_while_nobody_listens(project: Project) -> None:
     async def act(stream: Stream) -> None:
         told = stream.listen(None)
         await hear(told)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
         assert stream._task
         await stream._task
 
@@ -162,9 +162,9 @@ def test_there_is_a_limit_to_listeners(project: Project, monkeypatch: pytest.Mon
             await hear(one)
         assert len(stream._listeners) == 2
         assert await anext(told[2], None) is None
-        await told[0].aclose()  # type: ignore[attr-defined]
+        await told[0].aclose()
         assert not stream.is_full
-        await told[1].aclose()  # type: ignore[attr-defined]
+        await told[1].aclose()
 
     run(project, act)
 
@@ -181,7 +181,7 @@ def test_a_change_wakes_the_stream_without_a_look_in_between(
         for number in (4, 5):
             record(project, f"dev-harb-{number}")
             assert (await hear(told)).sessions == (f"dev-harb-{number}",)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
 
@@ -207,6 +207,6 @@ def test_where_the_kernel_does_not_tell_the_journal_is_looked_at(
         await hear(told)
         record(project, "dev-harb-4")
         assert (await hear(told)).sessions == ("dev-harb-4",)
-        await told.aclose()  # type: ignore[attr-defined]
+        await told.aclose()
 
     run(project, act)
