@@ -90,6 +90,9 @@ CHOSEN = {
     "tests/lib/test_shell_phase.py": "the loop for scripts of one's own",
     "tests/lib/test_hooks.py": "hooks and monitor meet",
     "tests/faces/test_faces.py": "all that a person reads agrees, and with what is so",
+    "tests/setup/test_uninstall.py::test_while_a_loop_a_server_or_a_watch_runs_nothing_is_done": (
+        "what runs is named before sm is removed"
+    ),
     "tests/views/test_session.py::test_watch_goes_on_until_ctrl_c_and_leaves_the_terminal_as_it_was": (  # noqa: E501
         "a table that is watched"
     ),

@@ -92,9 +92,10 @@ def make_hub(folder: Path, *, ci: str = "", review: bool = False) -> Hub:
     """A project with an embedded forge; no review is required unless `review`."""
     repository = make_repository(folder)
     create(folder / "forge", repository.bare)
-    config = folder / "sm.yaml"
+    config, state = folder / "sm.yaml", folder / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
     config.write_text(
-        f"name: harb\nrepo: {repository.clone}\n"
+        f"name: harb\nrepo: {repository.clone}\nstate_root: {state}\n"
         f"forge: {{kind: local, path: {folder / 'forge'}}}\n"
         f"review: {{required: {str(review).lower()}}}\n"
         f"ci:\n  timeout: 30s\n  command: |\n    {ci}\n"

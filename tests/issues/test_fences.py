@@ -40,7 +40,7 @@ NONCE = "5eedf00d"
 OURS = {
     *("project", "branch", "base", "remote", "phase_file", "nonce", "merge_command"),
     *("answer_help", "until", "worktree", "attach_command"),
-    *("limit_until", "turn", "document", "document_form"),
+    *("limit_until", "turn", "first_until", "document", "document_form"),
 }
 """What the configuration of the project's owner says, or sm itself. All else is from others."""
 
@@ -59,7 +59,7 @@ hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=5), min_size=1, ma
 def filled(words: str, phase: Phase, head: str) -> Material:
     """Everything there is to say; `words` wherever somebody else has written them.
 
-    `head` is what stands in a sentence of ours, as a name: a commit, and the step of CI.
+    `head` is what stands in a sentence of ours, as a name: a commit, the step of CI, a session.
     """
     check = Check(CheckState.FAILURE, "", " ", " ", " ")
     line = InlineComment("", 12, "")
@@ -85,7 +85,8 @@ def filled(words: str, phase: Phase, head: str) -> Material:
     made = structs.replace(made, **changes, nonce=NONCE)
     assert made.pull
     check = structs.replace(made.check, step=head)
-    return structs.replace(made, pull=structs.replace(made.pull, head=head), check=check)
+    pull = structs.replace(made.pull, head=head)
+    return structs.replace(made, pull=pull, check=check, answered_by=head)
 
 
 def written(value: Any, words: str) -> Any:
