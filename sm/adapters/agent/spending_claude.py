@@ -24,19 +24,30 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct, field, structs
+from msgspec import structs
 
+from sm.adapters.agent.claude_lines import (
+    AnswerMessage,
+    AnswerUsage,
+    CacheWrites,
+    CallingLine,
+    CountedModel,
+    LineKind,
+    ProcessAccount,
+    RequestLine,
+    TitleLine,
+    TokenCounts,
+    ToolResultLine,
+    TypedLine,
+)
 from sm.adapters.agent.spending import (
     FAILED,
-    MOST,
     Account,
     Agent,
     Before,
     Certainty,
-    Count,
     Cut,
     Entry,
     Figure,
@@ -44,7 +55,6 @@ from sm.adapters.agent.spending import (
     Reader,
     Settled,
     Tokens,
-    Total,
 )
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
@@ -72,124 +82,13 @@ CALLS = tuple(f'"{name}"'.encode() for name in TOOLS)
 HISTORY = "history.jsonl"
 ASIDE, ASIDE_MARK = "/btw ", b'"/btw '
 
-
-class _Written(Struct):
-    ephemeral_5m_input_tokens: Count = 0
-    ephemeral_1h_input_tokens: Count = 0
-
-
-class _Served(Struct):
-    web_search_requests: Count | None = 0
-
-
-class _Counts(Struct):
-    input_tokens: Count | None = 0
-    output_tokens: Count | None = 0
-    cache_read_input_tokens: Count | None = 0
-    cache_creation_input_tokens: Count | None = 0
-    cache_creation: _Written | None = None
-
-
-class _Usage(_Counts):
-    server_tool_use: _Served | None = None
-    iterations: list[_Counts] | None = None
-    speed: str | None = ""
-    inference_geo: str | None = ""
-
-
-class _Message(Struct):
-    id: str = ""
-    model: str = ""
-    stop_reason: str | None = None
-    usage: _Usage | None = None
-
-
-class _Params(Struct):
-    model: str = ""
-
-
-class _Kind(Struct):
-    type: str = ""
-    subtype: str | None = ""
-
-
-class _Line(_Kind, rename="camel"):
-    timestamp: str = ""
-    session_id: str = ""
-    uuid: str | None = ""
-    id: str = ""
-    request_id: str | None = ""
-    request_ref: str | None = ""
-    is_sidechain: bool | None = False
-    agent_id: str | None = ""
-    query_source: str | None = ""
-    request_digest: str | None = ""
-    is_api_error_message: bool | None = False
-    stream_cut_cause: str | None = ""
-    truncated_after_output: bool | None = False
-    params: _Params | None = None
-    message: _Message | None = None
-
-
-class _Titled(Struct, rename="camel"):
-    session_id: str = ""
-
-
-class _Block(Struct):
-    type: str = ""
-    name: str | None = ""
-    id: str | None = ""
-    tool_use_id: str | None = ""
-
-
-class _Spoken(Struct):
-    content: list[_Block] | str | None = None
-
-
-class _Calling(Struct):
-    message: _Spoken | None = None
-
-
-class _Found(Struct, rename="camel"):
-    search_count: Count = 0
-
-
-class _Result(_Calling, rename="camel"):
-    timestamp: str = ""
-    session_id: str = ""
-    tool_use_result: _Found | None = None
-
-
-class _Typed(Struct, rename="camel"):
-    display: str = ""
-    timestamp: Annotated[float, Meta(ge=0, le=1e14)] = 0.0
-    session_id: str = ""
-
-
-class _Counted(Struct, rename="camel"):
-    input_tokens: Total = 0
-    output_tokens: Total = 0
-    cache_read_input_tokens: Total = 0
-    cache_creation_input_tokens: Total = 0
-    an_hour: Total = field(name="cacheCreationEphemeral1hInputTokens", default=0)
-    web_search_requests: Total = 0
-    cost: Annotated[float, Meta(ge=0, le=MOST)] | None = field(name="costUSD", default=None)
-
-
-class _Account(Struct, rename="camel"):
-    session_id: str
-    start_time: float = 0.0
-    model_usage: dict[str, _Counted] = {}
-    has_unknown_model_cost: bool = False
-
-
-_kinds = find_decoder(_Kind)
-_lines = find_decoder(_Line)
-_accounts = find_decoder(_Account)
-_titled = find_decoder(_Titled)
-_calling = find_decoder(_Calling)
-_results = find_decoder(_Result)
-_typed = find_decoder(_Typed)
+_kinds = find_decoder(LineKind)
+_lines = find_decoder(RequestLine)
+_accounts = find_decoder(ProcessAccount)
+_titled = find_decoder(TitleLine)
+_calling = find_decoder(CallingLine)
+_results = find_decoder(ToolResultLine)
+_typed = find_decoder(TypedLine)
 
 UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError)
 ANSWER = (b'"assistant"', b'"usage"')
@@ -231,7 +130,7 @@ def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
     return (Account(found.session_id, before.at, found.start_time / 1000, models),)
 
 
-def _make_figure(counted: _Counted, is_priced: bool) -> Figure:
+def _make_figure(counted: CountedModel, is_priced: bool) -> Figure:
     tokens = Tokens(
         counted.input_tokens,
         counted.output_tokens,
@@ -266,7 +165,7 @@ def _read_answer(before: Before, data: bytes) -> tuple[Before, Found]:
     return now, (entry, *calls)
 
 
-def _name_answer(line: _Line, message: _Message) -> str:
+def _name_answer(line: RequestLine, message: AnswerMessage) -> str:
     """A gateway may leave out the request's id, and give many messages the same id.
 
     So the client's own id of the request goes before the message's, if there is one.
@@ -274,13 +173,13 @@ def _name_answer(line: _Line, message: _Message) -> str:
     return line.request_id or f"{line.session_id}/{line.request_ref or message.id}"
 
 
-def _name_model(model: str, usage: _Usage) -> str:
+def _name_model(model: str, usage: AnswerUsage) -> str:
     """The model, with all that makes it cost more."""
     kinds = (FAST if usage.speed == FAST else "", US if usage.inference_geo == US else "")
     return "".join((model, *(f" [{kind}]" for kind in kinds if kind)))
 
 
-def _find_cut(before: Before, line: _Line) -> tuple[Cut, ...]:
+def _find_cut(before: Before, line: RequestLine) -> tuple[Cut, ...]:
     """The client has noted that the answer before broke off: the end that it has is made up."""
     is_cut = line.is_api_error_message and (line.stream_cut_cause or line.truncated_after_output)
     return (Cut(before.answered),) if is_cut and before.answered else ()
@@ -391,13 +290,13 @@ def _name_begun(ident: str | None) -> str:
     return f"begun:{ident}"
 
 
-def _find_agent(line: _Line) -> Agent:
+def _find_agent(line: RequestLine) -> Agent:
     if (line.query_source or "").startswith("compact"):
         return Agent.COMPACTION
     return Agent.SUBAGENT if line.is_sidechain or line.agent_id else Agent.MAIN
 
 
-def _add_up(usage: _Usage) -> Tokens:
+def _add_up(usage: AnswerUsage) -> Tokens:
     """The tokens of an answer.
 
     An answer in which the API itself has gone on has counts for each part, and the first of them
@@ -410,12 +309,12 @@ def _add_up(usage: _Usage) -> Tokens:
     return Tokens(most[0], most[1], most[2], most[3], most[4], searches)
 
 
-def _count(counts: _Counts) -> tuple[int, int, int, int, int]:
+def _count(counts: TokenCounts) -> tuple[int, int, int, int, int]:
     """Input, output, cache reads, and cache writes of both kinds.
 
     Older clients have only the sum of the writes; five minutes are the API's default.
     """
-    written = counts.cache_creation or _Written()
+    written = counts.cache_creation or CacheWrites()
     an_hour = written.ephemeral_1h_input_tokens
     minutes = max(
         written.ephemeral_5m_input_tokens, (counts.cache_creation_input_tokens or 0) - an_hour
