@@ -46,9 +46,7 @@ class Over:
     def __init__(self, folder: Path, *, comment: bool = True) -> None:
         self.hub: Hub = make_hub(folder)
         with self.hub.config.open("a") as file:
-            file.write(
-                f"state_root: {folder / 'state'}\ncost: {{comment: {str(comment).lower()}}}\n"
-            )
+            file.write(f"cost: {{comment: {str(comment).lower()}}}\n")
         config = load(self.hub.config, os.environ, folder)
         self.project = Project(config, config.projects[0])
         self.config, self.root = config, self.project.root
