@@ -16,7 +16,7 @@ from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
 from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
-from sm.plugins.cost import event
+from sm.plugins.cost import event, unknowns
 from sm.plugins.cost.display import list_notes, tell_cost
 from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.growth import list_notes_of_gone
@@ -87,9 +87,11 @@ def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path)
     context, *words = read_harmless(note, 400).decode("utf-8", "replace").split()
     readers = (find_reader(file.reader) for file in files if file.path.stem == context)
     accounts = any(reader and reader.has_accounts for reader in readers)
-    if ("killed" in words) or ("busy" in words and accounts and ledger.lacks_account(context)):
+    if ("killed" in words) or (
+        "busy" in words and accounts and unknowns.lacks_account(ledger, context)
+    ):
         at = note.stat().st_mtime
-        ledger.enter_kill(owner, context, at, at)
+        unknowns.enter_kill(ledger, owner, context, at, at)
 
 
 def _record(root: Root, owner: Owner, spent: list[Sum]) -> None:

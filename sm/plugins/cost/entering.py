@@ -13,6 +13,7 @@ from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
+from sm.plugins.cost import unknowns
 from sm.plugins.cost.budget.account import settle
 from sm.plugins.cost.growth import (
     Fault,
@@ -25,7 +26,7 @@ from sm.plugins.cost.growth import (
     read_size,
 )
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.reading import enter_loss, read_all, read_histories, read_on
+from sm.plugins.cost.reading import read_all, read_histories, read_on
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.telemetry.starting import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window
@@ -101,9 +102,9 @@ def _enter_faults(ledger: Ledger, session: Session, seen: Look, owner: Owner) ->
     """Enter that a record is gone, or does not grow; returns how many entries that were."""
     if seen.fault is Fault.MISSING:
         known = ledger.list_files(session.name)
-        return sum(enter_loss(ledger, one) for one in known if find_size(one.path) is None)
+        return sum(unknowns.enter_loss(ledger, one) for one in known if find_size(one.path) is None)
     if seen.fault is Fault.SILENT:
-        return int(ledger.enter_silence(owner, seen.ident))
+        return int(unknowns.enter_silence(ledger, owner, seen.ident))
     return 0
 
 
@@ -113,7 +114,7 @@ def _enter_kills(ledger: Ledger, session: Session, owner: Owner, seen: Look) -> 
     Returns how many entries that were.
     """
     kills = list_kills(hook_events.read_events(session.dir), seen.was_killed)
-    return sum(ledger.enter_kill(owner, *kill) for kill in kills)
+    return sum(unknowns.enter_kill(ledger, owner, *kill) for kill in kills)
 
 
 @contextlib.contextmanager

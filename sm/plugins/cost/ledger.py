@@ -146,18 +146,6 @@ PLACE = """
     )
 """
 """Telemetry does not tell where it was computed: as the other requests of the context."""
-IS_KNOWN = "SELECT 1 FROM requests WHERE key = ?"
-IS_DOUBTED = """
-    SELECT 1 FROM requests WHERE context = ? AND at >= ?
-        AND (certainty = 1 OR key LIKE 'begun:%' OR key LIKE 'killed:%') LIMIT 1
-"""
-IS_SILENT = "SELECT 1 FROM requests WHERE context = ? AND at >= ? AND key LIKE 'silent:%' LIMIT 1"
-SILENCE_S = 3600.0
-"""How often that is entered again, as long as it lasts."""
-LAST = "SELECT max(at) FROM requests WHERE context = ? AND source = 'transcript' AND certainty < 2"
-LAST_TOLD = "SELECT max(at) FROM own WHERE context = ?"
-KILL_SLACK_S = 1.0
-"""A turn's first request may seem to be so much older than its beginning."""
 KEEP_OWN = f"""
     INSERT INTO own (context, at, model, begun, session, owner, {", ".join(COUNTS)}, price)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -285,55 +273,13 @@ class Ledger:
             for context in {one.context for one in ours}:
                 self._join(context)
 
-    def enter_aside(self, owner: Owner, entry: Entry) -> bool:
-        """Enter a request that is in no record; returns whether it is new."""
-        key = (bound(entry.key),)
-        if any(self.connection.execute(query, key).fetchone() for query in (IS_KNOWN, IS_SETTLED)):
-            return False
+    def enter_one(self, owner: Owner, entry: Entry) -> bool:
+        """Enter what no file of the session says; returns whether it belongs to the session."""
         with transaction(self.connection):
             if is_ours := self._is_of(owner, entry):
                 self._enter(owner, entry)
                 self._join(bound(entry.context))
         return is_ours
-
-    def enter_kill(self, owner: Owner, context: str, begun: float, at: float) -> bool:
-        """Enter that a client was killed at work; returns whether that is new.
-
-        If the record has a request of that turn without a whole answer, that is the one.
-        """
-        row = (bound(context), begun - KILL_SLACK_S)
-        if self.connection.execute(IS_DOUBTED, row).fetchone():
-            return False
-        entry = Entry(
-            key=f"killed:{context}:{at:.6f}", at=at, context=context, certainty=Certainty.UNKNOWN
-        )
-        with transaction(self.connection):
-            if is_ours := self._is_of(owner, entry):
-                self._enter(owner, entry)
-        return is_ours
-
-    def enter_silence(self, owner: Owner, context: str) -> bool:
-        """Enter that an agent works and its record does not grow; returns whether that is new."""
-        now = time.time()
-        row = (bound(context), now - SILENCE_S)
-        if self.connection.execute(IS_SILENT, row).fetchone():
-            return False
-        entry = Entry(
-            key=f"silent:{context}:{now:.6f}",
-            at=now,
-            context=context,
-            agent=Agent.OTHER,
-            certainty=Certainty.UNKNOWN,
-        )
-        with transaction(self.connection):
-            self._enter(owner, entry)
-        return True
-
-    def lacks_account(self, context: str) -> bool:
-        """Say whether requests were made in a context behind what its client has accounted for."""
-        (last,) = self.connection.execute(LAST, (bound(context),)).fetchone()
-        (told,) = self.connection.execute(LAST_TOLD, (bound(context),)).fetchone()
-        return last is not None and (told is None or told < last)
 
     def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
         """Whether it belongs to a session, and not to what its conversation was before.

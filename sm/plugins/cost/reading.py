@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from msgspec import structs
 
-from sm.adapters.agent.spending import Agent, Before, Certainty, Entry, Reader, Said, find_reader
+from sm.adapters.agent.spending import Before, Certainty, Entry, Reader, Said, find_reader
+from sm.plugins.cost import unknowns
 from sm.plugins.cost.growth import find_size, is_readable
 from sm.plugins.cost.ledger import Followed, Ledger, Mark
 
@@ -43,7 +43,7 @@ def read_on(ledger: Ledger, reader: Reader, file: Followed) -> int:
     with opened:
         mark = file.mark
         if not _is_known(opened, mark):
-            count += enter_loss(ledger, file)
+            count += unknowns.enter_loss(ledger, file)
             mark = Mark()
         for now, found in _read_pieces(opened, reader, mark, file.path):
             ledger.enter(file, now, found)
@@ -72,28 +72,6 @@ def read_all(ledger: Ledger, files: list[Followed]) -> None:
     read_histories(ledger, files)
 
 
-def enter_loss(ledger: Ledger, file: Followed) -> int:
-    """Enter that some of a file is lost, and that it is to be read from its beginning.
-
-    Returns how many entries that were: none if it had told of no request.
-    """
-    before = file.mark.before
-    if not (before.at or before.last or before.totals):
-        return 0
-    now = time.time()
-    name = hashlib.sha256(os.fsencode(file.path)).hexdigest()[:16]
-    lost = Entry(
-        key=f"lost:{name}:{now:.6f}",
-        at=now,
-        context=before.thread,
-        agent=Agent.OTHER,
-        model=before.model,
-        certainty=Certainty.UNKNOWN,
-    )
-    ledger.enter(file, Mark(), [lost])
-    return 1
-
-
 def read_histories(ledger: Ledger, files: Iterable[Followed]) -> int:
     """Enter what people have asked beside the conversations of these files; returns how often."""
     count = 0
@@ -112,7 +90,7 @@ def read_histories(ledger: Ledger, files: Iterable[Followed]) -> int:
             lines = opened.read(HISTORY).splitlines()
         for entry in filter(None, map(reader.read_history, lines)):
             if entry.context in by_context:
-                count += ledger.enter_aside(by_context[entry.context].owner, entry)
+                count += unknowns.enter_aside(ledger, by_context[entry.context].owner, entry)
     return count
 
 
