@@ -12,7 +12,7 @@ from sm.issues.rules.needs import CAUSES, KINDS
 from sm.sessions.history import Verb
 from sm.store import events, journal
 from sm.store.events import Event, StepDone
-from sm.store.paths import name_session
+from sm.store.paths import prefix_sessions
 from sm.views.trace import MERGED, OUTCOMES
 
 INDENT = " " * 9
@@ -96,7 +96,7 @@ def read_news(path: Path, position: int, projects: Iterable[Followed]) -> tuple[
 
     """
     found, end = journal.read_since(path, position)
-    prefixes = {name_session(one.project, 0)[:-1]: one for one in projects}
+    prefixes = {prefix_sessions(one.project): one for one in projects}
     return list(_lines(found, prefixes)), end
 
 

@@ -380,6 +380,7 @@ def test_every_effect_of_the_matrix_has_a_crash_test() -> None:
     tested |= {Verb.RERUN_CI}  # in test_ci_elsewhere.py
     tested |= {Verb.TELL}  # in test_notifying.py
     tested |= {Verb.KEEP_WORK}  # in tests/issues/work/test_wip.py
+    tested |= {Verb.CONSULT}  # in test_first_asked.py
     # In tests/real/test_spending.py:
     tested |= {Verb.INTERRUPT, Verb.HAND_OFF, Verb.MENTION, Verb.LET_GO_ON}
     assert tested == {step.verb for row in ROWS for step in row.steps}

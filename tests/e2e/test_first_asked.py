@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sm.sessions.history import Verb
 from sm.store.paths import Root
 from tests.company import SM, Company, make_company
 from tests.e2e.conftest import MakeStage
 from tests.e2e.stage import Stage, started
+from tests.e2e.test_faults import around, assert_died_at, crash_at
 from tests.helpers import wait_for
 
 ASKED = "[sm] harb#1 asks, and you are asked before people are."
@@ -69,6 +71,24 @@ def test_what_the_gardener_does_not_answer_people_are_asked_once(
     why = "harb#1 needs a person: The agent asks for a person (which colour?)."
     assert heard.read_text().count("harb#1 needs a person") == 1
     assert heard.read_text().startswith(why)
+    assert len([text for text in company.noted("gardener") if ASKED in text]) == 1
+
+
+def test_the_gardener_is_asked_once_although_the_reactor_dies_at(
+    stage_of: MakeStage, company: Company
+) -> None:
+    points = around(Verb.CONSULT)
+    company.new("gardener")
+    stage = stage_of(auto=False, settings={"escalation": {"first": "gardener", "first_for": "10m"}})
+    issue = stage.file_issue()
+    stage.poll(env=crash_at(stage, points))
+    wait_for(stage.told, "the first prompt")
+    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    assert_died_at(stage, points)
+    session = stage.session(issue)
+    wait_for(lambda: '"first-escalate:' in session.dir.receipts.read_text(), "the receipt")
+    wait_for(lambda: not session.dir.plan.exists(), "the end of the plan")
+    company.hears("gardener", ASKED)
     assert len([text for text in company.noted("gardener") if ASKED in text]) == 1
 
 

@@ -19,7 +19,9 @@ def test_an_issues_session_is_told_and_ended_over_http(stage_of: MakeStage) -> N
         wait_for(lambda: "Hello." in stage.told(), "the message")
         said = served.post("/sessions/dev-harb-1/kill", {}).body
         assert (said["status"], said["session_id"]) == ("killed", "dev-harb-1")
-        assert said["notes"] == ["ended dev-harb-1; issue #1 is labelled blocked"]
+        ended, way_back = said["notes"]
+        assert ended == "ended dev-harb-1; issue #1 is labelled blocked"
+        assert "sm issue label harb#1 --remove blocked --add backlog" in way_back
         assert served.get("/sessions").body == {"sessions": []}
     assert not stage.sessions()
     assert "blocked" in stage.project.forge.issues.read(1).labels

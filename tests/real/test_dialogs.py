@@ -11,6 +11,7 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import wait
 from sm.sessions import activity, agent_state
 from sm.sessions.agent_state import State
+from sm.sessions.signs import DIALOG_PATIENCE_S
 from tests.helpers import wait_for
 from tests.real.api import Api, Reply, Tool
 from tests.real.managed import ACCEPTED, Managed
@@ -98,6 +99,9 @@ def test_a_dialog_that_nobody_touches_calls_for_no_look(asking: Managed, api: Ap
     opens_dialog(asking, api, ASK)
     wait_for(asking.session.dir.screen.exists, "the monitor to look")
     seen = asking.session.dir.seen.stat
+    open_since = agent_state.read(asking.session.dir).since
+    due = open_since + DIALOG_PATIENCE_S
+    wait_for(lambda: seen().st_mtime > due, "the look that finds it open still")
     before, at = seen().st_mtime_ns, time.time()
     wait_for(lambda: time.time() > at + 5, "a while")
     assert seen().st_mtime_ns == before

@@ -12,8 +12,10 @@ import pytest
 
 from sm.adapters.agent.codex_limits import Limit, Limits, read_limits
 from sm.base.clock import format_time
+from sm.issues.rules.allowance import Stage as Spent
 from sm.plugins.windows import figures
-from sm.plugins.windows.holding import judge_session
+from sm.plugins.windows.holding import UNHELD, judge_session
+from sm.plugins.windows.rules import judge
 from sm.sessions import agent_state, registry, window
 from sm.sessions.agent_state import State
 from sm.sessions.failure import SLACK_S, Allowance, Usage, parse_usage
@@ -67,6 +69,16 @@ def read_line(session: Session) -> Usage:
     return parse_usage(session.dir.usage.read_text()) if session.dir.usage.exists() else Usage()
 
 
+def assert_held(session: Session, account: Path) -> None:
+    """Its account is used up for issues. The session is a person's own: a person decides."""
+    assert judge_session(session, 90) is UNHELD
+    (folder, told), *others = figures.read_figures().accounts.items()
+    assert (folder, others) == (str(account), [])
+    held = judge(told.usage, told.at, time.time(), hold=90)
+    assert held
+    assert (held.stage, held.shown) == (Spent.HELD, "five hours: 94 % used")
+
+
 def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, api: Api) -> None:
     unstarted.variables |= SUBSCRIPTION
     unstarted.start()
@@ -77,11 +89,7 @@ def test_claude_code_tells_of_its_windows_with_each_answer(unstarted: Managed, a
         unstarted.send("Go on.")
         told = Usage(Allowance(five * 100, FIVE_RESET), Allowance(12, WEEK_RESET))
         wait_for(lambda told=told: read_line(session) == told, "the figures in the line")  # type: ignore[misc]
-    held = judge_session(session, 90)
-    assert held
-    assert held.shown == "five hours: 94 % used"
-    folder = unstarted.folder / "home" / ".claude"
-    assert list(figures.read_figures().accounts) == [str(folder)]
+    assert_held(session, unstarted.folder / "home" / ".claude")
 
 
 def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path: Path) -> None:
@@ -92,10 +100,7 @@ def test_codex_tells_of_them_in_its_rollout(target: Session, api: Api, tmp_path:
     assert rollout
     told = Limits(Limit(94.5, FIVE_RESET), Limit(12, WEEK_RESET))
     wait_for(lambda: read_limits(rollout) == told, "the figures in the rollout")
-    held = judge_session(target, 90)
-    assert held
-    assert held.shown == "five hours: 94 % used"
-    assert list(figures.read_figures().accounts) == [str(tmp_path / "codex" / ".codex")]
+    assert_held(target, tmp_path / "codex" / ".codex")
     assert read_line(target).five_hours == Allowance(94.5, FIVE_RESET)
 
 

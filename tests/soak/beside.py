@@ -126,7 +126,13 @@ class Beside:
 
     def ran(self) -> list[Path]:
         """What a shell made of texts that were meant for the agent."""
-        return list(self.folder.rglob("ran-*"))
+        # In Python 3.11 `Path.rglob` fails where a folder goes while it looks.
+        return [
+            Path(at, name)
+            for at, _, names in os.walk(self.folder)
+            for name in names
+            if name.startswith("ran-")
+        ]
 
 
 class Trial:
@@ -376,6 +382,7 @@ class Trial:
             screen = self.managed.screen()
             detail = f"{self._missing()} after {SETTLE_S:g} s: {waiting}, {self.managed.state}"
             self._note(kind, f"{detail}, {screen.prompt} {screen.draft!r}")
+            print(self.managed.tmux.capture(self.managed.agent.pane_id), flush=True)
 
     def _missing(self) -> list[int]:
         return sorted(set(self.texts) - set(heard(self.managed.api)))

@@ -23,7 +23,8 @@ ENTRIES = frozenset(
 )
 EMPTY = ("ci", "slots", "slot-line")
 OF_PROJECT = frozenset(
-    {"forge.json", "due", "forge.lock", "poll.lock", "polled", "slots.lock", "slot-freed", *EMPTY}
+    {"forge.json", "due", "forge.lock", "poll.lock", "polled", "slots.lock", "slot-freed"}
+    | {"verdicts.lock", *EMPTY}
 )
 """What stays in the private directory, and in that of a project: see docs/STATE.md."""
 

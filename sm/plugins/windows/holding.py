@@ -18,7 +18,7 @@ from sm.sessions.launch import select_environment
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 from sm.store.files import read_harmless
-from sm.store.paths import SessionDir, name_session
+from sm.store.paths import SessionDir, prefix_sessions
 
 UNHELD = Allowance(Stage.FREE, matter="limits", shown="is not held")
 FIRST = Allowance(Stage.FREE, matter="limits", shown="its client has told nothing yet")
@@ -66,7 +66,7 @@ def _guess_account(known: Figures, project: Project) -> str:
     guessed = guess_account_folder(project.profile, select_environment(project.settings.agent))
     if str(guessed) in known.accounts:
         return str(guessed)
-    prefix = f"{project.root.sessions}/{name_session(project.name, 0)[:-1]}"
+    prefix = f"{project.root.sessions}/{prefix_sessions(project.name)}"
     ours = [one for folder, one in known.sessions.items() if folder.startswith(prefix)]
     return max(ours, key=lambda one: one.at).account if ours else ""
 

@@ -19,7 +19,6 @@ from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.shapes import StatusShape
 from sm.sessions.project import Project
 from sm.setup.finding import Level
-from sm.store.paths import Root
 from tests.forges.server import Asked, Reply
 from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
 from tests.forges.state import Pull, Run, Status
@@ -123,9 +122,7 @@ def test_a_token_that_may_read_no_check_at_all_passes_none(side: RemoteSide) -> 
     assert state_of(side, head) == {CheckState.PENDING}
 
 
-def test_doctor_says_which_checks_a_token_cannot_read(
-    side: RemoteSide, tmp_path: Path, root: Root
-) -> None:
+def test_doctor_says_which_checks_a_token_cannot_read(side: RemoteSide, tmp_path: Path) -> None:
     project = side.project
     config = load(side.hub.config, os.environ, tmp_path)
     side.state.labels = ["backlog", "blocked", "in-progress"]

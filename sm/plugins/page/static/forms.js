@@ -132,12 +132,16 @@
   // A link such as #changes leads to a part that is closed at first, one such as #need-dev-shop-7 to
   // what a person was told of
 
-  const findAnswer = (need) =>
-    need?.querySelector("textarea, .offer input:not([type=hidden]), .offer button, summary") || need?.querySelector("a");
+  const ANSWERS = "textarea, .offer input:not([type=hidden]), .offer button, .later > summary";
+  const findAnswer = (need) => need?.querySelector(ANSWERS) || need?.querySelector("summary, a");
+
+  const findMeant = () => {
+    const name = location.hash.slice(1);
+    return document.getElementById(name) || (name === "changes" ? document.querySelector(".desk details.diff") : null);
+  };
 
   const openMeant = () => {
-    const name = location.hash.slice(1);
-    const meant = name ? document.getElementById(name) || (name === "changes" && document.querySelector(".desk details.diff")) : null;
+    const meant = findMeant();
     if (meant?.matches("details")) { meant.open = true; meant.scrollIntoView(); }
     if (meant?.matches(".need")) {
       meant.scrollIntoView({ block: "start" });

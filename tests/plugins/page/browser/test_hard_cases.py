@@ -223,8 +223,7 @@ def test_a_link_leads_to_the_answer_and_a_settled_one_to_what_is_left(site: Site
     fill(site)
     site.log_in()
     page = site.open("/#need-dev-harb-3")
-    assert page.evaluate("document.activeElement.closest('.need').id") == "need-dev-harb-3"
-    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    expect(page.locator("#need-dev-harb-3 textarea").first).to_be_focused()
     expect(page.locator("#settled")).to_be_hidden()
     page.goto("about:blank")
     page.goto(f"{site.server.url}/#need-dev-harb-4")
@@ -281,8 +280,7 @@ def test_a_login_in_between_loses_no_link(site: Site) -> None:
     page.get_by_label("The key in the link").fill(site.link.partition("key=")[2])
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{site.server.url}/#need-dev-harb-3")
-    page.wait_for_function("document.activeElement.tagName === 'TEXTAREA'")
-    assert page.evaluate("document.activeElement.closest('.need').id") == "need-dev-harb-3"
+    expect(page.locator("#need-dev-harb-3 textarea").first).to_be_focused()
 
 
 def test_a_link_of_another_site_finds_the_login(site: Site) -> None:
