@@ -227,6 +227,24 @@ class Tmux(Struct, frozen=True, dict=True):
             )
         )
 
+    def have_redrawn(self, pane_id: str) -> None:
+        """Have the programs of its window draw their screens anew; the window keeps its size.
+
+        A program is told of a size only if it is another one, so it has one row more for a moment.
+
+        Raises:
+            MissingPaneError: there is no such pane.
+
+        """
+        target = ("-t", pane_id)
+        self.command(
+            *join_commands(
+                ("resize-window", *target, "-D", "1"),
+                ("resize-window", *target, "-U", "1"),
+                ("set-option", "-w", *target, "window-size", "latest"),
+            )
+        )
+
     def detach_at_end(self, session: str) -> None:
         """Have the clients of the session end with it, whatever was set since its start."""
         name = check_session(session)

@@ -65,6 +65,8 @@ DRAWS_S = 3.0
 KEYS_S = 3.0
 """So long a key of a person may take to the screen of a busy machine. What is typed before it is
 drawn would be one line with it. tmux tells of keys in whole seconds."""
+HANDS_S = 10.0
+"""So long after a person's last key what they have opened over the input line is left as it is."""
 DOUBT_S = 10.0
 """After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
 SETTLED_S = 1.0
@@ -89,7 +91,7 @@ def look(session: Session, pane_id: str) -> Sight:
     """Look at the pane, and at its screen once that shows what the hooks have just told.
 
     A pane that tmux has covered is uncovered if nobody is there to do it. One that is too small for
-    an input line gets room: the next look will see it redrawn.
+    an input line gets room, and one that has lost it is drawn anew: the next look will see that.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
@@ -102,12 +104,25 @@ def look(session: Session, pane_id: str) -> Sight:
             session.tmux.uncover(pane.id)
             continue
         screen = read_screen(session.profile, shown)
+        told = agent_state.read(session.dir)  # a screen may lag behind the hooks
         if screen.prompt is Prompt.NONE and pane.is_cramped:
             session.tmux.give_room(pane)
-        told = agent_state.read(session.dir)  # a screen may lag behind the hooks
+        elif screen.prompt is Prompt.NONE and _has_lost_line(session, pane, told):
+            session.tmux.have_redrawn(pane.id)
         if not _lags(session, screen, told):
             return Sight(pane, _add_told(session, pane, screen, told), told)
         time.sleep(LOOK_S)
+
+
+def _has_lost_line(session: Session, pane: Pane, told: AgentState) -> bool:
+    """Whether a pane without an input line belongs to an agent that would show one.
+
+    Claude Code 2.1.329 was seen idle for minutes, without its line, after a person had made the
+    terminal another size and opened and closed its transcript: `bin/soak people`, seed 530063.
+    """
+    idle = bool(session.profile.hooks) and told.state in (State.IDLE, State.WAITING)
+    in_hands = pane.in_mode or is_within(HANDS_S, pane.keyed_at)
+    return idle and not (in_hands or is_within(DRAWS_S, told.since) or draws(session, pane))
 
 
 def _lags(session: Session, screen: Screen, told: AgentState) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sm.adapters.agent.prompt import Prompt
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import interrupt, queue
 from sm.messages.queue import Mode, Place
@@ -380,3 +381,30 @@ def test_a_person_at_a_tiny_terminal_holds_up_no_message(managed: Managed) -> No
     managed.send("Nobody looks.")
     managed.drain_until_empty()
     wait_heard(managed, "Nobody looks.")
+
+
+def test_a_screen_that_has_lost_its_input_line_is_drawn_anew(managed: Managed) -> None:
+    pane, name = managed.agent.pane_id, managed.session.name
+
+    def size() -> str:
+        return managed.tmux.command("display-message", "-p", "-t", pane, "#{window_height}")
+
+    def lose(text: str) -> None:
+        before = size()
+        managed.tmux.command("send-keys", "-R", "-t", pane)  # the client knows nothing of it
+        assert managed.screen().prompt is Prompt.NONE
+        assert managed.send(text).status is Status.WAITING
+        managed.drain_until_empty()
+        wait_heard(managed, text)
+        assert size() == before
+
+    own = size()
+    lose("Can you see me?")
+    managed.wait_state(State.IDLE)
+    viewer = Viewer(managed.tmux.attach_argv(name), (110, 35))
+    try:
+        wait_for(lambda: attached(managed.tmux, viewer, name), "the person")
+        wait_for(lambda: size() != own, "their size")
+        lose("And now?")
+    finally:
+        viewer.close()
