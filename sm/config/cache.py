@@ -7,6 +7,7 @@ that was written a moment ago nothing is kept: a second change could bear the sa
 from __future__ import annotations
 
 import binascii
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -60,13 +61,22 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
     if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_S:
         return
     entry = Cached(FORMAT, _stamp(found), content.data, list(content.lines.items()))
+    with contextlib.suppress(RuntimeError):
+        put(_place(path), entry)
+
+
+def put(place: Path, entry: Struct, mtime_ns: int | None = None) -> None:
+    """Write an entry of this folder, if it can be kept as it is; a failure has no effect.
+
+    `mtime_ns` is the time that its file gets, in nanoseconds since the epoch; by default it is now.
+    """
     try:
         encoded = msgspec.json.encode(entry)
-        if decode(encoded, Cached) != entry:  # a date, a key that is a number
+        if decode(encoded, type(entry)) != entry:  # a date, a key that is a number
             return
-        ensure_private_dir(find_folder(), parents=True)
-        write_atomic(_place(path), encoded)
-    except (StateError, OSError, TypeError, ValueError, OverflowError, RuntimeError):
+        ensure_private_dir(place.parent, parents=True)
+        write_atomic(place, encoded, mtime_ns=mtime_ns)
+    except (StateError, OSError, TypeError, ValueError, OverflowError):
         return
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from sm.base.errors import UsageError
-from sm.config import allowed, duration
+from sm.config import allowed, duration, usable
 from sm.config.cache import KeyPath
 from sm.config.check import check_machine, check_path, check_together, make_project
 from sm.config.convert import FoundSection, make_absolute
@@ -53,7 +53,24 @@ def load_any(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config
     """
     source = find(explicit, env, cwd)
     check_path(source)
-    documents, shapes = _read(source, cwd)
+    documents = _read(source, cwd)
+    config = _make(source, documents, env, cwd)
+    for document in documents:
+        usable.note(document)
+    return config
+
+
+def load_last_usable(source: Path, env: Mapping[str, str], cwd: Path) -> Config | None:
+    """Return what `source`, which cannot be used now, said when it could be; None if unknown."""
+    try:
+        found = [usable.recall(path, _shorten_path(path, cwd)) for path in _files(source, cwd)]
+        return _make(source, [one for one in found if one], env, cwd) if any(found) else None
+    except UsageError:
+        return None
+
+
+def _make(source: Path, documents: Sequence[Document], env: Mapping[str, str], cwd: Path) -> Config:
+    shapes = choose_shapes(document.data for document in documents)
     machine = _from_env(_machine(documents, shapes), env, cwd)
     shared: dict[str, Any] = _timeout(env)
     for document in documents:
@@ -82,16 +99,17 @@ def load_machine(
         source = find(explicit, env, cwd)
     except NoConfigError:
         return make_default_machine(env, cwd), None
-    return _from_env(_machine(*_read(source, cwd)), env, cwd), source
+    documents = _read(source, cwd)
+    shapes = choose_shapes(document.data for document in documents)
+    return _from_env(_machine(documents, shapes), env, cwd), source
 
 
-def _read(source: Path, cwd: Path) -> tuple[list[Document], Shapes]:
-    documents = [
+def _read(source: Path, cwd: Path) -> list[Document]:
+    return [
         read_document(path, shown, allowed.find_check(path, shown))
         for path in _files(source, cwd)
         for shown in [_shorten_path(path, cwd)]
     ]
-    return documents, choose_shapes(document.data for document in documents)
 
 
 def make_default_machine(env: Mapping[str, str], cwd: Path) -> MachineSettings:
@@ -265,7 +283,7 @@ def _select_of_machine(document: Document, shapes: Shapes) -> dict[str, Any]:
     return {key: document.data[key] for key in keys if key in document.data}
 
 
-def _machine(documents: list[Document], shapes: Shapes) -> MachineSettings:
+def _machine(documents: Sequence[Document], shapes: Shapes) -> MachineSettings:
     """Collect the machine's settings from all files. Each profile may be in a different file."""
     found: dict[str, tuple[Any, Document]] = {}
     profiles: dict[str, tuple[Any, Document]] = {}

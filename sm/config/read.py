@@ -27,13 +27,15 @@ SIZE_LIMIT = 1024 * 1024
 class Document(Struct, frozen=True):
     """A file's keys and values; `shown` is the file's name in messages.
 
-    `lines` has the line of every key, counted from 1, if the parser reports it (YAML).
+    `lines` has the line of every key, counted from 1, if the parser reports it (YAML). `mtime_ns`
+    is the file's time, in nanoseconds since the epoch.
     """
 
     path: Path
     shown: str
     data: dict[str, Any]
     lines: dict[KeyPath, int] = field(default_factory=dict)
+    mtime_ns: int = 0
 
     def place(self, key: KeyPath = ()) -> str:
         """Say where a key stands, for a message: `'sm.yaml' (line 3)`."""
@@ -48,19 +50,22 @@ def read_document(path: Path, shown: str, check: Callable[[bytes], None] | None 
         UsageError: the file is no readable text, does not parse, or holds no keys.
 
     """
-    content = _read_content(path, shown, check)
+    content, mtime_ns = _read_content(path, shown, check)
     data = content.data
     if data is None or data == {}:
         raise UsageError(f"'{shown}' is empty: run 'sm init', or see config.example.yaml")
     if not isinstance(data, dict):
         raise UsageError(f"'{shown}' holds no keys: see config.example.yaml for what belongs there")
-    return Document(path, shown, data, content.lines)
+    return Document(path, shown, data, content.lines, mtime_ns)
 
 
-def _read_content(path: Path, shown: str, check: Callable[[bytes], None] | None) -> cache.Content:
+def _read_content(
+    path: Path, shown: str, check: Callable[[bytes], None] | None
+) -> tuple[cache.Content, int]:
+    """What the file holds, and its time."""
     with _open(path, shown) as (file, found):
         if not check and (known := cache.recall(path, found)):
-            return known
+            return known, found.st_mtime_ns
         raw = _read_bytes(file, shown)
     if check:
         check(raw)
@@ -68,7 +73,7 @@ def _read_content(path: Path, shown: str, check: Callable[[bytes], None] | None)
     parse = _parse_toml if path.suffix == ".toml" else _parse_yaml
     content = parse(text, shown)
     cache.keep(path, found, content)
-    return content
+    return content, found.st_mtime_ns
 
 
 def read_raw(path: Path, shown: str) -> bytes:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from sm.base.errors import SmError, StateError
+from sm.base.errors import SmError, StateError, UsageError
+from sm.base.output import warn
 from sm.config.load import list_watched
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
@@ -20,7 +21,7 @@ from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all
 from sm.personal import limit
-from sm.sessions import agent, agent_process, agent_state, registry
+from sm.sessions import agent, agent_process, agent_state, machine, registry
 from sm.sessions.agent_state import State
 from sm.sessions.followers import have_followed
 from sm.sessions.launch import Launch
@@ -60,7 +61,11 @@ def run_pass(session: AdHocSession) -> None:
 
 def _tend(session: AdHocSession) -> None:
     started = time.time()
-    session.configure()
+    try:
+        session.configure()
+    except UsageError as error:
+        _keep_limit(session, error)
+        return
     again_at = min(see_to(session, partial(limit.tend, session)), _tend_context(session))
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)
@@ -77,6 +82,23 @@ def _tend(session: AdHocSession) -> None:
             with contextlib.suppress(agent_process.AgentError):
                 agent_process.end_strays(session)
         end(session, how)
+
+
+def _keep_limit(session: AdHocSession, error: UsageError) -> None:
+    """See to it that it spends no more than it may, while its configuration cannot be used.
+
+    Raises:
+        UsageError: that `error`; it is not known what the configuration said before.
+
+    """
+    last = machine.load_last_usable(session.record)
+    if last is None:
+        raise error
+    warn(error.message)
+    now = time.time()
+    again_at = min(limit.tend(session.provide(machine=last)), now + limiting.UNUSABLE_S)
+    write_atomic(session.dir.next, f"{math.ceil(again_at)}\n")
+    write_atomic(session.dir.seen, "", mtime_ns=backdate(now))
 
 
 def _tend_context(session: AdHocSession) -> float:

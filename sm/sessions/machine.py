@@ -76,6 +76,18 @@ def load_for(record: Record) -> Machine:
         found = Machine(make_default_machine(os.environ, Path.cwd()))
     else:
         found = load_here(record.config)
+    return _place(found, record)
+
+
+def load_last_usable(record: Record) -> Machine | None:
+    """Load that machine as it was when its configuration could last be used; None if unknown."""
+    from sm.config.load import load_last_usable
+
+    config = load_last_usable(record.config, os.environ, Path.cwd()) if record.config else None
+    return _place(Machine(config, config.source), record) if config else None
+
+
+def _place(machine: Machine, record: Record) -> Machine:
     from msgspec import structs
 
-    return Machine(structs.replace(found.settings, state_root=record.state_root), found.source)
+    return Machine(structs.replace(machine.settings, state_root=record.state_root), machine.source)

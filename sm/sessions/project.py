@@ -148,6 +148,17 @@ def load_project(record: IssueRecord) -> Project:
     return Project(config, settings)
 
 
+def load_last_usable(record: IssueRecord) -> Project | None:
+    """Return that project as it was when its configuration could last be used; None if unknown."""
+    from sm.config.load import load_last_usable
+
+    if record.config is None:
+        return None
+    config = load_last_usable(record.config, os.environ, Path.cwd())
+    settings = config.project(record.project) if config else None
+    return Project(config, settings) if config and settings else None
+
+
 def find_cache() -> Path:
     """Return the user's folder for what can be made anew (XDG Base Directory Specification)."""
     named = os.environ.get("XDG_CACHE_HOME", "")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.screen import Screen, read
 from sm.base import plugin
 from sm.base.plugin import Registry
+from sm.config import usable
 from sm.issues.rules.allowance import Stage
 from sm.plugins import OURS
 from sm.sessions import agent, agent_state, pause, registry
@@ -109,7 +111,7 @@ class Work:
     api: Api
     board: Path
 
-    @property
+    @cached_property
     def session(self) -> IssueSession:
         return self.stage.session(1)
 
@@ -341,6 +343,26 @@ def test_a_paused_agent_in_mid_turn_is_interrupted_at_its_limit_and_stays_paused
     assert work.rows() == ["start", "limit-stop", "limit-handoff", "limit-asked"]
     assert Path(spender.document).read_text() == "So far.\n"
     work.raise_limit()
+    work.wait(lambda: "limit-over" in work.rows(), "it to go on")
+
+
+@pytest.mark.parametrize("limits", [{"budget": {"issue": f"{LIMIT} tokens"}}], ids=["issue"])
+def test_a_budget_holds_while_the_configuration_cannot_be_used(work: Work, api: Api) -> None:
+    usage = Usage(input=EACH - 100, output=100, cache_read=0, cache_write_5m=0, cache_write_1h=0)
+    spender = api.model = Spender(work.board, LIMIT // EACH, usage=usage)
+    work.begin()
+    config = work.stage.config
+    whole = config.read_text()
+    work.wait(lambda: work.rows() and usable.recall(config, ""), "what it says to be noted")
+    config.write_text("projects: [\n")
+    assert not spender.broken_at
+    work.wait(lambda: "limit-stop" in work.rows(), "the interruption")
+    work.wait(lambda: work.state is State.IDLE, "the turn's end")
+    assert len(spender.beyond) <= BEYOND
+    assert work.rows() == ["start", "limit-stop"], "more was decided"
+    config.write_text(whole)
+    work.wait(lambda: "limit-asked" in work.rows(), "the question, once it is mended")
+    work.stage.sm("budget", "raise", "harb", "1", "5M")
     work.wait(lambda: "limit-over" in work.rows(), "it to go on")
 
 

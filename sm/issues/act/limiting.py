@@ -16,6 +16,8 @@ from sm.store.failpoint import crash_point
 LOOK_S = 2.0
 """So often it is looked how much is left while the agent may spend. With what it takes to read that
 and to end the turn, no limit is exceeded for longer than ten seconds."""
+UNUSABLE_S = 60.0
+"""So late at most it is noticed that a configuration which could not be used is mended."""
 SPENDING = (State.BUSY, State.WAITING)
 """Also what it has left running in the background spends."""
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from msgspec import Struct, structs
@@ -89,6 +89,10 @@ class Moment(Struct, frozen=True):
         return cls(time.time(), found.st_mtime_ns)
 
 
+Choose = Callable[[IssueSession, float, Moment], Plan | None]
+"""Says what a pass does next, with what the forge has said since a moment; None: it is at rest."""
+
+
 def react(project: Project, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
     directory = project.root.session(name)
@@ -104,6 +108,28 @@ def react(project: Project, name: str) -> None:
         # The state was removed under our hands: the next dev-poll begins anew.
 
 
+def keep_limits(project: Project, name: str) -> None:
+    """See to it that the session `name` spends no more than it may.
+
+    Its configuration cannot be used now, and `project` is as it was when it could be. A person is
+    just changing it, so nothing else is decided by that. What was decided before is carried out.
+    """
+    directory = project.root.session(name)
+    try:
+        with lock.hold(directory.lock, timeout_s=120):
+            if not directory.identity.exists():
+                return
+            session = registry.load_issue_session(project.root, name).provide(project=project)
+            again_at = min(limiting.tend(session), time.time() + limiting.UNUSABLE_S)
+            for _ in _passes(session, directory, _choose_of_limits):
+                pass
+            _call_sooner(directory, again_at)
+        have_followed(session, partial(limiting.wake_if_changed, session))
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
+
+
 def _react(project: Project, name: str, directory: SessionDir) -> None:
     with lock.hold(directory.lock, timeout_s=120):
         if not directory.identity.exists():
@@ -114,7 +140,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
             if not attempts.is_overtaken(session):
                 again_at = min(limiting.tend(session), _tend(session))
             attempts.note(session, fence)
-            for _ in _passes(session, directory):
+            for _ in _passes(session, directory, _choose_plan):
                 attempts.note(session, fence)
             if fence and directory.identity.exists():
                 again_at = min(again_at, see_to(session, lambda: attempts.save_work(session)))
@@ -145,7 +171,7 @@ def _tend(session: IssueSession) -> float:
     return min(see_to(session, tend) for tend in seen_to)
 
 
-def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
+def _passes(session: IssueSession, directory: SessionDir, choose: Choose) -> Iterator[None]:
     newer_than = 0.0
     for _ in range(ROUNDS):
         started = Moment.now(session)
@@ -153,7 +179,7 @@ def _passes(session: IssueSession, directory: SessionDir) -> Iterator[None]:
             _rest(directory, started, again_at)
             return
         try:
-            plan = _choose_plan(session, newer_than, started)
+            plan = choose(session, newer_than, started)
             if plan is None or not _carry_out(session, plan):
                 return
         except OvertakenError as error:
@@ -176,6 +202,16 @@ def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> P
     """The plan that is under way, or a new one; None: the session is at rest until it is due."""
     if not paused.rests(session):
         return pending.find(session) or _decide(session, newer_than, started)
+    return _choose_stop(session, newer_than, started)
+
+
+def _choose_of_limits(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
+    """The plan that is under way, or one that ends a turn; None: nothing is to be done."""
+    return pending.find(session) or _choose_stop(session, newer_than, started)
+
+
+def _choose_stop(session: IssueSession, _newer_than: float, started: Moment) -> Plan | None:
+    """The plan that ends a turn of an agent that is over a limit; None: there is no such turn."""
     plan = _stop_spending(session)
     if plan is None:
         _rest(session.dir, started, started.at + pause.PASS_S)
@@ -183,7 +219,7 @@ def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> P
 
 
 def _stop_spending(session: IssueSession) -> Plan | None:
-    """The plan that ends the turn of a paused agent which is over a limit, saved; else None."""
+    """That plan, saved; None where no turn is to end, or another plan is under way."""
     if not limiting.may_stop(session) or pending.find(session):
         return None
     seen = _observe(session, 0.0)
