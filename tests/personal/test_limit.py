@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
+from sm.config import usable
+from sm.config.load import load_any
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.messages import queue
 from sm.messages.queue import Place
 from sm.messages.stopping import Stop
 from sm.personal import limit
+from sm.personal.reactor import run_pass
 from sm.sessions import brake
 from sm.sessions.session import AdHocSession
 from sm.store import journal
@@ -61,3 +67,22 @@ def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
     assert not brake.is_set(ann.dir)
     [word] = queue.list_messages(ann.dir, Place.WAITING)
     assert word.text == limit.GO_ON
+
+
+def test_it_holds_while_the_configuration_cannot_be_used(
+    ann: AdHocSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sm.yaml"
+    path.write_text("profiles: {claude: {glyph: '#'}}\n")
+    os.utime(path, (time.time() - 3600,) * 2)
+    session = AdHocSession(structs.replace(ann.record, config=path))
+    monkeypatch.setattr(limit, "stop_all", lambda *_: Stop.STOPPED)
+    monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
+    config = load_any(path, os.environ, tmp_path)
+    path.write_text("profiles: [\n")
+    run_pass(session)
+    assert brake.is_set(session.dir)
+    assert session.dir.next.exists()
+    usable._place(config.source).unlink()
+    with pytest.raises(UsageError, match="cannot parse"):
+        run_pass(AdHocSession(session.record))
