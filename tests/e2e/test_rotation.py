@@ -335,8 +335,7 @@ def test_the_next_poll_finishes_what_its_executor_and_its_monitor_have_left(
     go.touch()
     wait_for(crashed.exists, "the executor's death")
     assert session.dir.hold.exists()
-    assert not log(company, "ann", "clear")
-    assert "restart the monitor of ann" in stage.poll().stdout
+    stage.poll()  # unless a hook of its agent has begun the monitor again before
     assert company.hears("ann", "continue from") == GO_ON.format(path)
     wait_over(company, "ann")
     assert len(log(company, "ann", "clear")) == 1
@@ -486,9 +485,9 @@ def test_without_a_transcript_its_last_words_or_its_terminal_name_the_task(
 ) -> None:
     record = resumed_with(company, "Begin.", provider=provider)
     assert (record.status, record.details.task) == ("confirmed", "what was left")
-    *_, finished, told = story(company, "ann").splitlines()
-    assert finished.startswith("rotation finished"), "another message came before its task"
-    assert told.startswith("message ")
+    told = story(company, "ann").partition("\nrotation resume1")[2].splitlines()[1:]
+    assert told[0].startswith("rotation finished"), "another message came before its task"
+    assert all(line.startswith("message ") for line in told[1:])
 
 
 def test_an_agent_that_writes_no_document_keeps_its_context_and_a_person_is_told(

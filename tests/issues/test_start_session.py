@@ -35,7 +35,8 @@ def test_an_open_issue_is_started_whatever_its_labels(stage: Stage) -> None:
     wait_for(lambda: stage.told(), "the first prompt")
     assert start(stage, issue).returncode == 0  # it is there: left as it is
     assert len(stage.told()) == 1
-    assert stage.sm("status").stdout.splitlines()[2].split()[-1] == str(worktree)
+    rows = [line.split() for line in stage.sm("status").stdout.splitlines()]
+    assert [row[-1] for row in rows if row and row[0] == "harb#1"] == [str(worktree)]
 
 
 def test_a_blocked_issue_is_not_recovered_and_the_command_that_unblocks_it_does(

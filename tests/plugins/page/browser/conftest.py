@@ -62,8 +62,6 @@ class Site:
         page = self.window.new_page()
         page.on("pageerror", lambda error: self.words.append(str(error)))
         page.on("console", lambda said: self._hear(said.type, said.text))
-        # A click just after something has moved does nothing: a person looks again, too.
-        page.add_locator_handler(page.locator("body[data-moved]"), lambda _: None)
         page.goto(self.server.url + path)
         page.wait_for_selector("body[data-live=on]")
         return page
@@ -81,6 +79,11 @@ class Site:
 
 
 MakeSite = Callable[..., Site]
+
+
+def wait_for_rest(page: Page) -> None:
+    """Have what is done on it wait: a click just after something has moved does nothing."""
+    page.add_locator_handler(page.locator("body[data-moved]"), lambda _: None)
 
 
 @pytest.fixture
@@ -107,6 +110,7 @@ def site_of(
             assert server.process.stdout
             link = server.process.stdout.readline().split()[-1]
             window = chromium.new_context(viewport={"width": width, "height": 800})
+            window.on("page", wait_for_rest)
             open_.callback(window.close)
             window.set_default_timeout(HANG_S * 1000)
             made.append(Site(stage, server, link, window, []))
