@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long_lived
 
 DEMO = Path(__file__).resolve().parents[4] / "bin" / "demo"
 LINK = re.compile(r"^the page: (\S+)$", re.MULTILINE)
-ACT_S, TAKEN_S = 30.0, 10.0
+ACT_S, TAKEN_S = 30.0, 3.0
 WISH = "an empty list ends in an error: return an empty text"
 
 

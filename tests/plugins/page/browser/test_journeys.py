@@ -181,12 +181,12 @@ def test_keys_find_and_filter(site: Site) -> None:
     page.keyboard.press("Backspace")
     expect(page.locator("#rows > li")).to_have_count(1)
     expect(page).to_have_url(re.compile(r"/\?q=it(%20|\+)4"))
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == ""
     show(site, 3)
     show(site, 4)
     wait_for_row(page, 4, "monitor started")
     expect(page.locator("#rows > li")).to_have_count(1)
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.id") == ""
     page.go_back()
     expect(page.locator("#rows > li")).to_have_count(0)
     expect(page.locator("#live")).to_have_text("live")
