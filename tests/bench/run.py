@@ -145,11 +145,14 @@ def _machine() -> dict[str, object]:
 
 @contextmanager
 def sealed() -> Iterator[Path]:
-    """A folder with a HOME and a tmux server of its own, all gone afterwards."""
+    """A folder with a HOME, a state root and a tmux server of its own, all gone afterwards."""
     before = dict(os.environ)
     folder = Path(tempfile.mkdtemp(prefix="sm-bench-"))
     socket = f"sm-bench-{secrets.token_hex(4)}"
-    sealed = sealed_environment(folder) | {"SM_TMUX_SOCKET": socket}
+    state = folder / "state-root"
+    state.mkdir(mode=0o700)
+    place = {"SM_STATE_ROOT": str(state), "SM_TMUX_SOCKET": socket}
+    sealed = sealed_environment(folder) | place
     try:
         os.environ.clear()
         os.environ.update(sealed)

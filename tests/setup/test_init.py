@@ -25,6 +25,8 @@ from sm.store import lock
 from tests.helpers import Repository, git, make_repository
 from tests.hub import local_forge
 
+pytestmark = pytest.mark.usefixtures("root")
+
 
 @pytest.fixture(autouse=True)
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

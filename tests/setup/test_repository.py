@@ -27,6 +27,8 @@ from sm.store.root_check import is_noexec
 from tests import chance
 from tests.helpers import Repository, git
 
+pytestmark = pytest.mark.usefixtures("root")
+
 
 @pytest.fixture(autouse=True)
 def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
