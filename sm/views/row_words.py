@@ -8,8 +8,8 @@ from sm.config import duration
 
 ROWS: dict[str, str] = {
     "merge-seen": "merged",
-    "merged": "merged",
-    "merged-early": "merged",
+    "merged": "its session can end",
+    "merged-early": "its session can end",
     "issue-closed": "the issue was closed",
     "pull-closed": "the pull request was closed",
     "overtaken": "another attempt has the issue",

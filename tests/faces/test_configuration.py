@@ -141,10 +141,10 @@ def test_another_state_root_is_not_taken_for_the_same_machine(
     made = open_project(project.config.source)
     reader = ProjectsReader(made.machine, [made])
     assert not reader.read().problem
-    (tmp_path / "other").mkdir(mode=0o700)
-    project.config.source.write_text(
-        yaml.safe_dump(settings | {"state_root": str(tmp_path / "other")})
-    )
+    # Another length: the clock of files may not have ticked since.
+    other = tmp_path / "another-root"
+    other.mkdir(mode=0o700)
+    project.config.source.write_text(yaml.safe_dump(settings | {"state_root": str(other)}))
     found = reader.read()
     assert "start this program again" in found.problem
     assert found.machine.root == made.root
