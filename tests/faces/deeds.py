@@ -201,9 +201,13 @@ def _look(world: World, book: Book) -> str:
 def _type(world: World, book: Book) -> str:
     assert book.viewer
     # The agent puppet reads raw keys: one that is no paste says nothing to it.
-    before = world.read_keyed_at(book)
-    book.viewer.type("x")
-    wait_for(lambda: world.read_keyed_at(book) >= max(before, 1), "the key")
+    before, viewer = world.read_keyed_at(book), book.viewer
+
+    def is_known() -> bool:
+        viewer.type("x")  # tmux takes some for answers of the terminal, which it asks at first
+        return world.read_keyed_at(book) >= max(before, 1)
+
+    wait_for(is_known, "the key", every_s=0.3)
     book.person = There.TYPED
     return "has a person type a letter"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -144,6 +145,7 @@ class Trial:
         self.texts: dict[int, Text] = {}
         self.draft: Text | None = None
         self.looks_back = self.in_menu = False
+        self.rows = itertools.cycle((40, 41))
         self.holds: list[threading.Event] = []
         self.loads: list[subprocess.Popen[bytes]] = []
         self.before, self.began_at = self.managed.agent, time.time()
@@ -369,6 +371,10 @@ class Trial:
             if screen.prompt is Prompt.DIALOG:  # a key that came late has opened another menu
                 self.in_menu = True
                 self._close_menu()
+                return False
+            if screen.prompt is Prompt.NONE and not self._missing():
+                # The client has lost it, nothing waits for it, and the person wants it back.
+                self.person.resize((120, next(self.rows)))
                 return False
             idle = self.managed.state is State.IDLE and screen.prompt is Prompt.IDLE
             rotates = rotation_files.is_wanted(self.managed.session.dir)
