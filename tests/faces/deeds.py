@@ -18,6 +18,7 @@ from sm.adapters.forge.model import ReviewState
 from sm.base.need import NeedKind
 from sm.issues import placements
 from sm.issues.runners import Placement, Shown
+from sm.messages.observe import KEYS_S
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.activity import Evidence, Proof
 from sm.views.open_need import OpenNeed
@@ -259,6 +260,9 @@ def _reply(world: World, book: Book) -> str:
 
 
 def _send(world: World, book: Book) -> str:
+    # Just after a person's key nothing is typed, and here no monitor tries again.
+    rests_at = world.read_keyed_at(book) + KEYS_S + 1
+    wait_for(lambda: time.time() - world.clock_s > rests_at, "their last key to be over")
     code, said = world.sm("send", book.name, "Blue.")
     assert code == 0, said
     return "is sent a message"

@@ -220,7 +220,7 @@ class World:
 
     def stamp(self) -> str:
         """Now, as a client writes it into its transcript."""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time()))
 
     # What deeds need
 

@@ -70,6 +70,9 @@ KINDS = {
 }
 """What a person is needed for, by the row of the matrix that asks or tells; others need nobody."""
 
+PASS_S = 10.0
+"""A pass that is made comes within that time of what an agent writes."""
+
 OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
 """What is answered where the pull request is."""
 
@@ -191,6 +194,25 @@ def _is_silent(f: Facts) -> bool:
     return f.fell_silent and (waits or f.unheeded)
 
 
+def _asks_unheard(f: Facts) -> bool:
+    """Whether it asks, and no pass has put that to people: it is paused, or nothing runs."""
+    unasked = f.open and f.phase is Phase.ESCALATE and f.write not in f.history.escalations
+    return unasked and not f.reply and not _is_fresh(f, f.written_at)
+
+
+def _fails_unheard(f: Facts) -> bool:
+    """The same of a turn that has failed for a reason which waiting does not mend."""
+    failure = f.failure
+    if failure is None or not failure.for_person or f.matter in f.history.escalations:
+        return False
+    return not _is_fresh(f, failure.at)
+
+
+def _is_fresh(f: Facts, at: float) -> bool:
+    """Whether a pass may be about to come for it; a clock that was set back makes nothing fresh."""
+    return 0 <= f.now - at < PASS_S
+
+
 def _waits_for_merge(f: Facts) -> bool:
     # Just after CI or a review a forge may still work out whether it merges.
     known_at = max(f.written_at, f.check_at, f.review_at)
@@ -202,6 +224,8 @@ UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
     ("failed", lambda f: f.open and f.phase is Phase.FAILED),
     ("dialog", lambda f: f.dialog_at is not None),
     ("question", lambda f: f.asks),
+    ("escalate", _asks_unheard),
+    ("turn-failed", _fails_unheard),
     ("silent", _is_silent),
     ("review-waits", _waits_for_review),
     ("merge-held", _waits_for_merge),
@@ -298,7 +322,7 @@ def _way(case: Case) -> tuple[str, str]:
             return "a look at its terminal", attach
         case "ci-broken":
             return "CI, which is broken", f"sm ci rerun {project} {issue}"
-        case "question" if case.unasked:
+        case "question" | "escalate" | "turn-failed" if case.unasked:
             return "an answer", f"sm send {case.address} TEXT"
         case "silent":
             return "a word to the agent", f"sm send {case.address} TEXT"

@@ -15,6 +15,7 @@ from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
+from sm.sessions.failure import Failure, Fault
 from sm.sessions.history import Verb
 from sm.sessions.signs import PATIENCE_S
 from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, reminded, wrote
@@ -110,7 +111,12 @@ def waiting(facts: Facts) -> str:
         (replace(ENDED, history=reminded(1)), ""),
         (replace(ENDED, history=reminded(1), now=NOW + PATIENCE_S), "silent"),
         (replace(ENDED, history=reminded(2)), "silent"),
-        (wrote(Phase.ESCALATE), ""),
+        (replace(wrote(Phase.ESCALATE), written_at=NOW - 1), ""),
+        (wrote(Phase.ESCALATE), "escalate"),
+        (replace(wrote(Phase.ESCALATE), reply="r1"), ""),
+        (hooked(failure=Failure(NOW - 1, Fault.ACCESS, 0.0)), ""),
+        (hooked(failure=Failure(NOW - 11, Fault.ACCESS, 0.0)), "turn-failed"),
+        (hooked(failure=Failure(NOW - 11, Fault.LIMIT, 0.0)), ""),
         (wrote(Phase.FAILED), "failed"),
         (wrote(Phase.ESCALATE, history=asked("escalate", HOUR)), "escalate"),
     ],
@@ -158,5 +164,6 @@ def test_a_need_stays_the_same_when_a_person_is_asked_about_it() -> None:
 
 def test_a_question_that_was_not_put_yet_is_answered_by_a_message() -> None:
     assert describe_need(Case("question", "shop#7")).command == "sm reply shop 7 TEXT"
-    unasked = describe_need(Case("question", "shop#7", unasked=True))
-    assert unasked.command == "sm send shop#7 TEXT"
+    for row in ("question", "escalate", "turn-failed"):
+        unasked = describe_need(Case(row, "shop#7", unasked=True))
+        assert unasked.command == "sm send shop#7 TEXT"
