@@ -231,6 +231,8 @@ class Tmux(Struct, frozen=True, dict=True):
         """Have the programs of its window draw their screens anew; the window keeps its size.
 
         A program is told of a size only if it is another one, so it has one row more for a moment.
+        tmux tells it of both, also of two that come together (server_client_check_pane_resize in
+        its server-client.c, 3.2 to 3.5a).
 
         Raises:
             MissingPaneError: there is no such pane.

@@ -11,7 +11,7 @@ from sm.base.errors import UsageError
 from sm.cli.invocation import ISSUE, Invocation, find_project
 
 if TYPE_CHECKING:
-    from sm.sessions.session import AnySession, IssueSession
+    from sm.sessions.session import AnySession
 
 
 def react(invocation: Invocation, words: list[str]) -> None:
@@ -136,25 +136,9 @@ def _react_by_record(invocation: Invocation, name: str) -> None:
 
         run_pass(session)
     elif session:
-        _react_for_issue(session)
+        from sm.issues.act import reactor
 
-
-def _react_for_issue(session: IssueSession) -> None:
-    """Make its pass; while its configuration cannot be used, one that only keeps its limits."""
-    from sm.base.output import warn
-    from sm.issues.act import reactor
-    from sm.sessions.project import load_last_usable
-
-    try:
-        project = session.project
-    except UsageError as error:
-        last = load_last_usable(session.record)
-        if last is None:
-            raise
-        warn(error.message)
-        reactor.keep_limits(last, session.name)
-    else:
-        reactor.react(project, session.name)
+        reactor.run_pass(session)
 
 
 def _react_by_issue(invocation: Invocation, project: str, issue: int) -> None:

@@ -7,11 +7,10 @@ that was written a moment ago nothing is kept: a second change could bear the sa
 from __future__ import annotations
 
 import binascii
-import contextlib
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,8 @@ from msgspec import Struct
 from sm.base.decoding import decode
 from sm.base.errors import StateError
 from sm.store.files import ensure_private_dir, read_harmless, write_atomic
+
+T = TypeVar("T", bound=Struct)
 
 KeyPath = tuple[str | int, ...]
 """The keys, and places in lists, that lead to a value."""
@@ -47,11 +48,8 @@ class Cached(Struct, frozen=True):
 
 def recall(path: Path, found: os.stat_result) -> Content | None:
     """Return what the file at `path` held when it was `found` so before; None if unknown."""
-    try:
-        entry = decode(read_harmless(_place(path)), Cached)
-    except (msgspec.MsgspecError, ValueError, OSError, RuntimeError):
-        return None
-    if (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
+    entry = read_entry(path, Cached)
+    if entry is None or (entry.format, entry.stamp) != (FORMAT, _stamp(found)):
         return None
     return Content(entry.data, dict(entry.lines))
 
@@ -60,13 +58,19 @@ def keep(path: Path, found: os.stat_result, content: Content) -> None:
     """Keep what a file holds, if it can be kept as it is; a failure has no effect."""
     if time.time() - max(found.st_mtime, found.st_ctime) < SETTLED_S:
         return
-    entry = Cached(FORMAT, _stamp(found), content.data, list(content.lines.items()))
-    with contextlib.suppress(RuntimeError):
-        put(_place(path), entry)
+    put_entry(path, Cached(FORMAT, _stamp(found), content.data, list(content.lines.items())))
 
 
-def put(place: Path, entry: Struct, mtime_ns: int | None = None) -> None:
-    """Write an entry of this folder, if it can be kept as it is; a failure has no effect.
+def read_entry(path: Path, shape: type[T], suffix: str = "") -> T | None:
+    """Return the entry about the file at `path`, or about one that shares its place; None: none."""
+    try:
+        return decode(read_harmless(locate(path, suffix)), shape)
+    except (msgspec.MsgspecError, ValueError, OSError, RuntimeError):
+        return None
+
+
+def put_entry(path: Path, entry: Struct, suffix: str = "", *, mtime_ns: int | None = None) -> None:
+    """Write an entry, if it can be kept as it is; a failure has no effect.
 
     `mtime_ns` is the time that its file gets, in nanoseconds since the epoch; by default it is now.
     """
@@ -74,9 +78,9 @@ def put(place: Path, entry: Struct, mtime_ns: int | None = None) -> None:
         encoded = msgspec.json.encode(entry)
         if decode(encoded, type(entry)) != entry:  # a date, a key that is a number
             return
-        ensure_private_dir(place.parent, parents=True)
-        write_atomic(place, encoded, mtime_ns=mtime_ns)
-    except (StateError, OSError, TypeError, ValueError, OverflowError):
+        ensure_private_dir(find_folder(), parents=True)
+        write_atomic(locate(path, suffix), encoded, mtime_ns=mtime_ns)
+    except (StateError, OSError, TypeError, ValueError, OverflowError, RuntimeError):
         return
 
 
@@ -91,9 +95,14 @@ def find_folder() -> Path:
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "sm" / "config"
 
 
-def _place(path: Path) -> Path:
-    """Two files may share a place: then neither finds the other's entry to be its own."""
-    return find_folder() / f"{binascii.crc32(os.fsencode(path)):08x}.json"
+def locate(path: Path, suffix: str = "") -> Path:
+    """Return where the entry about the file at `path` is; two files may share a place.
+
+    Raises:
+        RuntimeError: the user has no home.
+
+    """
+    return find_folder() / f"{binascii.crc32(os.fsencode(path)):08x}{suffix}.json"
 
 
 def _stamp(found: os.stat_result) -> tuple[int, ...]:

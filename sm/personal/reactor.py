@@ -48,15 +48,12 @@ def run_pass(session: AdHocSession) -> None:
     """Bring the session up to date; a session that is gone meanwhile is no error."""
     directory = session.dir
     repair(session.root, directory)
-    try:
+    with registry.tolerate_end(directory):
         with lock.hold(directory.lock, timeout_s=120):
             if not directory.identity.exists() or session.is_over:
                 return
             _tend(session)
         have_followed(session, partial(limiting.wake_if_changed, session))
-    except (StateError, FileNotFoundError):
-        if directory.identity.exists():
-            raise
 
 
 def _tend(session: AdHocSession) -> None:
@@ -91,7 +88,7 @@ def _keep_limit(session: AdHocSession, error: UsageError) -> None:
         UsageError: that `error`; it is not known what the configuration said before.
 
     """
-    last = machine.load_last_usable(session.record)
+    last = machine.load_last_for(session.record)
     if last is None:
         raise error
     warn(error.message)

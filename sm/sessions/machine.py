@@ -79,7 +79,7 @@ def load_for(record: Record) -> Machine:
     return _place(found, record)
 
 
-def load_last_usable(record: Record) -> Machine | None:
+def load_last_for(record: Record) -> Machine | None:
     """Load that machine as it was when its configuration could last be used; None if unknown."""
     from sm.config.load import load_last_usable
 

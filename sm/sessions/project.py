@@ -148,7 +148,7 @@ def load_project(record: IssueRecord) -> Project:
     return Project(config, settings)
 
 
-def load_last_usable(record: IssueRecord) -> Project | None:
+def load_last_project(record: IssueRecord) -> Project | None:
     """Return that project as it was when its configuration could last be used; None if unknown."""
     from sm.config.load import load_last_usable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -93,6 +93,21 @@ def load_issue_session(root: Root, name: str) -> IssueSession:
     if isinstance(session, IssueSession):
         return session
     raise UsageError(f"'{name}' works on no issue: see 'sm children' and 'sm status'")
+
+
+@contextlib.contextmanager
+def tolerate_end(directory: SessionDir) -> Iterator[None]:
+    """Have it be no error of what is within that the session is forgotten meanwhile.
+
+    Raises:
+        StateError, FileNotFoundError: of what is within, while the session is on record.
+
+    """
+    try:
+        yield
+    except (StateError, FileNotFoundError):
+        if directory.identity.exists():
+            raise
 
 
 def load_for(project: Project, issue: int) -> IssueSession:

@@ -38,7 +38,7 @@ def list_reasons(world: World, book: Book) -> dict[NeedKind, str]:
         found[NeedKind.QUESTION] = book.question
     if book.phase == "escalate" and not book.answered:
         found[NeedKind.QUESTION] = book.asked
-    # While it is paused nobody opens its pull request.
+    # For a paused session sm opens no pull request.
     waits = book.phase == "awaiting_review" and book.ci == "success" and not book.review
     if waits and world.find_pull(book) is not None:
         found[NeedKind.REVIEW] = ""

@@ -13,7 +13,7 @@ from msgspec import structs
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
-from sm.config import usable
+from sm.config import cache, usable
 from sm.config.load import load_any
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, Stage
@@ -83,6 +83,6 @@ def test_it_holds_while_the_configuration_cannot_be_used(
     run_pass(session)
     assert brake.is_set(session.dir)
     assert session.dir.next.exists()
-    usable._place(config.source).unlink()
+    cache.locate(config.source, usable.SUFFIX).unlink()
     with pytest.raises(UsageError, match="cannot parse"):
         run_pass(AdHocSession(session.record))

@@ -1,7 +1,7 @@
 """Shapes of the lines in Claude Code's files that tell what its requests used.
 
-`spending_claude.py` says what they mean, and with which version that was measured. Each field may
-be missing, and no count is believed beyond `MOST`: whoever writes the file may be an agent.
+`spending_claude.py` says what they mean, and with which version that was measured. Any
+field may be missing. A count above `MOST` is not believed, as an agent may have written the file.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from msgspec import Struct, structs
 from sm.adapters.forge.spender import spend_for
 from sm.adapters.git_call import GitLockedError
 from sm.base.acts import OvertakenError, before_act
-from sm.base.errors import SmError, StateError, TemporaryError
+from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.foreign import read_seconds
+from sm.base.output import warn
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
@@ -52,7 +53,7 @@ from sm.sessions.followers import have_followed
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
-from sm.sessions.project import Project
+from sm.sessions.project import Project, load_last_project
 from sm.sessions.session import IssueSession
 from sm.store import events, lock
 from sm.store.failpoint import crash_point
@@ -93,29 +94,44 @@ Choose = Callable[[IssueSession, float, Moment], Plan | None]
 """Says what a pass does next, with what the forge has said since a moment; None: it is at rest."""
 
 
+def run_pass(session: IssueSession) -> None:
+    """Bring the session up to date; while its configuration cannot be used, keep its limits alone.
+
+    Raises:
+        UsageError: that is so, and it is not known what the configuration said before.
+
+    """
+    try:
+        project = session.project
+    except UsageError as error:
+        last = load_last_project(session.record)
+        if last is None:
+            raise
+        warn(error.message)
+        keep_limits(last, session.name)
+    else:
+        react(project, session.name)
+
+
 def react(project: Project, name: str) -> None:
     """Bring the session `name` up to date; a session that is over is no error."""
     directory = project.root.session(name)
     repair(project.root, project.root.project(project.name), directory)
-    try:
+    with registry.tolerate_end(directory):
         with contextlib.suppress(TemporaryError):
             snapshot(project)  # the monitor may call because the forge is due, not the session
         if directory.identity.exists():
             _react(project, name, directory)
-    except (StateError, FileNotFoundError):
-        if directory.identity.exists():
-            raise
-        # The state was removed under our hands: the next dev-poll begins anew.
 
 
 def keep_limits(project: Project, name: str) -> None:
-    """See to it that the session `name` spends no more than it may.
+    """See to it that the session `name` spends no more than it may; one that is over is no error.
 
     Its configuration cannot be used now, and `project` is as it was when it could be. A person is
     just changing it, so nothing else is decided by that. What was decided before is carried out.
     """
     directory = project.root.session(name)
-    try:
+    with registry.tolerate_end(directory):
         with lock.hold(directory.lock, timeout_s=120):
             if not directory.identity.exists():
                 return
@@ -125,9 +141,6 @@ def keep_limits(project: Project, name: str) -> None:
                 pass
             _call_sooner(directory, again_at)
         have_followed(session, partial(limiting.wake_if_changed, session))
-    except (StateError, FileNotFoundError):
-        if directory.identity.exists():
-            raise
 
 
 def _react(project: Project, name: str, directory: SessionDir) -> None:
