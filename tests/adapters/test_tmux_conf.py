@@ -93,6 +93,19 @@ def test_a_window_that_is_too_small_gets_room_until_its_clients_change(
     is_of(*SIZE)
 
 
+@pytest.mark.parametrize("kind", ["", "what many have"])
+def test_a_program_that_is_to_redraw_is_told_of_another_size_and_of_its_own(
+    own: Tmux, sealed: Path, tmp_path: Path, kind: str
+) -> None:
+    (sealed / ".tmux.conf").write_text(CONFIGURATIONS.get(kind, ""))
+    tells = "trap 'stty size' WINCH; echo ready; while :; do read -r -t 0.1 || :; done"
+    pane = start_session(own, "dev-a-1", tmp_path, ["bash", "-c", tells])
+    wait_for(lambda: "ready" in own.capture(pane.id), "the program")
+    own.have_redrawn(pane.id)
+    wait_for(lambda: "51 200\n50 200" in own.capture(pane.id), "both sizes")
+    assert own.look(pane.id)[0].size == SIZE
+
+
 def test_a_pane_in_a_split_window_gets_room(tmux: Tmux, tmp_path: Path) -> None:
     pane = start_session(tmux, "dev-a-1", tmp_path, ["cat"])
     tmux.command("split-window", "-t", pane.id, "-b", "-l", "90%", "cat")
