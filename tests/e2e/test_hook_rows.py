@@ -177,6 +177,34 @@ def test_a_reminder_that_waits_is_taken_back_when_a_phase_is_written(hooked: Hoo
     assert not hooked.told(REMINDER)
 
 
+@pytest.mark.parametrize("before", ["PHASE:perhaps", "PHASE:awaiting_ci"])
+def test_a_person_is_told_of_a_question_while_an_earlier_message_waits_for_the_turns_end(
+    hooked: Hooked, before: str
+) -> None:
+    session = hooked.stage.session(hooked.issue)
+    hooked.stage.push_work(hooked.issue)
+    hooked.stage.write_phase(hooked.issue, before)
+    wait_for(session.dir.problem.exists, "the message about the phase to wait")
+    hooked.stage.write_phase(hooked.issue, "PHASE:escalate")
+    wait_for(hooked.comments, "the question on the forge")
+    assert hooked.state.state is State.BUSY
+    hooked.ends_turn()
+    hooked.stage.sm("react", session.name)
+    assert hooked.told("[sm]") == [], "it is about a phase that is no longer in the file"
+
+
+def test_a_word_about_a_phase_is_taken_back_when_the_agent_corrects_it(hooked: Hooked) -> None:
+    session = hooked.stage.session(hooked.issue)
+    hooked.stage.write_phase(hooked.issue, "PHASE:perhaps")
+    wait_for(session.dir.problem.exists, "the message about the phase to wait")
+    hooked.stage.push_work(hooked.issue)
+    hooked.stage.write_phase(hooked.issue, "PHASE:awaiting_ci")
+    wait_for(lambda: "it is over" in hooked.trace(), "the message to be taken back")
+    hooked.ends_turn()
+    wait_for(lambda: hooked.told("[sm] CI passed"), "the CI result")
+    assert not hooked.told("perhaps")
+
+
 def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:
     hooked.opens_dialog("deploy --token=abcdef123456")
     assert hooked.waits_for() == ("working", "an answer in its terminal")

@@ -33,6 +33,25 @@ MERGING = Said(REVIEW.phases, Stage.ANSWERED)
 QUEUEING = Said(frozenset({Phase.AWAITING_REVIEW, Phase.DONE}), Stage.OPEN)
 ITS_TURN = Said(stage=Stage.ANSWERED)
 
+_ASKS = (
+    Row(
+        "first-escalate",
+        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
+        "entered, and a session is to be asked before people",
+        (Step(Verb.CONSULT, "first"),),
+        lambda f: f.first_there and not f.escalated,
+        limit="people after {first_for_s}",
+    ),
+    Row(
+        "escalate",
+        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
+        "entered, and no session is asked first",
+        (Step(NOTIFY, "escalate"),),
+        lambda f: not f.asks_first,
+    ),
+)
+"""The agent asks a person."""
+
 _ESCALATED = (
     Row(
         "reply",
@@ -52,21 +71,7 @@ _ESCALATED = (
         lambda f: bool(f.history.troubles) and (not f.escalated or f.asks_first),
         lambda f: f.history.troubles[-1],
     ),
-    Row(
-        "first-escalate",
-        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
-        "entered, and a session is to be asked before people",
-        (Step(Verb.CONSULT, "first"),),
-        lambda f: f.first_there and not f.escalated,
-        limit="people after {first_for_s}",
-    ),
-    Row(
-        "escalate",
-        Said(frozenset({Phase.ESCALATE}), Stage.OPEN),
-        "entered, and no session is asked first",
-        (Step(NOTIFY, "escalate"),),
-        lambda f: not f.asks_first,
-    ),
+    *_ASKS,
     Row(
         "escalation-over",
         ESCALATED,
@@ -208,6 +213,7 @@ _SIGNALLED = (
         Said(frozenset({Phase.UNKNOWN}), Stage.OPEN),
         "entered",
         (Step(INJECT, "unknown-sentinel"),),
+        passing=True,
     ),
     Row(
         "merge-held",
@@ -229,6 +235,7 @@ _SIGNALLED = (
         Said(DONE, Stage.OPEN),
         "not merged",
         (Step(INJECT, "not-merged"),),
+        passing=True,
     ),
     Row(
         "nothing-pushed",
@@ -236,6 +243,7 @@ _SIGNALLED = (
         "the branch on the remote lacks the work",
         (Step(INJECT, "nothing-pushed"),),
         lambda f: f.unpushed or not f.pushed,
+        passing=True,
     ),
     Row(
         "open-pull",
@@ -496,7 +504,7 @@ ROWS = (
 OVERTAKING = (*SETTLED, *ENDED)
 """Rows that make a message pointless which is not typed yet, and a merge that is tried again."""
 
-INTERRUPTING = (_DIALOG, *AT_LIMIT)
+INTERRUPTING = (_DIALOG, *AT_LIMIT, *_ASKS)
 """Rows that cannot wait until a message is typed. The message is then decided anew."""
 
 BY_NAME = {row.name: row for row in ROWS}
