@@ -1,7 +1,8 @@
 """The sessions of a project that run elsewhere, as rows of the same tables.
 
 A row is what the node's own `sm` has said. What it says is foreign: of each field only what has its
-type is taken, and a command that a person is to copy must be one of `sm`.
+type is taken. What a person is needed for is said in words of this machine, with a command of its
+own about that very session; which pull request that has, is what was seen here of the forge.
 """
 
 from __future__ import annotations
@@ -13,30 +14,31 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from sm.adapters.forge.model import PullRequest, PullState
 from sm.base.decoding import convert
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
+from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
-from sm.config.forges import ForgeSettings
 from sm.issues.hindrances import list_hindrances
+from sm.issues.look.escalation import find_review_page
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
+from sm.issues.rules.needs import Case, describe_need
 from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.store.files import list_names
-from sm.views.open_need import OpenNeed
+from sm.views.open_need import OpenNeed, put_into_words
 from sm.views.quotation import bound
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
 
-COMMAND = re.compile(r"sm [a-z]+[A-Za-z0-9 #_./:@=+-]{0,200}")
-"""A command that can be copied into a shell: it can do no more than `sm` does."""
-PAGE = re.compile(r"https?://[A-Za-z0-9./_:~-]{1,300}")
-"""An address that is one word to a shell, too."""
-NUMBER = re.compile(r".*/([0-9]{1,9})")
-"""The address of a pull request, with its number."""
+RAISES = (
+    "sm budget raise (?:{project} {issue}(?: --session)?|{project} --(?:day|project)|--day) AMOUNT"
+)
+"""The commands that raise a limit which a session is under, by whatever amount a person writes."""
 TEXT_LIMIT = 500
 
 
@@ -74,27 +76,9 @@ def begin_to_read(project: Project) -> Finish:
         silent = _list_silent(placements, shown, now)
         for problem in (*unasked, *silent, *_list_short(placements, shown)):
             report(problem)
-        rows = (make_row(one, shown.get(one.session), now) for one in placements)
-        forge = project.settings.forge
-        return [take_on_review(forge, _add_title(row, known)) for row in rows]
+        return [make_row(project, one, shown.get(one.session), known, now) for one in placements]
 
     return finish
-
-
-def _add_title(row: StatusRow, known: Snapshot) -> StatusRow:
-    """Give a row the issue's title as the forge has it, if no node has said it yet."""
-    issue = None if row.title else known.issue(row.issue)
-    return structs.replace(row, title=one_line(issue.title)) if issue else row
-
-
-def take_on_review(forge: ForgeSettings, row: StatusRow) -> StatusRow:
-    """Have a person review by the account that is set here, where the node has none."""
-    need = row.need
-    found = NUMBER.fullmatch(need.command) if need and forge.reviewer else None
-    if need is None or found is None or forge.link_pull(int(found[1])) != need.command:
-        return row
-    command = f"sm review {row.project}#{found[1]} --approve"
-    return structs.replace(row, need=structs.replace(need, command=command))
 
 
 def _ask(
@@ -136,16 +120,23 @@ def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> 
         yield SmError(f"host '{one_line(host, TEXT_LIMIT)}' gets nothing new: {said}")
 
 
-def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow:
-    """Return what is known of the session, as it is shown; its own name and issue are ours."""
+def make_row(
+    project: Project, placement: Placement, shown: Shown | None, known: Snapshot, now: float
+) -> StatusRow:
+    """Return what its node has said of the session, as it is shown.
+
+    Its name, its issue and its pull request are what is `known` here.
+    """
     row = _read_row(shown.row) if shown and shown.row else None
     host = one_line(shown.host, TEXT_LIMIT) if shown and shown.host else placement.host
+    issue = known.issue(placement.issue)
+    title = one_line(issue.title, TEXT_LIMIT) if issue else ""
     if row is None or shown is None:
         words = one_line(shown.words, TEXT_LIMIT) if shown else ""
         return StatusRow(
             project=placement.project,
             issue=placement.issue,
-            title="",
+            title=title,
             session=placement.session,
             phase=ShownState.STARTING,
             age_s=max(0.0, now - placement.placed_at) if placement.placed_at else 0.0,
@@ -156,20 +147,25 @@ def make_row(placement: Placement, shown: Shown | None, now: float) -> StatusRow
             host=host,
         )
     later_s = max(0.0, now - shown.known_at)
-    waits_for = row.waits_for
-    if shown.trouble:
-        waits_for = f"host '{placement.host}', which was heard last {_format_age(later_s)} ago"
-    return structs.replace(
+    pull = _find_pull(project, placement, known)
+    made = structs.replace(
         row,
         project=placement.project,
         issue=placement.issue,
+        title=title or row.title,
         session=placement.session,
         host=host,
+        pull=pull.number if pull else 0,
+        head=pull.head if pull else "",
         age_s=row.age_s + later_s,
         last_event_age_s=row.last_event_age_s + later_s,
-        waits_for=waits_for,
-        need=_check_need(placement, row.need),
+        problem=f"{host} says: {row.problem}" if row.problem else "",
     )
+    made = _take_need(project, placement, made, pull, now)
+    if shown.trouble:
+        silent = f"host '{placement.host}', which was heard last {_format_age(later_s)} ago"
+        return structs.replace(made, waits_for=silent)
+    return made
 
 
 def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
@@ -190,23 +186,67 @@ def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
     return structs.replace(row, **texts)
 
 
-def _check_need(placement: Placement, need: OpenNeed | None) -> OpenNeed | None:
-    if need is None:
-        return None
+def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullRequest | None:
+    """The pull request of its branch; None where that was over before it was placed."""
+    pull = known.pull(project.settings.branch(placement.issue))
+    return None if pull is None or 0 < pull.closed_at < placement.placed_at else pull
+
+
+def _take_need(
+    project: Project, placement: Placement, row: StatusRow, pull: PullRequest | None, now: float
+) -> StatusRow:
+    """Say anew what the row needs a person for: of the node's words only the agent's are taken."""
+    said = row.need
+    if said is None:
+        return row
     name = f"{placement.project}#{placement.issue}"
-    is_ours = COMMAND.fullmatch(need.command) or PAGE.fullmatch(need.command)
-    return structs.replace(
-        need,
-        key=f"{placement.host}:{one_line(need.key, TEXT_LIMIT)}",
+    case = said.case or Case(row="", address=name, unasked=True)
+    is_open = pull is not None and pull.state is PullState.OPEN
+    need = describe_need(_readdress(project, placement, case, pull if is_open else None), now)
+    entry = OpenNeed(
+        key=f"{placement.host}:{one_line(said.key, TEXT_LIMIT)}",
+        kind=need.kind or said.kind,
         project=placement.project,
         issue=placement.issue,
         session=placement.session,
         name=name,
-        title=one_line(need.title, TEXT_LIMIT),
-        text=one_line(need.text, TEXT_LIMIT),
-        command=need.command if is_ours else f"sm attach {name}",
-        link=need.link if need.link.startswith(("https://", "http://")) else "",
-        whole=bound(need.whole),
+        title=row.title,
+        since=said.since,
+        text="",
+        command="",
+        whole=bound(said.whole),
+        merges=said.merges,
+    )
+    told = put_into_words(entry, need, project.settings.forge, pull if is_open else None)
+    asked = row.phase is ShownState.ESCALATED
+    return structs.replace(
+        row,
+        need=told,
+        waits_for=f"{need.waits_for}: {need.command}" if asked else row.waits_for,
+        why=one_line(need.why, TEXT_LIMIT) if asked else row.why,
+    )
+
+
+def _readdress(
+    project: Project, placement: Placement, case: Case, pull: PullRequest | None
+) -> Case:
+    """Make it a case of the session that was placed, and of what was seen here of the forge."""
+    texts: dict[str, Any] = {
+        field: one_line(redact(value), TEXT_LIMIT)
+        for field in Case.__struct_fields__
+        if type(value := getattr(case, field)) is str
+    }
+    raises = RAISES.format(project=re.escape(placement.project), issue=placement.issue)
+    return structs.replace(
+        case,
+        **texts
+        | {
+            "address": f"{placement.project}#{placement.issue}",
+            "pull": pull.number if pull else 0,
+            "held": redact(pull.held) if pull else "",
+            "reviewed_at": find_review_page(project.settings, pull),
+            "raised_by": case.raised_by if re.fullmatch(raises, case.raised_by) else "",
+        },
     )
 
 

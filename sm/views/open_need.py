@@ -20,9 +20,17 @@ from sm.issues.act.problem import Problem
 from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import escalation
 from sm.issues.look.observe import Observation
-from sm.issues.rules.allowance import Stage
-from sm.issues.rules.limits import IS_STOPPED, RESTS
-from sm.issues.rules.needs import CAUSES, OF_THE_PULL, Need, Waiting, find_waiting
+from sm.issues.rules.allowance import Stage, TurnAtLimit
+from sm.issues.rules.needs import (
+    CAUSES,
+    KINDS,
+    OF_THE_PULL,
+    Case,
+    Need,
+    Waiting,
+    describe_need,
+    find_waiting,
+)
 from sm.sessions import agent_state, brake, turn
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
@@ -40,7 +48,8 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     none. `session` is an id, and `name` is what people call it. `whole` is all that the agent has
     said, with its lines and choices; '' where `text` has all of it. `merges`: as soon as it is
     approved sm merges it, as nothing else is missing. `verdict` is the id of the last verdict that
-    is known of the pull request, '' for none.
+    is known of the pull request, '' for none. `case` is what `text` and `command` are made from,
+    None where that is not known.
     """
 
     key: str
@@ -57,6 +66,7 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     whole: str = ""
     merges: bool = False
     verdict: str = ""
+    case: Case | None = None
 
 
 def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
@@ -71,56 +81,46 @@ def make_need(
     """Make the entry of the list from what `find_need` has found; None for one of no kind."""
     if need.kind is None:
         return None
-    text = need.tell(seen.pull.name if seen.pull else "")
-    whole = quote(session, waiting.row, seen.write.said, need.detail)
-    entry = _make_entry(
-        session,
-        need.kind,
-        matter=waiting.matter,
-        since=waiting.since,
-        text=f"{text} {CUT}" if whole else text,
-        whole=whole,
-        command=need.command,
-        link=_link(session.project.settings.forge, need.kind, session.issue, seen.pull),
+    entry = structs.replace(
+        _begin(session, waiting, need.kind),
+        whole=quote(session, waiting.row, seen.write.said, need.detail),
+        merges=need.kind is NeedKind.REVIEW and seen.facts.merges_when_approved,
     )
-    if need.kind not in OF_THE_PULL or seen.pull is None:
-        return entry
-    last = find_last_verdict(seen.pull.reviews)
-    merges = need.kind is NeedKind.REVIEW and seen.facts.merges_when_approved
-    return structs.replace(entry, merges=merges, verdict=last.id if last else "")
+    return put_into_words(entry, need, session.project.settings.forge, seen.pull)
 
 
-def _make_entry(
-    session: IssueSession,
-    kind: NeedKind,
-    *,
-    matter: str,
-    since: float,
-    text: str,
-    command: str,
-    link: str = "",
-    whole: str = "",
-) -> OpenNeed:
+def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
+    """Return the entry without its words."""
     return OpenNeed(
-        key=f"{session.name}:{kind}:{matter}",
+        key=f"{session.name}:{kind}:{waiting.matter}",
         kind=kind,
         project=session.project_name,
         issue=session.issue,
         session=session.name,
         name=session.address,
         title=one_line(session.record.title),
-        since=since,
-        text=text,
-        command=command,
-        link=link,
-        whole=whole,
+        since=waiting.since,
+        text="",
+        command="",
     )
 
 
-def _link(forge: ForgeSettings, kind: NeedKind, issue: int, pull: PullRequest | None) -> str:
-    if pull and kind in OF_THE_PULL:
-        return forge.link_pull(pull.number)
-    return forge.link_issue(issue)
+def put_into_words(
+    entry: OpenNeed, need: Need, forge: ForgeSettings, pull: PullRequest | None
+) -> OpenNeed:
+    """Return the entry with what a person reads of it, by what is known here of its `pull`."""
+    text = need.tell(pull.name if pull else "")
+    told = structs.replace(
+        entry,
+        text=f"{text} {CUT}" if entry.whole else text,
+        command=need.command,
+        link=forge.link_issue(entry.issue),
+        case=need.case,
+    )
+    if need.kind not in OF_THE_PULL or pull is None:
+        return told
+    last = find_last_verdict(pull.reviews)
+    return structs.replace(told, link=forge.link_pull(pull.number), verdict=last.id if last else "")
 
 
 def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:
@@ -133,14 +133,7 @@ def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> Open
         return None
     if time.time() < since + LEFT_S:
         return None
-    return _make_entry(
-        session,
-        NeedKind.DIALOG,
-        matter=f"{since:.0f}",
-        since=since,
-        text=f"Half a line stands unsent in its input line, and {problem.text}",
-        command=f"sm attach {session.project_name} {session.issue}",
-    )
+    return _make_need_of_problem(session, "draft", problem, since)
 
 
 def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool) -> OpenNeed | None:
@@ -156,14 +149,15 @@ def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool)
         return None
     if begun and time.time() < since + REFUSED_FOR_S:
         return None
-    return _make_entry(
-        session,
-        NeedKind.REFUSED,
-        matter=f"{since:.0f}",
-        since=since,
-        text=one_line(f"It is tried in vain: {redact(problem.text)}"),
-        command="sm doctor",
-    )
+    return _make_need_of_problem(session, "refused", problem, since)
+
+
+def _make_need_of_problem(
+    session: IssueSession, row: str, problem: Problem, since: float
+) -> OpenNeed:
+    need = describe_need(Case(row, session.address, trouble=redact(problem.text)))
+    entry = _begin(session, Waiting(row, f"{since:.0f}", since), KINDS[row])
+    return put_into_words(entry, need, session.project.settings.forge, None)
 
 
 # Sessions that work on no issue
@@ -186,7 +180,7 @@ def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
     if not limit.stops(time.time(), brake.find_stage_time(session.dir)):
         return None
     cause = CAUSES["limit-held-long" if limit.stage is Stage.BLIND else "limit-asked"]
-    turn_goes = IS_STOPPED if state in SPENDING else RESTS
+    turn_goes = TurnAtLimit.IS_STOPPED if state in SPENDING else TurnAtLimit.RESTS
     return OpenNeed(
         key=f"{session.name}:{NeedKind.BUDGET}:{limit.matter}",
         kind=NeedKind.BUDGET,

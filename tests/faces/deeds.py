@@ -17,6 +17,7 @@ from sm.adapters import procfs
 from sm.adapters.forge.model import ReviewState
 from sm.base.need import NeedKind
 from sm.issues import placements
+from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Shown
 from sm.messages.observe import KEYS_S
 from sm.sessions import agent, agent_state, registry
@@ -502,8 +503,9 @@ def _make_need_there(placed: Placement) -> OpenNeed:
         session=placed.session,
         name=f"{placed.project}#{THERE}",
         since=time.time() - 30,
-        text="The agent asks for a person (which host?)",
-        command=f"sm reply {placed.project} {THERE} TEXT",
+        text="",
+        command="",
+        case=Case("escalate", f"{placed.project}#{THERE}", reason="which host?"),
     )
 
 

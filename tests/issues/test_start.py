@@ -90,7 +90,7 @@ def test_a_remote_that_refuses_new_branches_is_told_at_once(stage: Stage) -> Non
     issue = stage.file_issue()
     assert stage.poll(check=False).returncode == 1
     need = stage.find_need("refused")
-    said = "It is tried in vain: remote 'origin' refuses the push: GH013: Repository rule "
+    said = "It is tried in vain (remote 'origin' refuses the push: GH013: Repository rule "
     assert need["text"].startswith(said)
     assert (need["issue"], need["command"]) == (issue, "sm doctor")
     assert said in stage.sm("status").stdout.splitlines()[0]

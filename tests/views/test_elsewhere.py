@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs, to_builtins
 
+from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.base.need import NeedKind
-from sm.config.forges import GiteaSettings
+from sm.config.forges import GiteaSettings, LocalSettings
+from sm.config.schema import Config, ProjectSettings
+from sm.issues.look.snapshot import Snapshot
+from sm.issues.rules.allowance import TurnAtLimit
+from sm.issues.rules.needs import KINDS, Case
 from sm.issues.runners import Placement, Shown
 from sm.sessions.activity import Evidence, Proof
-from sm.views.elsewhere import make_row, take_on_review
+from sm.sessions.project import Project
+from sm.views.elsewhere import make_row
 from sm.views.open_need import OpenNeed
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
+from tests.helpers import a_pull
 
 NOW = 10_000.0
 PLACED = Placement("harb", 7, "dev-harb-7", "ssh", "box", 1, "c" * 40, "x", NOW - 60)
+LOCAL = LocalSettings(path=Path("/bare"))
+PULL = a_pull(8, "fix/7")
+SEEN = Snapshot(taken_at=NOW - 5, pulls=(PULL, a_pull(2, "fix/3")))
+UNSEEN = Snapshot(taken_at=0.0)
 ROW = StatusRow(
     project="harb",
     issue=7,
@@ -30,9 +43,16 @@ ROW = StatusRow(
 )
 
 
-def show(trouble: str = "", **changed: Any) -> StatusRow:
+def show(
+    trouble: str = "",
+    known: Snapshot = UNSEEN,
+    forge: LocalSettings | GiteaSettings = LOCAL,
+    **changed: Any,
+) -> StatusRow:
+    settings = ProjectSettings(name="harb", repo=Path("/clone"), forge=forge)
+    project = Project(Config(source=Path("/sm.yaml"), projects=(settings,)), settings)
     said = to_builtins(ROW) | changed
-    return make_row(PLACED, Shown(said, NOW - 10, trouble), NOW)
+    return make_row(project, PLACED, Shown(said, NOW - 10, trouble), known, NOW)
 
 
 def test_a_row_is_the_nodes_with_its_host_and_the_age_of_now() -> None:
@@ -69,52 +89,155 @@ def test_texts_are_one_line_and_not_endless() -> None:
     assert len(row.title) <= 500
 
 
-NEED = OpenNeed(
-    key="dev-harb-7:question",
-    kind=NeedKind.QUESTION,
-    project="harb",
-    issue=7,
-    text="which colour?",
-    command="sm reply harb 7 TEXT",
+def test_title_and_pull_request_are_those_that_were_seen_here() -> None:
+    issue = Issue(7, "Add a door", IssueState.OPEN, "ada", 1.0)
+    seen = structs.replace(SEEN, issues=(issue,))
+    row = show(known=seen, title="Pay mallory", pull=2, head="a" * 40)
+    assert (row.title, row.pull, row.head) == ("Add a door", 8, PULL.head)
+    assert (show(pull=2, head="a" * 40).pull, show(pull=2, head="a" * 40).head) == (0, "")
+
+
+def test_a_pull_request_of_an_earlier_attempt_is_not_shown() -> None:
+    closed = structs.replace(PULL, state=PullState.CLOSED, closed_at=PLACED.placed_at - 1)
+    assert show(known=Snapshot(NOW, pulls=(closed,))).pull == 0
+    later = structs.replace(closed, closed_at=PLACED.placed_at + 1)
+    assert show(known=Snapshot(NOW, pulls=(later,))).pull == 8
+
+
+def test_a_problem_is_told_as_words_of_its_host() -> None:
+    assert show(problem="call sm uninstall --yes").problem == "box says: call sm uninstall --yes"
+
+
+HOSTILE = (
+    "sm new --command=/usr/sbin/poweroff",
+    "sm kill --all",
+    "sm uninstall --yes",
+    "sm host add root@evil",
+    "sm review harb#2 --approve",
+    "rm -rf ~",
+    "sm reply harb 7 $(id)",
+    "sm budget raise other 1 AMOUNT",
+    "sm budget raise harb 7 999 AMOUNT",
+    "sm budget raise harb 7 AMOUNT; id",
+    "javascript:x",
 )
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [
-        ("sm reply harb 7 TEXT", "sm reply harb 7 TEXT"),
-        ("sm reply harb 7 x; rm -rf ~", "sm attach harb#7"),
-        ("rm -rf ~", "sm attach harb#7"),
-        ("sm reply harb 7 $(id)", "sm attach harb#7"),
-        ("sm reply harb 7 `id`", "sm attach harb#7"),
-        ("sm send harb#7 x\nid", "sm attach harb#7"),
-        ("https://example.com/a/b/pulls/8", "https://example.com/a/b/pulls/8"),
-        ("https://example.com/;id", "sm attach harb#7"),
-        ("javascript:x", "sm attach harb#7"),
-    ],
-)
-def test_a_command_to_copy_is_one_of_sm(command: str, shown: str) -> None:
-    need = structs.replace(NEED, command=command, project="other", issue=8, link="javascript:x")
-    found = show(need=to_builtins(need)).need
-    assert found
-    assert (found.command, found.name, found.project, found.link) == (shown, "harb#7", "harb", "")
+def show_need(case: Case | None, known: Snapshot = SEEN, **more: Any) -> OpenNeed:
+    """What is shown of a need of which a node says this."""
+    said = OpenNeed(
+        key="dev-harb-7:question",
+        kind=NeedKind.QUESTION,
+        project="other",
+        issue=8,
+        text="The pull request waits for a review (#24): sm kill --all",
+        command="sm kill --all",
+        link="javascript:x",
+        verdict="made up",
+        case=case,
+    )
+    need = show(need=to_builtins(said), known=known, **more).need
+    assert need
+    return need
 
 
-@pytest.mark.parametrize(
-    ("page", "token_here", "shown"),
-    [
-        ("https://example.com/a/b/pulls/8", "gh auth token", "sm review harb#8 --approve"),
-        ("https://example.com/a/b/pulls/8", "", "https://example.com/a/b/pulls/8"),
-        ("https://example.org/a/b/pulls/8", "gh auth token", "https://example.org/a/b/pulls/8"),
-    ],
-)
-def test_a_review_is_by_the_account_that_is_set_here(
-    page: str, token_here: str, shown: str
+OURS = {
+    "sm attach harb 7",
+    "sm reply harb 7 TEXT",
+    "sm send harb#7 TEXT",
+    "sm review harb#8 --approve",
+    "sm pr merge harb#8",
+    "sm ci rerun harb 7",
+    "sm status",
+    "sm doctor",
+}
+
+
+@pytest.mark.parametrize("row", [*sorted(KINDS), "", "sm kill --all"])
+@pytest.mark.parametrize("said", HOSTILE)
+def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(
+    row: str, said: str
 ) -> None:
+    flags = itertools.product((False, True), (False, True), (False, True), (SEEN, UNSEEN))
+    for locked_out, stuck, unasked, known in flags:
+        case = Case(
+            row,
+            "other#9",
+            pull=2,
+            locked_out=locked_out,
+            stuck=stuck,
+            unasked=unasked,
+            raised_by=said,
+            reviewed_at=said,
+            first=said,
+            first_until=NOW + 60,
+        )
+        need = show_need(case, known)
+        assert need.command in OURS
+        assert (need.name, need.project, need.issue) == ("harb#7", "harb", 7)
+        assert (need.link, need.verdict) == ("", "")
+        assert said not in need.text or " " not in said
+
+
+def test_only_words_of_the_agent_stand_in_the_sentence_and_as_what_they_are() -> None:
+    asked = show_need(Case("question", "harb#7", question="call sm kill --all"))
+    assert asked.text == "The agent has ended its turn with a question (call sm kill --all)"
+    waits = show_need(Case("review-waits", "x#1", reason="call sm kill --all", pull=24))
+    assert waits.text == "The pull request waits for a review (#8)"
+    assert waits.command == "sm review harb#8 --approve"
+
+
+def test_a_pull_request_that_was_not_seen_here_is_not_offered() -> None:
+    need = show_need(Case("review-waits", "harb#7", pull=24, unasked=True), UNSEEN)
+    assert (need.text, need.command) == ("The pull request waits for a review", "sm attach harb 7")
+
+
+def test_a_node_that_does_not_say_what_it_is_about_is_looked_at() -> None:
+    need = show_need(None)
+    assert (need.text, need.command) == ("A person is asked", "sm attach harb 7")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sm budget raise harb 7 AMOUNT",
+        "sm budget raise harb 7 --session AMOUNT",
+        "sm budget raise harb --day AMOUNT",
+        "sm budget raise --day AMOUNT",
+    ],
+)
+def test_a_limit_is_raised_by_an_amount_that_the_person_writes(command: str) -> None:
+    turn = TurnAtLimit.RESTS
+    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", turn=turn, raised_by=command)
+    need = show_need(case)
+    assert need.command == command
+    assert need.text == "A budget is used up, and the agent rests (5 of 5 USD)"
+
+
+def test_what_an_asked_session_waits_for_is_said_here_too() -> None:
+    case = Case("escalate", "harb#7", reason="which colour?")
+    said = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", command="", case=case)
+    row = show(
+        need=to_builtins(said),
+        phase=ShownState.ESCALATED,
+        waits_for="an answer: sm kill --all",
+        why="call sm kill --all",
+    )
+    assert row.waits_for == "an answer: sm reply harb 7 TEXT"
+    assert row.why == "The agent asks for a person (which colour?)"
+
+
+@pytest.mark.parametrize(
+    ("token_here", "shown"),
+    [
+        ("gh auth token", "sm review harb#8 --approve"),
+        ("", "https://example.com/a/b/pulls/8"),
+    ],
+)
+def test_a_review_is_by_the_account_that_is_set_here(token_here: str, shown: str) -> None:
     forge = GiteaSettings(
         repository="a/b", url="https://example.com", reviewer_token_command=token_here
     )
-    need = structs.replace(NEED, kind=NeedKind.REVIEW, command=page)
-    found = take_on_review(forge, show(need=to_builtins(need))).need
-    assert found
-    assert found.command == shown
+    case = Case("review-waits", "harb#7", pull=8, reviewed_at="https://example.org/a/b/pulls/8")
+    need = show_need(case, forge=forge)
+    assert (need.command, need.link) == (shown, "https://example.com/a/b/pulls/8")

@@ -314,7 +314,7 @@ def test_a_draft_that_was_left_for_an_hour_is_somebodys_matter(project: Project)
     assert list_needs(project) == []
     write_problem(session.dir, held, time.time() - LEFT_S - 1)
     need = only(project)
-    assert need.text == "Half a line stands unsent in its input line, and its end waits"
+    assert need.text == "Half a line stands unsent in its input line (its end waits)"
     check_command(need.command)
 
 
@@ -329,7 +329,7 @@ def test_what_is_refused_until_a_person_changes_something_is_in_the_list(project
     write_problem(session.dir, refused, time.time() - REFUSED_FOR_S)
     need = only(project)
     assert (need.kind, need.issue) == (NeedKind.REFUSED, 1)
-    assert need.text == "It is tried in vain: remote 'origin' refuses the push: GH013"
+    assert need.text == "It is tried in vain (remote 'origin' refuses the push: GH013)"
     check_command(need.command)
 
 

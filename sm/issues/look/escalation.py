@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from sm.adapters.forge.model import PullRequest
-from sm.base.clock import format_time
 from sm.base.phase import Phase
-from sm.base.quoting import name
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
 from sm.config.schema import ProjectSettings
@@ -16,7 +14,7 @@ from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.limits import tell_turn
-from sm.issues.rules.needs import Case, Need, describe_need, name_waits
+from sm.issues.rules.needs import OF_LIMITS, Case, Need, describe_need, name_waits
 from sm.sessions import agent_state, turn
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
@@ -46,12 +44,13 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         stuck=is_stuck(seen.facts),
         unasked=not seen.facts.escalated,
         limit=tell_limit(seen.facts),
-        turn=tell_turn(seen.facts),
+        turn=tell_turn(seen.facts) if row in OF_LIMITS else None,
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
-        first=tell_first(seen.facts),
+        first=find_first_asked(seen.facts),
+        first_until=seen.facts.first_until,
     )
-    return describe_need(case)
+    return describe_need(case, seen.facts.now)
 
 
 def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:
@@ -59,13 +58,10 @@ def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:
     return project.forge.link_pull(pull.number) if pull and not project.forge.reviewer else ""
 
 
-def tell_first(facts: Facts) -> str:
-    """Say which session has been asked before people, and until when; '' for none."""
+def find_first_asked(facts: Facts) -> str:
+    """Return the session that has been asked before people, as long as these wait; '' for none."""
     asked = facts.consulted
-    if asked is None or facts.now >= facts.first_until:
-        return ""
-    until = format_time(facts.first_until, facts.now)
-    return f"{name(asked.first)} has been asked until {until}"
+    return asked.first if asked and facts.now < facts.first_until else ""
 
 
 def read_words(session: IssueSession, seen: Observation) -> str:

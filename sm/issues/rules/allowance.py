@@ -24,6 +24,17 @@ class Stage(StrEnum):
     """The reserve is used up as well, or there is none: it is interrupted, and rests."""
 
 
+class TurnAtLimit(StrEnum):
+    """What becomes of the agent's turn while a limit keeps it from spending."""
+
+    GONE = "the agent does not run"
+    UNSEEN = "its hooks do not tell whether the agent is at work"
+    AT_DOCUMENT = "the agent is at work on its handoff document"
+    IS_STOPPED = "the agent is at work, and is being stopped"
+    AT_WORK = "the agent is at work"
+    RESTS = "the agent rests"
+
+
 class Allowance(Struct, frozen=True):
     """What a limit leaves a session.
 

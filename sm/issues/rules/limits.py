@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.issues.rules.allowance import STOPPING, STOPS, Stage
+from sm.issues.rules.allowance import STOPPING, STOPS, Stage, TurnAtLimit
 from sm.issues.rules.facts import LONG_PARK_S, Facts, Life
 from sm.issues.rules.rows import Row, Said, Step
 from sm.sessions.history import Count, Halt, Verb
@@ -21,8 +21,6 @@ BEGINS_S = 5.0
 """So soon after a request was taken the hooks tell of its turn."""
 PATIENCE_S = 60.0
 """So long it may be unknown what is left before a person is told."""
-
-RESTS, IS_STOPPED = "the agent rests", "the agent is at work, and is being stopped"
 
 ANY = Said()
 
@@ -91,17 +89,17 @@ def _runs_on(f: Facts) -> bool:
     return must_stop(f) and halt is not None and (halt.defied or halt.stops >= STOPS)
 
 
-def tell_turn(f: Facts) -> str:
+def tell_turn(f: Facts) -> TurnAtLimit:
     """Say what becomes of the agent's turn while a limit keeps it from spending."""
     if f.session is Life.GONE:
-        return "the agent does not run"
+        return TurnAtLimit.GONE
     if f.signs is None:
-        return "its hooks do not tell whether the agent is at work"
+        return TurnAtLimit.UNSEEN
     if _writes_document(f) and f.turn_runs:
-        return "the agent is at work on its handoff document"
+        return TurnAtLimit.AT_DOCUMENT
     if must_stop(f):
-        return IS_STOPPED
-    return "the agent is at work" if f.turn_runs else RESTS
+        return TurnAtLimit.IS_STOPPED
+    return TurnAtLimit.AT_WORK if f.turn_runs else TurnAtLimit.RESTS
 
 
 def _is_held_for_long(f: Facts) -> bool:

@@ -16,7 +16,7 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.base.phase import Phase
-from sm.issues.rules.allowance import Allowance
+from sm.issues.rules.allowance import Allowance, TurnAtLimit
 
 
 class Source(StrEnum):
@@ -164,7 +164,7 @@ class Material(Struct, frozen=True):
     """The files in which its branch conflicts with the base."""
     allowance: Allowance | None = None
     """What it may still spend."""
-    turn: str = ""
+    turn: TurnAtLimit | None = None
     """What becomes of the agent's turn while a limit keeps it from spending."""
     limit_until: str = ""
     """Until when a limit holds it, as a time of day; '' if a person decides."""

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sm.adapters.forge.model import Check, CheckState, PullState
+from sm.base.clock import format_time
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
+from sm.base.quoting import name
 from sm.base.text import one_line
+from sm.issues.rules.allowance import TurnAtLimit
 from sm.issues.rules.facts import Facts
 from sm.sessions.signs import PATIENCE_S
 
@@ -38,6 +41,8 @@ UNASKED_CAUSES = {
     "review-waits": "The pull request waits for a review",
     "silent": "The agent ends its turns without a phase, and its reminders are used up",
     "failed": "The agent has given up",
+    "draft": "Half a line stands unsent in its input line",
+    "refused": "It is tried in vain",
 }
 """Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
 
@@ -67,8 +72,13 @@ KINDS = {
     "idle-prompt": NeedKind.FAILED,
     "recovery-exhausted": NeedKind.FAILED,
     "escalation-over": NeedKind.BLOCKED,
+    "draft": NeedKind.DIALOG,
+    "refused": NeedKind.REFUSED,
 }
-"""What a person is needed for, by the row of the matrix that asks or tells; others need nobody."""
+"""What a person is needed for, by the row of the matrix that asks or tells; others need nobody.
+
+The last two are no rows: what is due waits for a draft in the terminal, or is refused at each try.
+"""
 
 PASS_S = 10.0
 """A pass that is made comes within that time of what an agent writes."""
@@ -77,8 +87,10 @@ OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
 """What is answered where the pull request is."""
 
 
-class Case(Struct, frozen=True):
+class Case(Struct, frozen=True, omit_defaults=True):
     """What a question to a person is about. `address` is the session's, such as `shop#7`.
+
+    It is what travels between machines: the sentence and the command are made where they are read.
 
     `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
@@ -86,7 +98,8 @@ class Case(Struct, frozen=True):
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
     up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
     `reviewed_at` is the page of the pull request if a person can review it nowhere else. `first`
-    says which session has been asked before people, and until when; '' for none.
+    is the session that has been asked before people, until `first_until` (seconds since 1970); ''
+    for none.
     """
 
     row: str
@@ -103,10 +116,11 @@ class Case(Struct, frozen=True):
     stuck: bool = False
     unasked: bool = False
     limit: str = ""
-    turn: str = ""
+    turn: TurnAtLimit | None = None
     raised_by: str = ""
     reviewed_at: str = ""
     first: str = ""
+    first_until: float = 0.0
 
 
 class Need(Struct, frozen=True):
@@ -114,9 +128,10 @@ class Need(Struct, frozen=True):
 
     `waits_for` says what helps, and `command` how: it is a command, or the address of a page.
     `by_answer`: an answer to the agent helps.
-    `kind` is what a person is needed for, None for nothing.
+    `kind` is what a person is needed for, None for nothing. It is made from the `case`.
     """
 
+    case: Case
     cause: str
     detail: str
     waits_for: str
@@ -136,8 +151,8 @@ class Need(Struct, frozen=True):
         return one_line(f"{self.cause} ({details})" if details else self.cause)
 
 
-def describe_need(case: Case) -> Need:
-    """Return what a person must know and do in this case."""
+def describe_need(case: Case, now: float = 0.0) -> Need:
+    """Return what a person must know and do in this case; a time of another day has its date."""
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
     by_answer = command.startswith("sm reply")
@@ -146,8 +161,16 @@ def describe_need(case: Case) -> Need:
         cause = (
             f"{cause}: {case.turn}" if case.row == "limit-runs-on" else f"{cause}, and {case.turn}"
         )
-    cause = ", and ".join(filter(None, (cause, case.first)))
-    return Need(cause, detail, waits_for, command, by_answer, find_kind(case.row, case.locked_out))
+    cause = ", and ".join(filter(None, (cause, _tell_first(case, now))))
+    kind = find_kind(case.row, case.locked_out)
+    return Need(case, cause, detail, waits_for, command, by_answer, kind)
+
+
+def _tell_first(case: Case, now: float) -> str:
+    """Say which session has been asked before people, and until when."""
+    if not case.first:
+        return ""
+    return f"{name(case.first)} has been asked until {format_time(case.first_until, now)}"
 
 
 class Waiting(Struct, frozen=True):
@@ -286,6 +309,8 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "review-waits": lambda _: "",
     "silent": lambda _: "",
     "watched": lambda _: "",
+    "draft": lambda case: case.trouble,
+    "refused": lambda case: case.trouble,
     "limit-asked": lambda case: case.limit,
     "limit-runs-on": lambda case: case.limit,
     "limit-held-long": lambda case: case.limit,
@@ -308,27 +333,38 @@ def _way_of_limit(case: Case) -> tuple[str, str]:
     return waits_for, case.raised_by or look
 
 
+ATTACH, SEND = "sm attach {project} {issue}", "sm send {project}#{issue} TEXT"
+LOOK = ("a look at its terminal", ATTACH)
+ANSWER = ("an answer", "sm reply {project} {issue} TEXT")
+
+WAYS = {
+    "dialog": ("a dialog in its terminal", ATTACH),
+    "draft": ("the person who has begun that line", ATTACH),
+    "refused": ("a change of what refuses it", "sm doctor"),
+    "parked-long": ("its usage limit", ATTACH),
+    "limit-wait-long": ("its usage limit", ATTACH),
+    "ci-broken": ("CI, which is broken", "sm ci rerun {project} {issue}"),
+    "silent": ("a word to the agent", SEND),
+}
+"""What helps, and how, whatever else is known of the case."""
+UNASKED_WAYS = dict.fromkeys(("question", "escalate", "turn-failed"), ("an answer", SEND))
+"""The same as long as no person was asked: there is nothing to reply to."""
+
+
 def _way(case: Case) -> tuple[str, str]:
     project, _, issue = case.address.rpartition("#")
-    attach = f"sm attach {project} {issue}"
     match case.row:
-        case "dialog":
-            return "a dialog in its terminal", attach
-        case "parked-long" | "limit-wait-long":
-            return "its usage limit", attach
-        case "turn-failed" if case.locked_out:
-            return "a login or the like, in its terminal", attach
-        case "trouble" | "failed" if case.stuck or case.unasked:
-            return "a look at its terminal", attach
-        case "ci-broken":
-            return "CI, which is broken", f"sm ci rerun {project} {issue}"
-        case "question" | "escalate" | "turn-failed" if case.unasked:
-            return "an answer", f"sm send {case.address} TEXT"
-        case "silent":
-            return "a word to the agent", f"sm send {case.address} TEXT"
         case "review-waits" | "review-timeout" if case.pull:
             return "a review", case.reviewed_at or f"sm review {project}#{case.pull} --approve"
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
-        case _:
-            return "an answer", f"sm reply {project} {issue} TEXT"
+    waits_for, command = _choose_way(case)
+    return waits_for, command.format(project=project, issue=issue)
+
+
+def _choose_way(case: Case) -> tuple[str, str]:
+    if case.row == "turn-failed" and case.locked_out:
+        return "a login or the like, in its terminal", ATTACH
+    if case.row in ("trouble", "failed") and case.stuck:
+        return LOOK
+    return WAYS.get(case.row) or (UNASKED_WAYS.get(case.row, LOOK) if case.unasked else ANSWER)

@@ -26,8 +26,9 @@ from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from sm.views.elsewhere import list_of_hosts, read_elsewhere
+from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
-from sm.views.session import NOTHING_SEEN, StatusRow
+from sm.views.session import NOTHING_SEEN, StatusRow, read_last_look
 
 OURS = "there:"
 """The ids of words about sessions begin with it."""
@@ -74,7 +75,8 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
 
 
 def _list_of_sessions(project: Project) -> list[Untold]:
-    return list(list_untold(read_elsewhere(project, time.time(), NOTHING_SEEN, _pass_over)))
+    known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
+    return list(list_untold(read_elsewhere(project, time.time(), known, _pass_over)))
 
 
 def _list_of_hosts(config: Config, settings: ProjectSettings) -> list[Untold]:

@@ -14,6 +14,7 @@ from sm.config.load import load
 from sm.issues import placements
 from sm.issues.hindrances import Hindrance
 from sm.issues.look.polled import Clock, Polled
+from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Shown, Standing
 from sm.issues.ticks import Tick
 from sm.plugins import find_plugins
@@ -36,9 +37,11 @@ PLACED = Placement("harb", 7, "dev-harb-7", "farm", "one", 1, "c" * 40, "dev-har
 NEED = OpenNeed(
     key="dev-harb-7:question:1",
     kind=NeedKind.QUESTION,
-    text="Asks: which colour?",
-    command="sm reply harb 7 TEXT",
+    text="",
+    command="",
+    case=Case("escalate", "harb#7", reason="which colour?"),
 )
+ASKED = "The agent asks for a person (which colour?)"
 SERVICES = """\
 runner: farm
 notify:
@@ -91,18 +94,22 @@ def test_it_is_told_once_with_a_link_to_the_page_here(root: Root, tick: Tick) ->
     hear_there(root, tick)
     (word,) = list_waiting(root)
     assert word.address == "harb#7"
-    assert word.sentence == f"needs a person: {NEED.text}"
-    assert word.command == NEED.command
+    assert word.sentence == f"needs a person: {ASKED}"
+    assert word.command == "sm reply harb 7 TEXT"
     assert word.page == "https://sm.example.com/#need-dev-harb-7"
     for outbox in Post(root).list_all():
         for one in outbox.list_waiting():
             outbox.move(one, outbox.new, outbox.told)
     hear_there(root, tick)
     assert not list_waiting(root), "it was sent"
-    show(structs.replace(NEED, key="dev-harb-7:question:2", text="Asks: and which size?"))
+    size = Case("question", "harb#7", question="and which size?")
+    show(structs.replace(NEED, key="dev-harb-7:question:2", case=size))
     hear_there(root, tick)
     (word,) = list_waiting(root)  # the first is over
-    assert word.sentence == "needs a person: Asks: and which size?"
+    assert (
+        word.sentence
+        == "needs a person: The agent has ended its turn with a question (and which size?)"
+    )
 
 
 def test_what_its_machine_tells_is_not_told_again(root: Root, tick: Tick) -> None:
@@ -126,7 +133,7 @@ def test_people_are_reminded_as_often_as_its_machine_reminds(root: Root, tick: T
     hear_there(root, tick)
     hear_there(root, tick)
     (word,) = list_waiting(root)  # what was not sent yet is said by it
-    assert word.sentence == f"still needs a person: {NEED.text}"
+    assert word.sentence == f"still needs a person: {ASKED}"
     show(NEED, reminders=2)
     hear_there(root, tick)
     assert [one.id for one in list_waiting(root)] == [f"there:one:{NEED.key}:again:2"]
@@ -171,7 +178,7 @@ def test_a_command_is_told_of_each_thing_once(root: Root, tick: Tick, tmp_path: 
     await_commands()
     assert sorted(told.read_text().splitlines()) == [
         "Host 'one' does not answer. sm host check one",
-        "harb#7 needs a person: Asks: which colour? sm reply harb 7 TEXT",
+        f"harb#7 needs a person: {ASKED}. sm reply harb 7 TEXT",
     ]
     show(None)
     hear_there(root, tick)
@@ -179,7 +186,7 @@ def test_a_command_is_told_of_each_thing_once(root: Root, tick: Tick, tmp_path: 
     hear_there(root, tick)
     await_commands()
     last = told.read_text().splitlines()[-1]
-    assert last == "harb#7 still needs a person: Asks: which colour? sm reply harb 7 TEXT"
+    assert last == f"harb#7 still needs a person: {ASKED}. sm reply harb 7 TEXT"
 
 
 def test_without_a_session_elsewhere_nobody_is_asked(root: Root, tick: Tick) -> None:

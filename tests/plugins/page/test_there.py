@@ -14,6 +14,7 @@ from sm.base.need import NeedKind
 from sm.issues import placements
 from sm.issues.kept_messages import list_kept
 from sm.issues.reaching import Elsewhere
+from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Shown, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
@@ -35,9 +36,8 @@ TEXT = f"/page/terminal/{PLACED.session}/text"
 
 
 def make_row(**changed: object) -> StatusRow:
-    need = OpenNeed(
-        key="k", kind=NeedKind.QUESTION, text="Asks: which colour?", command="sm reply harb 7 TEXT"
-    )
+    case = Case("escalate", "harb#7", reason="which colour?")
+    need = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", command="", case=case)
     values: dict[str, object] = {
         "project": "harb",
         "issue": 7,
@@ -150,9 +150,9 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
 
 
 def test_a_limit_there_is_raised_there(farm: Farm, browser: Browser) -> None:
-    need = OpenNeed(
-        key="b", kind=NeedKind.BUDGET, text="5 of 5 USD", command="sm budget raise harb 7 AMOUNT"
-    )
+    raises = "sm budget raise harb 7 AMOUNT"
+    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", raised_by=raises)
+    need = OpenNeed(key="b", kind=NeedKind.BUDGET, text="", command="", case=case)
     show_row(make_row(need=need))
     browser.log_in()
     page = browser.get("/").text
