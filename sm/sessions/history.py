@@ -58,6 +58,7 @@ class Count(StrEnum):
     NEWS = "news"
     GO_ON = "go-on"
     NEW_CONTEXT = "new-context"
+    FALSE_START = "false-start"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
@@ -66,7 +67,8 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     `write` is the phase write at that time, `trouble` an error that no retry will mend, `remark`
     something that a person should know and need not answer, `run` the failed run of CI that the
     agent got: `Facts.run`. With `outage` that run is one in which CI itself has failed, and why.
-    `marker` is the hidden mark of a question on the forge.
+    `marker` is the hidden mark of a question on the forge, `resumed` the agent's own session that a
+    restart was to resume.
     """
 
     at: float
@@ -83,6 +85,7 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     run: str = ""
     outage: str = ""
     marker: str = ""
+    resumed: str = ""
 
 
 KILLED = "killed"
@@ -221,9 +224,7 @@ def _add(history: History, receipt: Receipt) -> History:
         history = _known_elsewhere(history, receipt)
     match receipt.verb:
         case None:
-            forgotten = receipt.counts is Count.NEW_CONTEXT
-            reminders = 0 if forgotten else history.reminders
-            return structs.replace(history, done=history.done | {receipt.plan}, reminders=reminders)
+            return _end_plan(history, receipt)
         case Verb.INJECT if not receipt.trouble:
             return _injected(history, receipt)
         case Verb.CONSULT | Verb.NOTIFY:
@@ -245,6 +246,15 @@ def _add(history: History, receipt: Receipt) -> History:
             )
         case _:
             return history
+
+
+def _end_plan(history: History, receipt: Receipt) -> History:
+    return structs.replace(
+        history,
+        done=history.done | {receipt.plan},
+        reminders=0 if receipt.counts is Count.NEW_CONTEXT else history.reminders,
+        recoveries=0 if receipt.counts is Count.FALSE_START else history.recoveries,
+    )
 
 
 def _note_limit(history: History, receipt: Receipt) -> History:

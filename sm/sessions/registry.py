@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce
-from sm.sessions import pause, terminal_log
+from sm.sessions import false_starts, pause, terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
@@ -198,6 +198,7 @@ def forget(root: Root, session: Session, logs: Logs | None = None) -> list[str]:
         terminal_log.keep(root, session.name, session.terminal_log, logs)
     if pause.is_paused(session.dir):
         pause.forget(root, session.name)
+    false_starts.clear(root, session.name)
     left = [problem for path in session.files if (problem := _remove(path))]
     with contextlib.suppress(FileNotFoundError):
         remnant = root.sessions / f"{REMOVED}{session.name}-{make_nonce(4)}"

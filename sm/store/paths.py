@@ -118,6 +118,11 @@ class Root(Struct, frozen=True):
         return self.private / "probe"
 
     @property
+    def false_starts(self) -> Path:
+        """A file for each session whose agent has ended as it started."""
+        return self.private / "false-starts"
+
+    @property
     def logs(self) -> Path:
         """The terminal logs of ended sessions."""
         return self.private / "logs"
@@ -430,7 +435,7 @@ PRIVATE: Layout = {
     "passes.json": EntryKind.FILE,
     "passes": EntryKind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
-    **dict.fromkeys(("wishes", "bells"), EntryKind.DIRECTORY),
+    **dict.fromkeys(("wishes", "bells", "false-starts"), EntryKind.DIRECTORY),
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), EntryKind.DIRECTORY),

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.base.clock import format_time
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.base.text import one_line
@@ -315,6 +316,9 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
             return _of_parked(facts)
         case ShownState.CRASHED if not facts.recoverable:
             return "nothing: no restart is left"
+        case ShownState.CRASHED if facts.false_start:
+            again = format_time(facts.pause_until, facts.now)
+            return f"its restart, tried again at {again}: agents end as they start"
         case ShownState.CRASHED:
             return "its restart"
         case ShownState.AWAITING_CI:

@@ -30,7 +30,7 @@ from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
-from sm.issues.rules.facts import Facts, Life
+from sm.issues.rules.facts import Facts
 from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
@@ -113,7 +113,7 @@ def _plan_text(step: Step, material: Material, seen: Observation, generation: in
     """What is said to the agent."""
     planned = PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
     if step.verb is Verb.RECOVER:
-        return structs.replace(planned, resume=_resumable(seen))
+        return structs.replace(planned, resume=seen.facts.resumes)
     if step.verb is Verb.HAND_OFF:
         return structs.replace(planned, document=material.document)
     return planned
@@ -139,17 +139,6 @@ def _plan_word(step: Step, material: Material) -> PlannedStep:
         command=command,
         links=material.links,
     )
-
-
-def _resumable(seen: Observation) -> str:
-    """The agent's own session, which is tried first where an agent is gone.
-
-    One that has gone silent would be silent again, and what could not be resumed once is not
-    tried a second time.
-    """
-    facts = seen.facts
-    gone, first = facts.session is Life.GONE, not facts.history.recoveries
-    return facts.signs.context if facts.signs and gone and first else ""
 
 
 def gather(

@@ -22,7 +22,7 @@ from sm.base.refusal import Refusal
 from sm.base.text import one_line
 from sm.channels import people
 from sm.context.monitor import tend_context
-from sm.issues.act import attempts, limiting, paused, pending, retry
+from sm.issues.act import attempts, limiting, paused, pending, retry, starts
 from sm.issues.act.compose import compose, launch_with
 from sm.issues.act.effects import (
     NotNowError,
@@ -38,7 +38,7 @@ from sm.issues.look import discussion, reviews, taken
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import Decision, Held, decide
-from sm.issues.rules.facts import Facts
+from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.limits import WHILE_PAUSED
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.slots import is_at_work, needs_slot
@@ -249,12 +249,17 @@ def _unlock(session: IssueSession, error: SmError) -> bool:
 
 def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan for what is due now, saved; None when the session is at rest until `next`."""
-    directory = session.dir
-    seen, decision = _consider(session, _observe(session, newer_than))
+    directory, settled_at = session.dir, math.inf
+    seen = _observe(session, newer_than)
+    if seen.facts.session is Life.ALIVE:
+        settled_at = starts.settle(session)
+    elif starts.note(session):
+        seen = _observe(session, newer_than)
+    seen, decision = _consider(session, seen)
     _note_held(session, decision.held)
     if not decision.acts:
         _settle_slot(session, seen.facts, decision)
-        _rest(directory, started, decision.wake_at)
+        _rest(directory, started, min(decision.wake_at, settled_at))
         return None
     try:
         return _save_plan(session, seen, decision)
@@ -421,11 +426,13 @@ def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> e
 
 
 def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
-    """The receipt of a step; that of a question says how its comment is found again."""
+    """The receipt of a step, with what only its plan knows of it."""
     receipt = _try(session, plan, number)
-    if receipt.verb is not Verb.NOTIFY:
-        return receipt
-    return structs.replace(receipt, marker=make_effect_id(plan, number))
+    if receipt.verb is Verb.RECOVER:
+        return structs.replace(receipt, resumed=plan.steps[number].resume)
+    if receipt.verb is Verb.NOTIFY:  # by that its comment is found again
+        return structs.replace(receipt, marker=make_effect_id(plan, number))
+    return receipt
 
 
 def _check_hands(session: IssueSession, plan: Plan) -> None:

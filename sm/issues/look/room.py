@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 from sm.base.errors import SmError
 from sm.config.schema import KeepFree
 from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
+from sm.sessions.false_starts import find_fault
 from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json
@@ -89,9 +90,18 @@ def list_folders(project: Project) -> tuple[Path, ...]:
 
 def list_shortages(project: Project) -> list[Shortage]:
     """Return what the project's machine lacks now, and since when a tick has seen that."""
-    found = find_shortages(project.config.keep_free, list_folders(project))
+    found = [*find_shortages(project.config.keep_free, list_folders(project))]
+    found += _find_false_starts(project)
     since = _read(project)
     return [structs.replace(one, since=since.get(one.key, 0.0)) for one in found]
+
+
+def _find_false_starts(project: Project) -> Iterator[Shortage]:
+    """Whether agents end as they start, whatever they are to work on."""
+    if fault := find_fault(project.root, time.time()):
+        said = f" (“{fault.reason}”)" if fault.reason else ""
+        text = f"agents end as they start, in {len(fault.sessions)} sessions{said}"
+        yield Shortage("starts", "agents end as they start", text, "sm doctor")
 
 
 def note_shortages(project: Project) -> list[Shortage]:

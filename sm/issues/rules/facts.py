@@ -11,6 +11,7 @@ from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
 from sm.sessions.failure import Failure
+from sm.sessions.false_starts import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
 from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S, SILENT, Signs
@@ -124,6 +125,8 @@ class Facts(Struct, frozen=True):
     """Since when that holds it as it does."""
     first_there: bool = False
     """The session that is asked before people lives, and is another one."""
+    false_start: FalseStart | None = None
+    """Its last start, if that has ended at once, as those of other sessions."""
     rotates: bool = False
     """Its context is being replaced, and nothing else may be typed meanwhile."""
 
@@ -373,6 +376,8 @@ class Facts(Struct, frozen=True):
     @property
     def pause_until(self) -> float:
         """When the next recovery may begin. The first has no pause, then each pause doubles."""
+        if self.false_start:
+            return self.false_start.find_next(self.limits.recovery_pause_s)
         if not self.history.recoveries:
             return 0.0
         pause = self.limits.recovery_pause_s * 2.0 ** (self.history.recoveries - 1)
@@ -381,7 +386,21 @@ class Facts(Struct, frozen=True):
     @property
     def recoverable(self) -> bool:
         """Whether the agent may be restarted once more."""
-        return self.crashed and self.history.recoveries < self.limits.max_recoveries
+        most = self.limits.max_recoveries
+        is_left = self.history.recoveries < most or (self.false_start is not None and most > 0)
+        return self.crashed and is_left
+
+    @property
+    def resumes(self) -> str:
+        """The agent's own session that its restart is to resume, '' for a new one.
+
+        One that has gone silent would be silent again, and what could not be resumed once is not
+        tried a second time, unless no agent could be started here.
+        """
+        if self.session is not Life.GONE or self.history.recoveries:
+            return ""
+        known = self.signs.context if self.signs else ""
+        return known or (self.false_start.resumable if self.false_start else "")
 
     @property
     def awaits_ci(self) -> bool:

@@ -19,6 +19,7 @@ from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
+from sm.sessions.false_starts import FalseStart
 from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
 from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
@@ -720,6 +721,27 @@ def test_a_reminder_interval_of_zero_means_never() -> None:
     facts = replace(wrote(Phase.ESCALATE, HOUR, history), limits=Limits(remind_s=0))
     assert decide(facts).row is None
     assert decide(facts).wake_at == NOW + HOUR
+
+
+def test_a_start_that_failed_because_of_the_machine_is_tried_again_without_end() -> None:
+    start = FalseStart(NOW - MINUTE, "no such file", tries=2, resume="c1")
+    for recoveries in (0, 3, 9):
+        facts = replace(crashed(recoveries, MINUTE), false_start=start)
+        assert name(decide(facts)) == "recover"
+        later = replace(facts, false_start=replace(start, tries=3))
+        assert name(decide(later)) == "recovery-pause"
+    nothing = replace(facts.limits, max_recoveries=0)
+    assert name(decide(replace(facts, limits=nothing))) == "recovery-exhausted"
+
+
+def test_a_conversation_is_resumed_once_and_again_if_no_agent_could_be_started() -> None:
+    signs = Signs(doing="dead", context="c1")
+    assert replace(crashed(0, MINUTE), signs=signs).resumes == "c1"
+    assert replace(crashed(1, MINUTE), signs=signs).resumes == ""
+    assert replace(LIVING, signs=signs).resumes == ""
+    start = FalseStart(NOW - MINUTE, "no such file", resume="c1")
+    assert replace(crashed(0, MINUTE), false_start=start).resumes == "c1"
+    assert crashed(0, MINUTE).resumes == ""
 
 
 def test_pauses_between_restarts_double() -> None:

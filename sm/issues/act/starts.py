@@ -1,0 +1,85 @@
+"""Notes that an agent has ended as it started, and takes the try back where it is the machine."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from sm.base.redact import redact
+from sm.base.text import one_line
+from sm.sessions import false_starts, terminal
+from sm.sessions import plan as plans
+from sm.sessions.false_starts import AT_ONCE_S, FalseStart
+from sm.sessions.history import Count, Receipt, Verb
+from sm.sessions.session import IssueSession
+from sm.store import events
+
+WORDS = 200
+"""Characters of an agent's last line."""
+
+
+def note(session: IssueSession) -> bool:
+    """Say what has become of the last start of an agent that is gone; whether that was not known.
+
+    It is done before its restart is decided.
+    """
+    receipts = plans.read_receipts(session.dir)
+    last = _find_last(receipts)
+    if last is None:
+        return False
+    known = false_starts.read(session.root, session.name)
+    is_new = known is None or known.at != last.at
+    if is_new and not _has_ended_at_once(session, last):
+        false_starts.clear(session.root, session.name)
+        return False
+    if is_new:
+        false_starts.note(session.root, session.name, _make(session, last))
+    return _take_back(session, receipts) or is_new
+
+
+def settle(session: IssueSession) -> float:
+    """Forget what came before once an agent that lives works; return when to look again.
+
+    That moment is in seconds since 1970, infinity for never.
+    """
+    known = false_starts.read(session.root, session.name)
+    last = _find_last(plans.read_receipts(session.dir)) if known else None
+    if last is None:
+        return math.inf
+    if session.dir.client.exists() or time.time() >= last.at + AT_ONCE_S:
+        false_starts.clear(session.root, session.name)
+        return math.inf
+    return last.at + AT_ONCE_S
+
+
+def _find_last(receipts: list[Receipt]) -> Receipt | None:
+    """The last start."""
+    return next((one for one in reversed(receipts) if one.verb in (Verb.START, Verb.RECOVER)), None)
+
+
+def _has_ended_at_once(session: IssueSession, last: Receipt) -> bool:
+    """Whether the agent has done nothing: no hook was called, or there was none to call it."""
+    if last.detail.startswith(plans.FAILED):
+        return True
+    return not session.dir.client.exists() and 0 <= time.time() - last.at < AT_ONCE_S
+
+
+def _make(session: IssueSession, last: Receipt) -> FalseStart:
+    said = last.detail.removeprefix(plans.FAILED) if last.detail.startswith(plans.FAILED) else ""
+    words = said or terminal.read_tail(session.terminal_log, 1)
+    return FalseStart(last.at, one_line(redact(words), WORDS), resume=last.resumed)
+
+
+def _take_back(session: IssueSession, receipts: list[Receipt]) -> bool:
+    """Have the start count for nothing, once, if others have ended in the same way."""
+    now = time.time()
+    found = false_starts.find_of_machine(session.root, session.name, now)
+    if found is None:
+        return False
+    key = f"false-start:{found.at:.3f}"
+    if any(one.plan == key for one in receipts):
+        return False
+    plans.add_receipt(session.dir, Receipt(now, key, "false-start", counts=Count.FALSE_START))
+    said = f"its agent has ended as it started, like others, which costs no attempt: {found.reason}"
+    session.project.record(events.Problem(session=session.name, text=said))
+    return True
