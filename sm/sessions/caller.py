@@ -22,7 +22,7 @@ from sm.store.paths import Root
 VARIABLE = "CLAUDE_SESSION_MANAGER_ID"
 OWN_VARIABLES = (
     *(VARIABLE, "SESSION_NAME", "SM_SESSION_DIR"),
-    *("PHASE_FILE", "PROJECT_NAME", "ISSUE"),
+    *("PHASE_FILE", "PROJECT_NAME", "ISSUE", "SM_CLONE"),
 )
 """They name a session in its agent's environment. No other session gets them."""
 

@@ -184,7 +184,8 @@ def make_environment(tmux: Tmux, session: Session, settings: AgentSettings) -> d
     if problem := next(filter(None, map(find_variable_problem, chosen)), None):
         raise UsageError(f"agent.env: {problem}")
     chosen = add_settings(chosen, session.git_settings)
-    path = [str(find_shell_root() / "bin"), chosen.get("PATH") or os.defpath]
+    own = (*session.programs, find_shell_root() / "bin")
+    path = [*map(str, own), chosen.get("PATH") or os.defpath]
     return (
         chosen
         | session.environment

@@ -15,6 +15,7 @@ from sm.base.clock import is_within
 from sm.base.errors import SmError
 from sm.config.shapes import list_variables
 from sm.sessions.record import AdHocRecord, IssueRecord, Record
+from sm.shell_root import find_shell_root
 from sm.store.paths import Root, SessionDir
 
 if TYPE_CHECKING:
@@ -154,6 +155,11 @@ class Session(Struct, frozen=True, dict=True):
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:
         """What its agent's git is configured with beside the person's own settings."""
+        return ()
+
+    @property
+    def programs(self) -> tuple[Path, ...]:
+        """Folders with programs of ours that its agent finds before others."""
         return ()
 
     @property
@@ -342,6 +348,11 @@ class IssueSession(Session, frozen=True, dict=True):
         return settings
 
     @property
+    def programs(self) -> tuple[Path, ...]:
+        """Its git leaves the stash alone, which is the person's."""
+        return (find_shell_root() / "lib" / "agent",)
+
+    @property
     def is_living(self) -> bool:
         """An issue's agent is started again as long as the session is on record."""
         return self.dir.identity.exists()
@@ -371,6 +382,7 @@ class IssueSession(Session, frozen=True, dict=True):
         return super().environment | {
             "PHASE_FILE": str(self.root.phase(project, self.issue)),
             "PROJECT_NAME": project,
+            "SM_CLONE": str(self.record.repo),
             "ISSUE": str(self.issue),
         }
 

@@ -79,7 +79,8 @@ def test_wheel_carries_the_shell_half_and_no_litter(wheel: Path) -> None:
     shell = {name for name in names if name.startswith("sm/shell/")}
     commands = {f"sm/shell/bin/{name}" for name in ("sm", "dev-poll", "agent-session")}
     sourced = {f"sm/shell/lib/{file.name}" for file in (REPOSITORY / "lib").glob("*.sh")}
-    assert commands | sourced | {"sm/shell/lib/launch", "sm/shell/lib/hooks/probe"} <= shell
+    programs = {f"sm/shell/lib/{name}" for name in ("launch", "hooks/probe", "agent/git")}
+    assert commands | sourced | programs <= shell
     assert not {name for name in names if "__pycache__" in name or name.startswith("tests/")}
     assert not shell & {"sm/shell/bin/bench", "sm/shell/bin/soak", "sm/shell/bin/test"}
 

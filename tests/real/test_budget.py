@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shlex
 import signal
 import sqlite3
 import time
@@ -18,7 +17,6 @@ import pytest
 import yaml
 
 from sm.adapters import procfs
-from sm.adapters.agent.codex import CODEX
 from sm.adapters.procfs import Process
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.database import COUNTS
@@ -26,12 +24,11 @@ from sm.plugins.cost.ledger import BILLIONTHS
 from sm.plugins.cost.prices import find_price
 from sm.sessions import monitors
 from tests.e2e.stage import Stage as Place
-from tests.e2e.stage import make_stage
 from tests.helpers import HANG_S, wait_for
 from tests.real.api import Api, Kind, Reply, Request, Tool, Usage
-from tests.real.client import Clients, environment, seal
-from tests.real.codex import CONFIG
+from tests.real.client import Clients
 from tests.real.responses import exec_command
+from tests.real.stages import make_real_stage
 
 SIZE = Usage(input=100, output=100, cache_read=9800)
 EACH = 10_000
@@ -92,25 +89,9 @@ def begin(
     stages = list[Place]()
 
     def begin(kind: str, limit: str) -> Place:
-        home = tmp_path / "client-home"
-        variables = {k: v for k, v in environment(home, api.url).items() if v}
-        for name in ("PATH", "TERM"):
-            variables.pop(name)
-        commands = {
-            "claude": f"{pinned.claude} --dangerously-skip-permissions",
-            "codex": shlex.join([str(pinned.codex), *CODEX.command.split()[1:]]),
-        }
-        settings: dict[str, object] = {
-            "agent": {"command": commands[client], "env": variables},
-        }
-        settings |= {"budget": {kind: limit}} if limit else {}
-        stage = make_stage(tmp_path, auto=False, settings=settings)
+        settings: dict[str, object] = {"budget": {kind: limit}} if limit else {}
+        stage = make_real_stage(client, pinned, api, tmp_path, settings)
         stages.append(stage)
-        worktree = stage.project.settings.worktree(1)
-        seal(home, worktree)
-        (home / ".codex").mkdir()
-        told = CONFIG.format(url=api.url, cwd=json.dumps(str(worktree)))
-        (home / ".codex" / "config.toml").write_text(told)
         stage.file_issue()
         stage.poll()
         return stage

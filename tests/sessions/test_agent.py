@@ -114,7 +114,8 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
     agent_process.launch(tmux, session, launch_of(project, "p"), generation=1)
     ready(log)
     found = environment(log)
-    assert found.pop("PATH").split(":")[0] == str(find_shell_root() / "bin")
+    own = [str(find_shell_root() / "lib" / "agent"), str(find_shell_root() / "bin")]
+    assert found.pop("PATH").split(":")[:2] == own
     assert found.pop("TMUX_PANE").startswith("%")
     assert f"/{tmux.socket}," in found.pop("TMUX")
     assert found.pop("TERM")
@@ -128,6 +129,7 @@ def test_the_agent_gets_exactly_the_environment_that_is_named(
         "PHASE_FILE": str(root.phase("harb", 7)),
         "PROJECT_NAME": "harb",
         "ISSUE": "7",
+        "SM_CLONE": str(session.record.repo),
         "CLAUDE_SESSION_MANAGER_ID": "dev-harb-7",
         "SESSION_NAME": "dev-harb-7",
         "SM_SESSION_DIR": str(session.dir.path),
