@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -15,9 +18,13 @@ from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import bringing, hearing
 from sm.plugins.hosts.ssh.asking import Node
+from sm.plugins.hosts.wire import Answer, Request
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.e2e.stage import make_stage
+
+if TYPE_CHECKING:
+    from sm.plugins.hosts.ssh.channel import Channel
 
 AHEAD_S = 3600.0
 
@@ -64,6 +71,30 @@ def test_a_node_wishes_only_for_projects_of_which_it_has_sessions(project: Proje
     assert not directory.look_wanted.exists()
     hearing._note(project.root, "box", '["harb"]')
     assert directory.look_wanted.exists()
+
+
+class Eager:
+    """A channel to a node that answers at once, so often; then it has ended."""
+
+    def __init__(self, said: str, times: int) -> None:
+        self.said, self.times, self.asked_at = said, times, list[float]()
+
+    async def ask(self, _: Request) -> Answer:
+        self.asked_at.append(time.monotonic())
+        code = 0 if len(self.asked_at) < self.times else 1
+        return Answer(id=0, code=code, stdout=self.said)
+
+
+@pytest.mark.parametrize("said", ["[]", '["harb"]', "nonsense"])
+def test_a_node_that_answers_at_once_is_not_asked_all_the_time(
+    project: Project, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing, "APART_S", 0.2)
+    channel = Eager(said, times=4)
+    asyncio.run(hearing.hear_wishes(cast("Channel", channel), project.root, "box"))
+    gaps_s = [after - before for before, after in itertools.pairwise(channel.asked_at)]
+    assert len(gaps_s) == 3
+    assert min(gaps_s) >= 0.19
 
 
 def test_a_look_of_another_clock_counts_as_old_as_it_may_be() -> None:

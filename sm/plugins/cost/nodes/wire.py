@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from sm.adapters.agent.spending import MOST
 from sm.plugins.cost.amount import LARGEST, Unit
 from sm.plugins.cost.budget.decide import Row
 from sm.plugins.cost.budget.tables import Scope
@@ -17,10 +18,10 @@ from sm.plugins.cost.budget.tables import Scope
 Name = Annotated[str, Meta(max_length=300)]
 Words = Annotated[str, Meta(max_length=300)]
 Number = Annotated[int, Meta(ge=0, le=1 << 53)]
-Count = Annotated[int, Meta(ge=0, le=10**12)]
-"""Tokens of one request. Sums of what a node may make up still fit into SQLite's integers."""
-Price = Annotated[int, Meta(ge=0, le=10**14)]
-"""Billionths of a dollar."""
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+"""Tokens of one request, as many as are believed of an agent of this machine."""
+Price = Annotated[int, Meta(ge=0, le=10**12)]
+"""Billionths of a dollar of one request. Nine million of them fit into SQLite's integers."""
 Moment = Annotated[float, Meta(ge=0, le=1e11)]
 
 ROOM = 400_000

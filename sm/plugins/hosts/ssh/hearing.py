@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
 from msgspec import DecodeError
@@ -28,6 +29,7 @@ async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
     """Note what the node wishes for, as long as the channel is open; an older `sm` knows none."""
     request = Request(id=0, argv=("host", "wishes"), within_s=HEAR_S + MARGIN_S)
     while True:
+        asked_at = time.monotonic()
         try:
             answer = await channel.ask(request)
         except SmError:
@@ -35,7 +37,9 @@ async def hear_wishes(channel: Channel, root: Root, host: str) -> None:
         if answer.code:
             return
         await asyncio.to_thread(_note, root, host, answer.stdout)
-        await asyncio.sleep(APART_S if answer.stdout.strip() != "[]" else 0.0)
+        # One that wishes for nothing has waited for that already, unless it is broken.
+        waited_s = time.monotonic() - asked_at if answer.stdout.strip() == "[]" else 0.0
+        await asyncio.sleep(max(0.0, APART_S - waited_s))
 
 
 def _note(root: Root, host: str, text: str) -> None:

@@ -10,8 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec import json, structs
+from msgspec import ValidationError, json, structs
 
+from sm.adapters.agent.spending import MOST
 from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
 from sm.plugins.cost.nodes import telling, wire
 from sm.plugins.cost.nodes.hearing import hear, read_known
@@ -201,6 +202,27 @@ def test_a_node_can_change_nothing_that_it_was_not_heard_of_first(
     said = structs.replace(forged, changes={"shop": changes, "secret": changes})
     hear(home, HOST, ask(home), said)
     assert sums(home) == mine
+
+
+def test_no_sum_of_what_a_node_may_make_up_overflows(
+    home: Ledger, node: Ledger, tmp_path: Path
+) -> None:
+    spend(node, tmp_path, "r1")
+    said = account(node, ask(home))
+    (told,) = said.changes["shop"]
+    assert told.request
+    most = dict.fromkeys(("input", "output", "cache_read", "cache_write_5m", "searches"), MOST)
+    request = structs.replace(told.request, price=10**12, **most)
+    made_up = tuple(wire.Change(number, f"r{number}", request) for number in range(1, 1001))
+    said = json.decode(json.encode(structs.replace(said, changes={"shop": made_up})), type=Account)
+    hear(home, HOST, ask(home), said)
+    [found] = read_sums(home, By.ISSUE)
+    assert found.requests == 1000
+    assert 1000 * 10**12 * 9000 < 1 << 63, "nine million of them"
+    for column, value in (("price", 10**12 + 1), ("input", MOST + 1)):
+        dear = structs.replace(request, **{column: value})
+        with pytest.raises(ValidationError):
+            json.decode(json.encode(dear), type=wire.Request)
 
 
 def test_a_session_there_is_none_here_of_the_same_name(
