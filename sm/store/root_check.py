@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sm.base.errors import StateError
+from sm.store.own_group import may_others_write
 from sm.store.paths import Root
 
 ELSEWHERE = "set 'state_root' to a folder of your own"
@@ -38,7 +39,28 @@ def check_root(root: Root) -> Root:
 
 
 def find_root_fault(path: Path) -> Fault | None:
-    """Say what is wrong with the state root. It must be our own, or sticky like /tmp."""
+    """Say what is wrong with the state root. It must be our own, or sticky like /tmp.
+
+    And nobody else may put another folder in its place, or in that of one above it.
+    """
+    return _find_fault_within(path) or _find_fault_above(path)
+
+
+def _find_fault_above(path: Path) -> Fault | None:
+    above = dict.fromkeys((*path.parents, *path.resolve().parents))
+    for folder in above:
+        try:
+            found = folder.stat()
+        except OSError:
+            continue  # it is not there yet, or out of reach, as the state root is then
+        is_foreign = found.st_uid != os.geteuid() and not _is_the_systems(found.st_uid)
+        if is_foreign or (not found.st_mode & stat.S_ISVTX and may_others_write(found)):
+            what = f"others may replace the state root '{path}', as '{folder}' is open to them"
+            return Fault(what, ELSEWHERE)
+    return None
+
+
+def _find_fault_within(path: Path) -> Fault | None:
     try:
         found = path.stat()
     except FileNotFoundError:

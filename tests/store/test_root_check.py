@@ -16,7 +16,7 @@ from sm.adapters.forge.local import forge
 from sm.base.errors import StateError
 from sm.store import root_check
 from sm.store.paths import Root
-from sm.store.root_check import check_root
+from sm.store.root_check import check_root, find_root_fault
 from tests.helpers import Repository, sm_yaml
 
 NOBODY = 65534
@@ -39,6 +39,14 @@ def sticky_of_another(root: Root) -> None:
 def of_another(root: Root) -> None:
     root.path.chmod(0o755)
     os.chown(root.path, NOBODY, NOBODY)
+
+
+def within_an_open_one(root: Root) -> None:
+    root.path.parent.chmod(0o777)
+
+
+def within_one_of_another(root: Root) -> None:
+    os.chown(root.path.parent, NOBODY, NOBODY)
 
 
 def private_of_another(root: Root) -> None:
@@ -67,6 +75,17 @@ def file_in_its_place(root: Root) -> None:
 UNSAFE = [
     (open_to_all, "others may replace files in the state root '{0}': run chmod go-w '{0}'"),
     (open_to_the_group, "others may replace files in the state root '{0}': run chmod go-w '{0}'"),
+    (
+        within_an_open_one,
+        "others may replace the state root '{0}', as '{2}' is open to them: set 'state_root' to a "
+        "folder of your own",
+    ),
+    pytest.param(
+        within_one_of_another,
+        "others may replace the state root '{0}', as '{2}' is open to them: set 'state_root' to a "
+        "folder of your own",
+        marks=AS_ROOT,
+    ),
     (private_open, "'{1}' is open to other users: run chmod 700 '{1}'"),
     (private_closed, "'{1}' has mode 500: run chmod 700 '{1}'"),
     (private_link, "'{1}' is not a directory: remove it, or move the state root"),
@@ -147,6 +166,23 @@ def test_safe_ones_are_used(root: Root, monkeypatch: pytest.MonkeyPatch) -> None
         assert check_root(root) is root
 
 
+def test_a_link_on_the_way_is_as_unsafe_as_where_it_leads(root: Root) -> None:
+    (folder := root.path.parent / "shared").mkdir()
+    real = root.path / "real"
+    real.mkdir(mode=0o700)
+    (link := folder / "link").symlink_to(root.path)
+    assert find_root_fault(link / "real") is None
+    folder.chmod(0o1777)
+    assert find_root_fault(link / "real") is None, "nobody else can replace a link there"
+    folder.chmod(0o777)
+    fault = find_root_fault(link / "real")
+    assert fault
+    assert f"'{folder}' is open" in fault.what
+    folder.chmod(0o755)
+    root.path.chmod(0o777)
+    assert find_root_fault(link / "real")
+
+
 @pytest.mark.parametrize(("make", "said"), UNSAFE)
 def test_every_command_refuses_an_unsafe_root_as_doctor_does(
     root: Root,
@@ -155,7 +191,7 @@ def test_every_command_refuses_an_unsafe_root_as_doctor_does(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     make(root)
-    said = said.format(root.path, root.private)
+    said = said.format(root.path, root.private, root.path.parent)
     for command in COMMANDS:
         assert run(command.split()) != 0, command
         refusal = capfd.readouterr().err
