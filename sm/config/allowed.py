@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,15 +35,25 @@ class Permit(Struct, frozen=True):
     contents: tuple[str, ...] = ()
 
 
-def is_in_work_tree(path: Path) -> bool:
-    """Whether a commit may have put the file there, or what it is a link to."""
+def is_in_work_tree(path: Path, env: Mapping[str, str], cwd: Path) -> bool:
+    """Whether a commit may have put the file there, or what it is a link to.
+
+    Nothing marks a work tree whose repository is elsewhere, but git's variables may name it.
+    """
     folders = {follow_links(path.parent), follow_links(path).parent}
+    named = _find_named(env, cwd)
     return any(
-        os.path.lexists(above / mark)
+        above == named or any(os.path.lexists(above / mark) for mark in MARKS)
         for folder in folders
         for above in (folder, *folder.parents)
-        for mark in MARKS
     )
+
+
+def _find_named(env: Mapping[str, str], cwd: Path) -> Path | None:
+    """The work tree of git(1), ENVIRONMENT VARIABLES: without GIT_WORK_TREE the present folder."""
+    if tree := env.get("GIT_WORK_TREE"):
+        return follow_links(cwd / tree)
+    return follow_links(cwd) if env.get("GIT_DIR") else None
 
 
 def allow(path: Path, content: bytes) -> None:
@@ -54,16 +64,16 @@ def allow(path: Path, content: bytes) -> None:
 
     """
     digest = _digest(content)
-    path = _identify(path)
-    others = [one for one in _read(path).contents if one != digest]
-    permit = Permit(str(path), (*others[1 - KEPT :], digest))
-    ensure_private_dir(_place(path).parent, parents=True)
-    write_atomic(_place(path), msgspec.json.encode(permit), durable=True)
+    for one in _identify(path):
+        others = [known for known in _read(one).contents if known != digest]
+        permit = Permit(str(one), (*others[1 - KEPT :], digest))
+        ensure_private_dir(_place(one).parent, parents=True)
+        write_atomic(_place(one), msgspec.json.encode(permit), durable=True)
 
 
 def is_allowed(path: Path, content: bytes) -> bool:
     """Whether a person has allowed the file with this content."""
-    return _digest(content) in _read(_identify(path)).contents
+    return _digest(content) in _list_contents(path)
 
 
 def find_check(path: Path, shown: str) -> Callable[[bytes], None] | None:
@@ -72,7 +82,7 @@ def find_check(path: Path, shown: str) -> Callable[[bytes], None] | None:
     A file that was allowed once is checked wherever it is read again, so that the sessions that
     began with it do not go on with what a later commit has made of it.
     """
-    if not _read(_identify(path)).contents:
+    if not _list_contents(path):
         return None
 
     def check(content: bytes) -> None:
@@ -86,16 +96,24 @@ def explain(path: Path, shown: str) -> str:
     """Say in one sentence why a file is not used, and what helps."""
     why = (
         "has changed since you allowed it"
-        if _read(_identify(path)).contents
+        if _list_contents(path)
         else "is not used, as it lies in a work tree, where a commit may have put it"
     )
     remedy = f"sm config allow {shlex.quote(shown)}"
     return f"'{shown}' {why}, and it can run commands: read it, then allow it with '{remedy}'"
 
 
-def _identify(path: Path) -> Path:
-    """The file's own place, however it is named. A link stays: a commit may turn it elsewhere."""
-    return follow_links(path.parent) / path.name
+def _identify(path: Path) -> tuple[Path, ...]:
+    """The file's own place, and its name as it was given, if there is a link on the way.
+
+    A link of the file itself stays in both: a commit may turn any of them elsewhere.
+    """
+    own, given = follow_links(path.parent) / path.name, Path(os.path.abspath(path))  # noqa: PTH100
+    return tuple(dict.fromkeys((own, given)))
+
+
+def _list_contents(path: Path) -> tuple[str, ...]:
+    return tuple(content for one in _identify(path) for content in _read(one).contents)
 
 
 def _read(path: Path) -> Permit:

@@ -144,7 +144,7 @@ def find(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Path:
         return _find_named(explicit, "--config", cwd)
     if from_env := env.get("SM_CONFIG"):
         return _find_named(Path(from_env), "SM_CONFIG", cwd)
-    here = [path for path in list_here(cwd) if _may_count(path)]
+    here = [path for path in list_here(cwd) if _may_count(path, env, cwd)]
     if len(here) > 1:
         raise UsageError(f"both '{here[0].name}' and '{here[1].name}' are here: remove one")
     if here:
@@ -169,11 +169,11 @@ def find_left_out(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> P
     """Return the file in `cwd` that `find` leaves out because the user has not allowed it."""
     if explicit is not None or env.get("SM_CONFIG"):
         return None
-    return next((path for path in list_here(cwd) if not _may_count(path)), None)
+    return next((path for path in list_here(cwd) if not _may_count(path, env, cwd)), None)
 
 
-def _may_count(path: Path) -> bool:
-    if not allowed.is_in_work_tree(path):
+def _may_count(path: Path, env: Mapping[str, str], cwd: Path) -> bool:
+    if not allowed.is_in_work_tree(path, env, cwd):
         return True
     try:
         return allowed.is_allowed(path, read_raw(path, path.name))

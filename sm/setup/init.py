@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -287,7 +288,8 @@ def _write(setup: Setup) -> Iterator[str]:
     if not setup.output.exists() or _content(setup.output) != text:
         write_atomic(setup.output, text, durable=True)
         yield f"wrote '{setup.output}'"
-    if setup.output.stem == "sm" and allowed.is_in_work_tree(setup.output):
+    asked = setup.output, os.environ, Path.cwd()
+    if setup.output.stem == "sm" and allowed.is_in_work_tree(*asked):
         allowed.allow(setup.output, text.encode())  # the person has just agreed to it
 
 

@@ -143,6 +143,36 @@ def test_a_change_has_to_be_allowed_again_also_where_a_session_names_the_file(cl
     assert names(clone) == ["harb"], "what was allowed stays so, on whichever branch"
 
 
+def test_a_link_that_leads_elsewhere_now_is_not_what_was_allowed(
+    tmp_path: Path, clone: Path
+) -> None:
+    (clone / "sm.yaml").write_text(ONE)
+    (link := tmp_path / "link").symlink_to(clone)
+    allowed.allow(link / "sm.yaml", ONE.encode())
+    assert names(tmp_path, link / "sm.yaml") == ["harb"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sm.yaml").write_text(ONE.replace("harb", "theirs"))
+    link.unlink()
+    link.symlink_to(other)
+    with pytest.raises(UsageError, match="has changed since you allowed it"):
+        names(tmp_path, link / "sm.yaml")
+    assert names(tmp_path, other / "sm.yaml") == ["theirs"], "it was named itself"
+
+
+@pytest.mark.parametrize("named", [{"GIT_DIR": "/repo"}, {"GIT_WORK_TREE": "."}])
+def test_a_work_tree_that_only_gits_variables_name_is_one(
+    tmp_path: Path, named: dict[str, str]
+) -> None:
+    (tmp_path / "sm.yaml").write_text(ONE)
+    env = {"HOME": os.environ["HOME"]}
+    assert find(None, env, tmp_path) == tmp_path / "sm.yaml"
+    with pytest.raises(UsageError, match="is not used, as it lies in a work tree"):
+        find(None, env | named, tmp_path)
+    within = {"GIT_WORK_TREE": str(tmp_path / "deeper")}
+    assert find(None, env | within, tmp_path) == tmp_path / "sm.yaml"
+
+
 def test_a_permit_is_for_one_place_and_the_last_twenty_contents(clone: Path) -> None:
     path = clone / "sm.yaml"
     for number in range(allowed.KEPT + 1):

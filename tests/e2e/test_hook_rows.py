@@ -200,9 +200,15 @@ def test_a_word_about_a_phase_is_taken_back_when_the_agent_corrects_it(hooked: H
     hooked.stage.push_work(hooked.issue)
     hooked.stage.write_phase(hooked.issue, "PHASE:awaiting_ci")
     wait_for(lambda: "it is over" in hooked.trace(), "the message to be taken back")
-    hooked.ends_turn()
-    wait_for(lambda: hooked.told("[sm] CI passed"), "the CI result")
-    assert not hooked.told("perhaps")
+
+    def is_answered() -> bool:
+        found = plan.read_pending(session.dir)
+        return found is not None and found.row == "ci-passed"
+
+    wait_for(is_answered, "the answer to the phase that is right")
+    waiting = hooked.stage.sm("queue", session.name).stdout
+    assert "perhaps" not in waiting
+    assert "[sm]" not in "".join(hooked.stage.told()[1:])
 
 
 def test_a_dialog_is_told_to_a_person_and_is_over_when_it_is_answered(hooked: Hooked) -> None:

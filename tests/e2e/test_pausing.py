@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sm.sessions import agent, pause, registry
 from sm.sessions import plan as plans
@@ -79,6 +80,9 @@ def test_an_agent_that_is_gone_is_restarted_when_the_pause_is_over(stage_of: Mak
 
 def test_one_issue_rests_and_another_goes_on(stage_of: MakeStage) -> None:
     stage = stage_of(auto=True, settings=BY_SM)
+    config, gate = yaml.safe_load(stage.config.read_text()), stage.folder / "gate"
+    config["ci"]["command"] = f"until test -e '{gate}'; do sleep 0.1; done"
+    stage.config.write_text(yaml.safe_dump(config))
     first, second = stage.file_issue("First"), stage.file_issue("Second")
     stage.sm("pause", "harb", check=False)
     stage.poll()
@@ -86,6 +90,7 @@ def test_one_issue_rests_and_another_goes_on(stage_of: MakeStage) -> None:
     stage.sm("resume", "harb")
     stage.poll()
     stage.sm("pause", f"harb#{first}")
+    gate.touch()
     wait_for(lambda: stage.merged(second), "the other one to be merged")
     stage.sm("resume", "harb", str(first))
     wait_for(lambda: stage.is_over(first), "the first one to be merged")

@@ -134,7 +134,7 @@ def test_messages_for_a_silent_host_arrive_once_and_in_order(world_of: MakeWorld
     assert waited.returncode == 124
     began = time.monotonic()
     told = sm("status").stdout
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 4.0, "it waited for the host"
     assert "host 'box' does not answer" in told
     assert "#1" in told
     assert sm("kill", "harb", "1", check=False).returncode == 4
