@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from sm.base.need import NeedKind
@@ -27,6 +28,12 @@ TITLES = {
     NeedKind.MACHINE: "this machine needs a look",
     NeedKind.HOST: "another machine needs a look",
 }
+MARKUP = re.compile(r"(?<=@)(?=[\w*_!&#])|(?<=<)(?=[^\s=])|(?<=\])(?=[(\[])")
+"""Where services begin a mention (`@all`, `@**all**`, `<!channel>`, `<users/all>`, `<at …>`) or a
+link with other words than its address (`[…](…)`, `<…|…>`)."""
+NOTHING = "\u200b"
+"""A space without width: what stands before and behind it is read as two words."""
+
 BEFORE = " (perhaps told before)"
 """The last try to send it was cut short, and may have reached the service."""
 
@@ -74,8 +81,16 @@ def _list_pages(words: Sequence[Held]) -> list[str]:
 def _say(word: Held) -> str:
     """Return a word's sentence with its session before it, without the command at its end."""
     said = word.sentence.removesuffix(word.command).rstrip() if word.command else word.sentence
-    said = f"{word.address} {said}".strip()
+    said = f"{word.address} {take_markup_off(said)}".strip()
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+
+
+def take_markup_off(text: str) -> str:
+    """Return words of an agent or an issue, so that they call nobody and pose as no link.
+
+    Services read markup in what is sent to them as plain text, each another one. It looks the same.
+    """
+    return MARKUP.sub(NOTHING, text)
 
 
 def _count(words: Sequence[Held]) -> str:

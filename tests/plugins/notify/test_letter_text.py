@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import structs
 
 from sm.base.need import NeedKind
-from sm.plugins.notify.letter_text import MOST, TITLES, write_letter
+from sm.plugins.notify.letter_text import MOST, NOTHING, TITLES, write_letter
 from sm.plugins.notify.model import AGAIN
 from tests.plugins.notify.words import make_word
 
@@ -41,6 +42,39 @@ def test_a_command_at_the_end_of_the_sentence_is_said_once() -> None:
     said = "needs a person: the agent asks (which colour?). sm reply shop 7 TEXT"
     _, text = write_letter([make_word(sentence=said)], is_one_cause=True)
     assert text == "shop#7 needs a person: the agent asks (which colour?).\nsm reply shop 7 TEXT"
+
+
+MARKED = (
+    "@all",
+    "@here",
+    "@channel",
+    "@everyone",
+    "@ada",
+    "@**all**",
+    "@_**ada**",
+    "<!channel>",
+    "<@U024BE7LH>",
+    "<users/all>",
+    '<at user_id="all">',
+    "<https://evil.example|Approve it here>",
+    "[Approve it here](https://evil.example)",
+    "![x](https://evil.example)",
+)
+"""Mentions and links of Mattermost, Slack, Discord, Zulip, Google Chat, Lark and Markdown."""
+
+
+@pytest.mark.parametrize("said", MARKED)
+def test_words_of_an_agent_call_nobody_and_pose_as_no_link(said: str) -> None:
+    for words in ([make_word(sentence=f"asks: {said} now?")], [make_word(7, said), make_word(8)]):
+        title, text = write_letter(words, is_one_cause=False)
+        assert said not in title + text
+        assert said in text.replace(NOTHING, ""), "it looks the same"
+
+
+def test_other_words_are_as_they_were() -> None:
+    for said in ("a < b and c > d", "one @ noon", "list[0] (first)", "mail: see [1]", "1 <= 2"):
+        _, text = write_letter([make_word(sentence=said)], is_one_cause=True)
+        assert said in text
 
 
 def test_the_machine_has_no_session() -> None:
