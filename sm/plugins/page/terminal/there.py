@@ -20,6 +20,7 @@ from sm.issues.runners import Piper, load_runner
 from sm.plugins.page.answering import Page
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.node import WHY, Node, OldError, SilentError
+from sm.plugins.page.terminal.taming import Tamer
 from sm.plugins.page.terminal.view import Seats
 from sm.plugins.page.terminal.wire import Pipes, ToNode
 from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Tell, Wish, Word
@@ -128,10 +129,11 @@ class There:
             await node.end()
 
     async def _pass_on(self, node: Node, tell: Tell) -> str:
+        tamer = Tamer()
         while True:
             said = await node.hear()
-            if said.shown:
-                await tell(said.shown)
+            if shown := tamer.tame(said.shown):
+                await tell(shown)
             if said.word and said.word.what == "over":
                 return one_line(said.word.why, WHY)
             if said.word and (word := clean(said.word, types=self.types)):
