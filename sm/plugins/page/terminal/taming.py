@@ -13,8 +13,6 @@ import time
 
 MOST = 500
 """Of lines, columns and repetitions; a larger screen is drawn by other means."""
-LARGEST = 99_999
-"""Of any other number: modes and colours are below it (ECMA-48, xterm's ctlseqs)."""
 PER_S, AT_ONCE = 20_000.0, 60_000.0
 """So many lines, columns and repetitions may be asked for. A screen that is drawn anew takes some
 hundred; what is beyond is asked for once each."""
@@ -25,12 +23,16 @@ LONGEST = 256
 
 INSIDE = r"\x00-\x17\x19\x1c-\x1f\x7f"
 """Control characters that do not end a sequence: a terminal carries them out, or ignores them."""
-SEQUENCE = re.compile(rf"(?:\x1b\[|\x9b)(?P<values>[{INSIDE}0-?]*)(?P<kind>[{INSIDE} -/]*[@-~])")
-BEGUN = re.compile(rf"(?:\x1b|(?:\x1b\[|\x9b)[{INSIDE}0-?]*[{INSIDE} -/]*)\Z")
+REPEATS = "@LMPSTXZbI^"
+"""The last letters of sequences that insert, delete, erase, scroll, tabulate or repeat, as do some
+with a character before it (ECMA-48, xterm's ctlseqs). All others do no more for a large number."""
+VALUES, BETWEEN = rf"[{INSIDE}0-?]*", rf"[ -/][{INSIDE} -/]*"
+SEQUENCE = re.compile(
+    rf"(?:\x1b\[|\x9b)(?P<values>{VALUES})(?P<kind>{BETWEEN}[@-~]|[{re.escape(REPEATS)}])"
+)
+BEGUN = re.compile(rf"(?:\x1b|(?:\x1b\[|\x9b){VALUES}(?:{BETWEEN})?)\Z")
 NUMBER = re.compile(r"[0-9]+")
 CONTROL = re.compile(f"[{INSIDE}]+")
-REPEATS = frozenset("@LMPSTXZbI^")
-"""The last letters of sequences that insert, delete, erase, scroll, tabulate or repeat."""
 PILES = re.compile(
     r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200f\u2060-\u2064"
     r"\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]+"
@@ -58,13 +60,10 @@ class Tamer:
         return self._flatten(SEQUENCE.sub(self._bound, text)).encode()
 
     def _bound(self, found: re.Match[str]) -> str:
-        kind = CONTROL.sub("", found["kind"])
-        values = CONTROL.sub("", found["values"])
+        kind, values = CONTROL.sub("", found["kind"]), CONTROL.sub("", found["values"])
         if len(values) > LONGEST:
             return ""
-        if kind not in REPEATS:
-            return f"\x1b[{_clamp(values, LARGEST)}{kind}"
-        bounded = _clamp(values, MOST)
+        bounded = NUMBER.sub(_clamp, values)
         asked = sum(int(number) for number in NUMBER.findall(bounded))
         return f"\x1b[{bounded if self._may_ask(asked) else ''}{kind}"
 
@@ -93,8 +92,5 @@ class Tamer:
         return PILES.sub(cut, text)
 
 
-def _clamp(values: str, most: int) -> str:
-    # A number of thousands of digits would take long to read.
-    return NUMBER.sub(
-        lambda one: one[0] if len(one[0]) < 9 and int(one[0]) <= most else f"{most}", values
-    )
+def _clamp(number: re.Match[str]) -> str:
+    return number[0] if int(number[0]) <= MOST else f"{MOST}"
