@@ -400,7 +400,7 @@ def _launch(session: IssueSession, moved: str) -> Launch:
     seen = recall(session, _look(session, is_first=name == "start"))
     document = (moved and read_last_document(session.dir)) or ""
     known = gather(session, seen, work, SOURCES[name])
-    material = structs.replace(known, moved=moved, document=str(document))
+    material = structs.replace(known, earlier=True, moved=moved, document=str(document))
     return launch_with(session, write_prompt(name, material))
 
 

@@ -178,6 +178,7 @@ def test_a_later_attempt_is_told_no_commits_of_others(stage: Stage, one: Node, t
     two.begin(take_over(stage.project, placement, "two"))
     prompt = wait_for(lambda: stage.told()[1:], "the prompt of the successor")[0]
     assert prompt.startswith("You take over issue")
+    assert "a session before you worked on it" in prompt
     assert "Go on elsewhere, attempt 2" in prompt
     assert "work of others" not in prompt
 

@@ -154,6 +154,8 @@ class Material(Struct, frozen=True):
     """What the agent has to know of the ways by which people follow its work."""
     row: str = ""
     """The row of the matrix that the text is for."""
+    earlier: bool = False
+    """A session has worked on the issue before this one, and nobody knows here how it ended."""
     moved: str = ""
     """What there is to say of an attempt on another host, whose work the agent goes on with."""
     killed: bool = False

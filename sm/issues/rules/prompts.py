@@ -72,9 +72,10 @@ def _quote_work(m: Material) -> str:
 
 
 def _recovery(m: Material) -> str:
+    before = "a session before you worked on it" if m.earlier else "the session before you died"
     parts = [
-        f"You take over issue #{m.issue.number} of project {m.project}: the session before you "
-        f"died. Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
+        f"You take over issue #{m.issue.number} of project {m.project}: {before}. "
+        f"Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
         "Look at git log, git diff and git status, then go on where it left off.",
         _moved(m),
         quote_issue(m),

@@ -243,6 +243,13 @@ def test_a_recovery_tells_what_git_ci_and_reviewer_say() -> None:
     assert "Last CI result" not in review
 
 
+def test_only_an_agent_that_is_restarted_is_told_of_a_death() -> None:
+    assert "the session before you died" in write_prompt("recovery", material())
+    earlier = write_prompt("recovery", material(earlier=True))
+    assert earlier.startswith("You take over issue #7 of project demo: a session before you worked")
+    assert "died" not in earlier
+
+
 def test_a_recovery_does_not_show_the_work_of_others_as_taken_back() -> None:
     said = write_prompt("recovery", material())
     assert "git diff origin/main...HEAD --stat:" in said
