@@ -14,7 +14,7 @@ from sm.base.errors import SmError, StateError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
 from sm.base.text import normalise
-from sm.messages import delivery, queue, screen_state, screen_watch, subscriptions
+from sm.messages import delivery, held_back, queue, screen_state, screen_watch, subscriptions
 from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
@@ -67,6 +67,7 @@ def tend_messages(session: Session) -> float:
         StateError: files of the session are not what they must be.
 
     """
+    held_back.take_up(session)
     if pause.is_paused(session.dir):
         return _tend_paused(session)
     before, settle_at = screen_state.correct(session)

@@ -416,6 +416,10 @@ class SessionDir(Folder, frozen=True):
     """Which process it is, while it runs."""
     setup_failed = StateEntry("setup-failed")
     """How often it has failed in a row, when and how it did last."""
+    held_back = StateEntry("held-back")
+    """What was to begin by itself while the session rested: a line of JSON each."""
+    being_taken = StateEntry("held-back.taken")
+    """The same, while messages are made of it."""
     paused = StateEntry("paused")
     """There while the session is paused: since when, and whether its turn was stopped for that."""
     braked = StateEntry("braked")

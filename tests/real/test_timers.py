@@ -1,0 +1,37 @@
+"""A timer of the real client comes due in a session that is paused: nothing is asked for."""
+
+from __future__ import annotations
+
+from sm.messages import pausing, queue
+from sm.messages.held_back import FRAME
+from sm.messages.queue import Place
+from sm.sessions.agent_state import State
+from tests.helpers import HANG_S, wait_for
+from tests.real.api import Api, Reply, Tool
+from tests.real.managed import ACCEPTED, Managed
+
+PROMPT = "Ping from the timer."
+TIMER = {"cron": "* * * * *", "prompt": PROMPT, "recurring": True}
+
+
+def test_a_timer_begins_no_turn_in_a_paused_session_and_is_handed_over_later(
+    managed: Managed, api: Api
+) -> None:
+    managed.watch()
+    api.say(Reply("", tools=(Tool("CronCreate", TIMER),)))
+    assert managed.send("Make a timer.") == ACCEPTED
+    managed.wait_state(State.IDLE)
+    session, part = managed.session, pausing.name_session(managed.session)
+    pausing.begin(managed.root, [part], "ada")
+    before = len(api.main)
+
+    def held() -> list[str]:
+        return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+
+    wait_for(held, "the timer to come due", HANG_S)
+    assert held() == [FRAME + PROMPT]
+    assert len(api.main) == before, "nothing was asked for"
+    assert managed.state is State.IDLE
+    pausing.end(managed.root, [part], "ada")
+    wait_for(lambda: len(api.main) > before, "the agent to get it")
+    assert "This was to begin by itself" in "\n".join(api.main[before].said)
