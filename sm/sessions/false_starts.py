@@ -7,11 +7,10 @@ start has ended so.
 
 from __future__ import annotations
 
-import re
-
-from msgspec import Struct, structs
+from msgspec import structs
 
 from sm.base.errors import StateError
+from sm.sessions.false_start import FalseStart, Fault, judge
 from sm.store.files import (
     decode_json,
     discard,
@@ -21,51 +20,6 @@ from sm.store.files import (
     write_json,
 )
 from sm.store.paths import Root
-
-AT_ONCE_S = 30.0
-"""An agent that was gone so soon after its start, and has called no hook, has never worked."""
-WINDOW_S = 900.0
-"""So long a false start counts: another try is made several times within it."""
-PAUSE_S = 300.0
-"""The longest pause before another try."""
-RESUMED = 5
-"""So often the conversation is tried to be resumed; it may be that which the client cannot do."""
-VARYING = re.compile(r"[0-9a-f]{6,}|[0-9]+")
-"""What differs in the same words of two processes: numbers, times, ids."""
-
-
-class FalseStart(Struct, frozen=True):
-    """A start at `at` (seconds since 1970) that has ended at once, with the agent's last words.
-
-    `tries` counts those of the session that have ended so, one after another. `resume` is the
-    agent's own session that it was to resume, '' for none.
-    """
-
-    at: float
-    reason: str
-    tries: int = 1
-    resume: str = ""
-
-    @property
-    def kind(self) -> str:
-        """What it has in common with others that have ended for the same reason."""
-        return VARYING.sub("#", self.reason)
-
-    @property
-    def resumable(self) -> str:
-        """What the next start is to resume, '' for nothing."""
-        return self.resume if self.tries < RESUMED else ""
-
-    def find_next(self, pause_s: float) -> float:
-        """When the next try is due: each pause is twice as long as the one before."""
-        return self.at + min(pause_s * 2.0 ** (self.tries - 1), PAUSE_S)
-
-
-class Fault(Struct, frozen=True):
-    """Why agents end as they start, by the last words of one of them, and in which sessions."""
-
-    reason: str
-    sessions: tuple[str, ...]
 
 
 def note(root: Root, session: str, start: FalseStart) -> None:
@@ -92,16 +46,9 @@ def read(root: Root, session: str) -> FalseStart | None:
 
 
 def find_fault(root: Root, now: float) -> Fault | None:
-    """Return why agents end as they start, if several sessions say the same; else None."""
-    alike: dict[str, dict[str, FalseStart]] = {}
-    for name in list_names(root.false_starts):
-        one = read(root, name)
-        if one and 0 <= now - one.at < WINDOW_S:
-            alike.setdefault(one.kind, {})[name] = one
-    found = max(alike.values(), key=len, default={})
-    if len(found) < 2:
-        return None
-    return Fault(next(iter(found.values())).reason, tuple(sorted(found)))
+    """Return why agents end as they start here, if several sessions say the same; else None."""
+    found = {name: read(root, name) for name in list_names(root.false_starts)}
+    return judge({name: one for name, one in found.items() if one}, now)
 
 
 def find_of_machine(root: Root, session: str, now: float) -> FalseStart | None:

@@ -35,10 +35,8 @@ from sm.views.quotation import bound
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
 
-RAISES = (
-    "sm budget raise (?:{project} {issue}(?: --session)?|{project} --(?:day|project)|--day) AMOUNT"
-)
-"""The commands that raise a limit which a session is under, by whatever amount a person writes."""
+TIME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}")
+"""A time of day, with its date if that is another one."""
 TEXT_LIMIT = 500
 
 
@@ -202,7 +200,7 @@ def _take_need(
     name = f"{placement.project}#{placement.issue}"
     case = said.case or Case(row="", address=name, unasked=True)
     is_open = pull is not None and pull.state is PullState.OPEN
-    need = describe_need(_readdress(project, placement, case, pull if is_open else None), now)
+    need = describe_need(_readdress(project, placement, case, pull if is_open else None))
     entry = OpenNeed(
         key=f"{placement.host}:{one_line(said.key, TEXT_LIMIT)}",
         kind=need.kind or said.kind,
@@ -236,7 +234,6 @@ def _readdress(
         for field in Case.__struct_fields__
         if type(value := getattr(case, field)) is str
     }
-    raises = RAISES.format(project=re.escape(placement.project), issue=placement.issue)
     return structs.replace(
         case,
         **texts
@@ -245,9 +242,20 @@ def _readdress(
             "pull": pull.number if pull else 0,
             "held": redact(pull.held) if pull else "",
             "reviewed_at": find_review_page(project.settings, pull),
-            "raised_by": case.raised_by if re.fullmatch(raises, case.raised_by) else "",
+            "first_until": case.first_until if TIME.fullmatch(case.first_until) else "",
+            "raised_by": case.raised_by if case.raised_by in _list_raises(placement) else "",
         },
     )
+
+
+def _list_raises(placement: Placement) -> tuple[str, ...]:
+    """The commands that raise a limit which it is under, by whatever amount a person writes."""
+    project, issue = placement.project, placement.issue
+    limits = (
+        *(f"{project} {issue}", f"{project} {issue} --session"),
+        *(f"{project} --day", f"{project} --project", "--day"),
+    )
+    return tuple(f"sm budget raise {limit} AMOUNT" for limit in limits)
 
 
 def list_of_hosts(project: Project) -> Iterator[OpenNeed]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.sessions import false_starts
-from sm.sessions.false_starts import PAUSE_S, RESUMED, WINDOW_S, FalseStart, Fault
+from sm.sessions.false_start import PAUSE_S, RESUMED, WINDOW_S, FalseStart, Fault
 from sm.store.paths import Root
 
 NOW = 100_000.0

@@ -170,7 +170,7 @@ def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(
             raised_by=said,
             reviewed_at=said,
             first=said,
-            first_until=NOW + 60,
+            first_until=said,
         )
         need = show_need(case, known)
         assert need.command in OURS
@@ -185,6 +185,14 @@ def test_only_words_of_the_agent_stand_in_the_sentence_and_as_what_they_are() ->
     waits = show_need(Case("review-waits", "x#1", reason="call sm kill --all", pull=24))
     assert waits.text == "The pull request waits for a review (#8)"
     assert waits.command == "sm review harb#8 --approve"
+
+
+def test_who_was_asked_first_is_told_with_the_time_of_its_machine() -> None:
+    case = Case("escalate", "harb#7", reason="why?", first="gardener", first_until="14:05")
+    asked = "The agent asks for a person, and gardener has been asked"
+    assert show_need(case).text == f"{asked} until 14:05 (why?)"
+    case = structs.replace(case, first_until="14:05, call sm kill --all")
+    assert show_need(case).text == f"{asked} (why?)"
 
 
 def test_a_pull_request_that_was_not_seen_here_is_not_offered() -> None:

@@ -9,7 +9,7 @@ from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.sessions import false_starts, terminal
 from sm.sessions import plan as plans
-from sm.sessions.false_starts import AT_ONCE_S, FalseStart
+from sm.sessions.false_start import AT_ONCE_S, FalseStart
 from sm.sessions.history import Count, Receipt, Verb
 from sm.sessions.session import IssueSession
 from sm.store import events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from sm.adapters.forge.model import PullRequest
+from sm.base.clock import format_time
 from sm.base.phase import Phase
 from sm.base.redact import redact
 from sm.config.forges import LocalSettings
@@ -48,9 +49,9 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
         first=find_first_asked(seen.facts),
-        first_until=seen.facts.first_until,
+        first_until=format_time(seen.facts.first_until, seen.facts.now),
     )
-    return describe_need(case, seen.facts.now)
+    return describe_need(case)
 
 
 def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:

@@ -11,7 +11,7 @@ from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
 from sm.sessions.failure import Failure
-from sm.sessions.false_starts import FalseStart
+from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
 from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S, SILENT, Signs

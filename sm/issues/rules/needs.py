@@ -7,7 +7,6 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sm.adapters.forge.model import Check, CheckState, PullState
-from sm.base.clock import format_time
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.base.quoting import name
@@ -98,8 +97,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
     up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
     `reviewed_at` is the page of the pull request if a person can review it nowhere else. `first`
-    is the session that has been asked before people, until `first_until` (seconds since 1970); ''
-    for none.
+    is the session that has been asked before people, until `first_until`, a time of day; '' for
+    none.
     """
 
     row: str
@@ -120,7 +119,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     raised_by: str = ""
     reviewed_at: str = ""
     first: str = ""
-    first_until: float = 0.0
+    first_until: str = ""
 
 
 class Need(Struct, frozen=True):
@@ -151,8 +150,8 @@ class Need(Struct, frozen=True):
         return one_line(f"{self.cause} ({details})" if details else self.cause)
 
 
-def describe_need(case: Case, now: float = 0.0) -> Need:
-    """Return what a person must know and do in this case; a time of another day has its date."""
+def describe_need(case: Case) -> Need:
+    """Return what a person must know and do in this case."""
     detail = DETAILS.get(case.row, _reason)(case)
     waits_for, command = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
     by_answer = command.startswith("sm reply")
@@ -161,16 +160,17 @@ def describe_need(case: Case, now: float = 0.0) -> Need:
         cause = (
             f"{cause}: {case.turn}" if case.row == "limit-runs-on" else f"{cause}, and {case.turn}"
         )
-    cause = ", and ".join(filter(None, (cause, _tell_first(case, now))))
+    cause = ", and ".join(filter(None, (cause, _tell_first(case))))
     kind = find_kind(case.row, case.locked_out)
     return Need(case, cause, detail, waits_for, command, by_answer, kind)
 
 
-def _tell_first(case: Case, now: float) -> str:
+def _tell_first(case: Case) -> str:
     """Say which session has been asked before people, and until when."""
     if not case.first:
         return ""
-    return f"{name(case.first)} has been asked until {format_time(case.first_until, now)}"
+    asked = f"{name(case.first)} has been asked"
+    return f"{asked} until {case.first_until}" if case.first_until else asked
 
 
 class Waiting(Struct, frozen=True):

@@ -19,7 +19,7 @@ from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
 from sm.sessions.failure import PATIENCE, Failure, Fault
-from sm.sessions.false_starts import FalseStart
+from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
 from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
