@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import functools
 import re
 from collections.abc import Iterable
@@ -16,12 +17,16 @@ SHORTEST = 6
 """Characters; a shorter literal would take ordinary words out of the text."""
 
 _START = (
-    r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m)|(?<=\\[abefnrtv0])|(?<=%[0-9A-Fa-f]{2})"
-    r"|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4}))"
+    r"(?:(?<![A-Za-z0-9])|(?<=[0-9;\[]m)|(?<=\\[abefnrtv0])|(?<=[%=][0-9A-Fa-f]{2})"
+    r"|(?<=%25[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
+    r"|(?<=(?<![A-Za-z0-9])[x0-9])|(?<=(?<![A-Za-z0-9])0x))"
 )
 """No letter or digit before it, save the end of a terminal's colour sequence, of an escaped
-character as programs print one, or of one in a URL (RFC 3986, 2.1)."""
+character as programs print one, of one in a URL (RFC 3986, 2.1), also if that was escaped twice, or
+in a mail (RFC 2045, 6.7); a digit, `x` or `0x` alone, as before a number, ends no word either."""
 
+_HIDING = re.compile(rf"{INVISIBLE.pattern}|[\x7f-\x9f\u034f]")
+"""Characters of which nothing is seen (U+034F joins two marks)."""
 _HIDDEN_BREAK = re.compile(r"(?<=\S)\r(?=\S)")
 """What a terminal shows as another line, and a copy of the log as none."""
 
@@ -90,6 +95,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
     ("bearer", ("bearer",),
      r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),
+    ("basic", ("basic ",),
+     r"(?i:(?P<keep>\bbasic\s{1,5}))(?P<coded>[A-Za-z0-9+/]{8,}+={0,2})(?![\w-])"),
+    ("user of curl", ("curl",),
+     r"(?P<keep>\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)[^\s\"']{1,200}"),
     ("cookie", ("cookie:",),
      r"(?i:(?P<keep>\b(?:set-)?cookie:\s{0,5}[\w.-]{1,60}=))[^\s;]++"),
     ("URL with password", ("://",),
@@ -128,7 +137,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         return text
     literal = _literal(secrets)
     done = _redact(text, literal)
-    bare = _HIDDEN_BREAK.sub("", INVISIBLE.sub("", text))
+    bare = _HIDDEN_BREAK.sub("", _HIDING.sub("", text))
     if bare == text:
         return done
     # Within a secret, such a character would hide it from its pattern.
@@ -157,7 +166,19 @@ def _once(text: str, literal: re.Pattern[str] | None) -> str:
 
 
 def _replacement(match: re.Match[str]) -> str:
-    return str(match.groupdict().get("keep") or "") + MARK
+    groups = match.groupdict()
+    if (coded := groups.get("coded")) and not _is_login(coded):
+        return match[0]
+    return str(groups.get("keep") or "") + MARK
+
+
+def _is_login(coded: str) -> bool:
+    """Whether it is a user and a password, as HTTP has them (RFC 7617), and no word of a text."""
+    bare = coded.rstrip("=")
+    try:
+        return b":" in binascii.a2b_base64(bare + "=" * (-len(bare) % 4))
+    except ValueError:
+        return False
 
 
 def _literal(secrets: Iterable[str]) -> re.Pattern[str] | None:

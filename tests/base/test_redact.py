@@ -80,6 +80,13 @@ def test_well_known_shapes_are_taken_out(secret: str, around: str) -> None:
         ("authorization: token abc", "authorization: token [redacted]"),
         ("-H 'Authorization: Bearer abc.def'", "-H 'Authorization: Bearer [redacted]'"),
         ("bearer 0123456789abcdef", "bearer [redacted]"),
+        ("proxy said: Basic dXNlcjpwYXNz", "proxy said: Basic [redacted]"),
+        ("basic YWRhOmh1bnRlcjI=", "basic [redacted]"),
+        (
+            "curl -sS -u ada:hunter2 https://x.example",
+            "curl -sS -u ada:[redacted] https://x.example",
+        ),
+        ("$ curl --user 'ada:hunter2' x", "$ curl --user 'ada:[redacted]' x"),
         ("Set-Cookie: session=abcdef; Path=/", "Set-Cookie: session=[redacted]; Path=/"),
         (f"{KEY}PRIVATE KEY-----\nrest", "[redacted]\nrest"),
         (
@@ -126,6 +133,10 @@ def test_end_of_a_key_whose_start_was_cut_off_is_taken_out() -> None:
         "sha256:0a1b2c3d4e5f67890a1b2c3d4e5f67890a1b2c3d4e5f67890a1b2c3d4e5f6789",
         "secret_santa_list_of_the_whole_company_and_of_its_friends",
         "gsk_is_a_prefix and xai-is-another, whsec_too",
+        "docker run -u 1000:1000 image, and a basic understanding of Basic authentication",
+        "Basic types: int, str. BASIC PROGRAMMING in 1964",
+        "curl -u ada https://x.example:8080/y",
+        "laughs_and_other_noises_here, 2key-value stores",
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
@@ -219,6 +230,14 @@ def test_time_grows_no_faster_than_a_hostile_text(piece: str) -> None:
         "{1}\r{2}",
         "{1}\u200b{2}",
         "{1}\u00ad{2} and {1}\u2060{2}",
+        "x{0}",
+        "1{0}",
+        "0x{0}",
+        "is=20{0}",
+        "%2522{0}%2522",
+        "{1}\x7f{2}",
+        "{1}\x85{2}",
+        "{1}\u034f{2}",
     ],
 )
 def test_a_token_goes_however_a_program_has_wrapped_it(text: str) -> None:
