@@ -37,6 +37,8 @@ HEAD_LIMIT = 16 * 1024
 SINGLE = (b"host", b"authorization", b"content-type", b"origin")
 """The answer depends on these."""
 
+SLOWEST_S = 30.0
+"""How long a body may take to arrive, whoever reads it: who sends a byte now and then is let go."""
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
 """How much of an unwanted body we read. Otherwise a client that still writes would find
@@ -231,9 +233,14 @@ class _Request:
         self._receive, self._send = receive, send
         length = self.headers.get("content-length", "0")
         self._unread = "transfer-encoding" in self.headers or length.strip("0") != ""
+        self._due = asyncio.get_running_loop().time() + SLOWEST_S
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._due if self._unread else None):
+                message = await self._receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
         self._unread = message["type"] == "http.request" and message.get("more_body", False)
         return message
 

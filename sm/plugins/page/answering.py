@@ -5,6 +5,7 @@ A module that answers paths lists them as its `ROUTES`; `app` joins the lists.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ from sm.views.board import BoardRow
 
 FORM_LIMIT = 2 * 1024 * 1024
 """Bytes of a form: a message of the longest kind, escaped."""
+FORM_S = 10.0
+"""How long a form may take to arrive."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -148,17 +151,21 @@ async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]
     """The fields of a form of at most `limit` bytes, each once.
 
     Raises:
-        RefusedError: it is no form, or too large.
+        RefusedError: it is no form, too large, or does not arrive in time.
 
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise RefusedError(415, "send a form")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise RefusedError(413, "that is too long")
+    try:
+        async with asyncio.timeout(FORM_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    raise RefusedError(413, "that is too long")
+    except TimeoutError as error:
+        raise RefusedError(408, f"the form did not arrive in {FORM_S:g} s") from error
     try:
         fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)
     except ValueError as error:
