@@ -80,6 +80,11 @@ def judge_project(project: Project, said: str, before: str) -> Iterator[Finding]
             f"'{name}': sm there is of commit {theirs}, and {ours[:12]} here",
             "git pull in both clones of sm",
         )
+    if facts.polls:
+        yield fail(
+            f"'{name}': a dev-poll runs there, and takes issues up for itself",
+            "end it there: only the one at home is to run",
+        )
     agent = one_line(facts.agent, 40)
     for one in facts.troubles:
         tell = fail if one.is_certain else warn

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json, structs
 
 from sm.plugins.hosts.examining import judge_project
-from sm.plugins.hosts.node.facts import PROGRAM, Facts, name_forge, read_primary
+from sm.plugins.hosts.node.facts import PROGRAM, Facts, is_polled, name_forge, read_primary
 from sm.plugins.hosts.rules import read_rules
 from sm.sessions.project import Project
 from sm.setup.finding import Level
@@ -61,3 +61,19 @@ def test_a_node_that_does_not_say_by_which_rules_it_merges_fails(stage: Stage) -
     facts = Facts(primary=read_primary(project), forge=name_forge(project))
     [found] = list_failures(project, facts, facts.primary)
     assert found == "'harb': its sm does not say by which rules it merges"
+
+
+def test_a_dev_poll_on_the_node_is_found_by_its_ticks(stage: Stage) -> None:
+    project = stage.project
+    for ticks in range(2):
+        assert not is_polled(project), f"{ticks} ticks by hand are no dev-poll"
+        stage.poll()
+    assert is_polled(project)
+    facts = Facts(
+        primary=read_primary(project),
+        forge=name_forge(project),
+        rules=read_rules(project.settings),
+        polls=True,
+    )
+    [found] = list_failures(project, facts, facts.primary)
+    assert found == "'harb': a dev-poll runs there, and takes issues up for itself"

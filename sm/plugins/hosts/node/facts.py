@@ -11,6 +11,7 @@ from sm.adapters.forge.protocol import Accounted
 from sm.adapters.git import Git
 from sm.base.errors import SmError
 from sm.issues.look.brought import describe_basis
+from sm.issues.look.polled import LEAST_S, MISSED, Clock, read_polled
 from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
 from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions.project import Project
@@ -25,7 +26,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     `forge` is its kind and place, `account` whose token it is asked with, and `basis` a word for
     the settings on which a look at it depends. `troubles` is what keeps its agents from working
     there, as far as it `is_tried`: of most clients nobody knows how. `rules` are those by which it
-    merges. `commit` is that of the clone from which its `sm` runs, '' if it is no clone.
+    merges. `commit` is that of the clone from which its `sm` runs, '' if it is no clone. `polls`: a
+    dev-poll runs there, by the last ticks.
     """
 
     primary: str = ""
@@ -38,6 +40,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     is_tried: bool = False
     rules: Rules | None = None
     commit: str = ""
+    polls: bool = False
 
 
 def gather(project: Project) -> Facts:
@@ -58,7 +61,16 @@ def gather(project: Project) -> Facts:
         is_tried=project.profile.name in STATUS,
         rules=read_rules(project.settings),
         commit=read_commit(),
+        polls=is_polled(project),
     )
+
+
+def is_polled(project: Project) -> bool:
+    """Whether a dev-poll takes issues of the project up here; one tick by hand is none."""
+    last = read_polled(project.directory)
+    if last is None or not last.gaps_s:
+        return False
+    return Clock.read().count_since(last.clock) < MISSED * max(last.usual_gap_s, LEAST_S)
 
 
 def read_commit() -> str:
