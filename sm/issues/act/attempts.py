@@ -22,6 +22,8 @@ from sm.store import events
 
 LAST = frozenset({Verb.RELEASE_CLAIM, Verb.FORGET})
 """The end of a session, whose claim is gone by its own hand."""
+WITHIN_S = 60.0
+"""So often it is looked within a turn whether the agent has committed something."""
 
 
 @contextlib.contextmanager
@@ -63,12 +65,15 @@ def give_up(session: IssueSession, why: str) -> None:
 
 
 def save_work(session: IssueSession) -> float:
-    """Push the work as it is where a turn has just ended; return when to look again."""
+    """Push the work as it is where a turn has just ended, or the agent has committed something.
+
+    Returns when to look again, in seconds since 1970.
+    """
     from sm.issues.work import wip  # most sessions have no attempt
 
     with contextlib.suppress(OvertakenError):  # which the fence remembers
         wip.save_if_due(session)
-    return math.inf
+    return time.time() + WITHIN_S if wip.is_at_work(session) else math.inf
 
 
 def is_ending(session: IssueSession) -> bool:

@@ -1,8 +1,8 @@
 """Keeps the work of a session that was placed here on the remote, so that a successor goes on.
 
-At each turn's end the worktree, as it is, and what `sm` knows of the session are pushed to
-`refs/sm/wip/ISSUE/ATTEMPT`: a commit of the state, whose parent is a commit of the worktree, whose
-parent is the branch. A later attempt begins from there.
+At each turn's end, and within one after a commit, the worktree, as it is, and what `sm` knows of
+the session are pushed to `refs/sm/wip/ISSUE/ATTEMPT`: a commit of the state, whose parent is a
+commit of the worktree, whose parent is the branch. A later attempt begins from there.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ class About(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True):
-    """The last push: its commit, and of what turn it was."""
+    """The last push: its commit, of what turn it was, and what the agent had committed last."""
 
     commit: str = ""
     turn: str = ""
+    head: str = ""
 
 
 class Found(Struct, frozen=True):
@@ -107,16 +108,40 @@ def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
 def save_if_due(session: IssueSession) -> bool:
     """Push the work if a turn has ended since the last push, and something has changed.
 
+    Within a turn, which may be the whole issue, if the agent has committed something since.
+
     Raises:
         OvertakenError: another attempt has the issue.
         SmError: it cannot be pushed now.
 
     """
-    turn = _name_turn(session)
     saved = read_saved(session.dir)
+    if is_at_work(session):
+        return _has_committed(session, saved) and save(session, turn=saved.turn)
+    turn = _name_turn(session)
     if not turn or turn == saved.turn:
         return False
     return save(session, turn=turn)
+
+
+def is_at_work(session: IssueSession) -> bool:
+    """Whether a turn of its agent is under way, as far as hooks tell."""
+    if not session.profile.hooks or agent.load(session.dir) is None:
+        return False
+    return agent_state.read(session.dir).state is State.BUSY
+
+
+def _has_committed(session: IssueSession, saved: Saved) -> bool:
+    record, git = session.record, session.project.git
+    head = _read_head(session)
+    known = saved.head or git.rev_parse(f"refs/remotes/{record.remote}/{record.branch}")
+    return bool(head) and head != known
+
+
+def _read_head(session: IssueSession) -> str:
+    if not (session.worktree / ".git").exists():
+        return ""
+    return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
 
 
 def _name_turn(session: IssueSession) -> str:
@@ -143,6 +168,7 @@ def save(session: IssueSession, *, turn: str = "") -> bool:
     project, record = session.project, session.record
     if not (session.worktree / ".git").exists():
         return False
+    head = _read_head(session)
     taken = take(project.git.at(session.worktree), record.branch)
     if taken is None:
         return False
@@ -153,7 +179,7 @@ def save(session: IssueSession, *, turn: str = "") -> bool:
         crash_point("wip:before-push")
         _push(session, git, ref, commit, last)
         crash_point("wip:after-push")
-    write_atomic(session.dir.wip, msgspec.json.encode(Saved(commit, turn)))
+    write_atomic(session.dir.wip, msgspec.json.encode(Saved(commit, turn, head)))
     return commit != last
 
 

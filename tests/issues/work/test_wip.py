@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from sm.adapters import git_snapshot
+from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.git_push import RefMovedError, Update
 from sm.issues.look import phase_file
 from sm.issues.runners import Placement
 from sm.issues.work import wip, yielding
 from sm.issues.work.takeover import take_over
 from sm.sessions import plan
+from sm.sessions.agent import Agent
 from sm.sessions.history import Receipt, Verb, fold
 from sm.sessions.session import IssueSession
+from sm.store.files import write_json
 from sm.store.paths import Root
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
@@ -244,6 +247,33 @@ def test_no_change_pushes_nothing(stage: Stage, session: IssueSession) -> None:
     session.dir.wip.unlink()
     assert wip.save(session)
     assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:b.txt") == "more"
+
+
+def test_a_commit_within_a_turn_is_pushed_once_and_the_rest_at_its_end(
+    stage: Stage, session: IssueSession
+) -> None:
+    session = session.provide(profile=CLAUDE)
+    known = Agent("dev-harb-1", os.getpid(), 1, "%0", time.time(), generation=1)
+    write_json(session.dir.agent, known)
+
+    def be(state: str) -> None:
+        session.dir.state.write_text(f"{state} {time.time():.6f} context prompt\n")
+
+    be("busy")
+    (session.worktree / "half.txt").write_text("half\n")
+    assert not wip.save_if_due(session), "nothing is committed yet"
+    made = commit(session.worktree, "a.txt", "a\n")
+    assert wip.save_if_due(session)
+    assert made in git(stage.repository.bare, "rev-list", wip.name_ref(1, 1)).split()
+    (session.worktree / "b.txt").write_text("b\n")
+    assert not wip.save_if_due(session)
+    commit(session.worktree, "c.txt", "c\n")
+    assert wip.save_if_due(session)
+    (session.worktree / "d.txt").write_text("d\n")
+    be("idle")
+    assert wip.save_if_due(session), "the turn has ended"
+    assert git(stage.repository.bare, "show", f"{wip.name_ref(1, 1)}^:d.txt") == "d"
+    assert not wip.save_if_due(session)
 
 
 def test_phase_receipts_texts_and_handoff_go_along(session: IssueSession, succeed: Succeed) -> None:
