@@ -103,6 +103,7 @@ def test_a_slow_service_and_a_dead_one_delay_no_other(
         services.ask(QUESTION)
         services.tell(Word("m9", "It gave up.", "has given up", need=NeedKind.FAILED))
         wait_for(lambda: len(service.heard) == 2, "the sound one has heard both")
+        wait_for(lambda: slow.heard, "the slow one was asked")
         assert len(slow.heard) == 1
         wait_for(lambda: dead.heard, "the dead one was asked")
         assert len(list_started()) == 1, "one process for all"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import pytest
 
 from sm.plugins.page.terminal import taming
 from sm.plugins.page.terminal.taming import AT_ONCE, MARKS, MOST, Tamer
+from tests.chance import dice
 
 PLAIN = (
     "\x1b[?1049h\x1b[22;0;0t\x1b[1;24r\x1b[m\x1b[38;2;255;128;0mwords\x1b[K\x1b[24;80H\x1b[5L\x1b[3M"
@@ -23,10 +23,10 @@ def tame(*pieces: bytes | str) -> str:
 
 
 def test_what_a_client_draws_stays_as_it_is_in_whatever_pieces_it_comes() -> None:
-    dice = random.Random(53)
+    fall = dice(53)
     assert tame(PLAIN) == PLAIN.decode()
     for _ in range(300):
-        cuts = sorted(dice.sample(range(1, len(PLAIN)), dice.randrange(1, 12)))
+        cuts = sorted(fall.sample(range(1, len(PLAIN)), fall.randrange(1, 12)))
         pieces = [PLAIN[a:b] for a, b in zip([0, *cuts], [*cuts, len(PLAIN)], strict=True)]
         assert tame(*pieces) == PLAIN.decode()
 
