@@ -159,7 +159,8 @@ def make_row(
         last_event_age_s=row.last_event_age_s + later_s,
         problem=f"{host} says: {row.problem}" if row.problem else "",
     )
-    made = _take_need(project, placement, made, pull, now)
+    is_open = pull is not None and pull.state is PullState.OPEN
+    made = _take_need(project, placement, made, pull if is_open else None)
     if shown.trouble:
         silent = f"host '{placement.host}', which was heard last {_format_age(later_s)} ago"
         return structs.replace(made, waits_for=silent)
@@ -191,7 +192,7 @@ def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullR
 
 
 def _take_need(
-    project: Project, placement: Placement, row: StatusRow, pull: PullRequest | None, now: float
+    project: Project, placement: Placement, row: StatusRow, pull: PullRequest | None
 ) -> StatusRow:
     """Say anew what the row needs a person for: of the node's words only the agent's are taken."""
     said = row.need
@@ -199,8 +200,7 @@ def _take_need(
         return row
     name = f"{placement.project}#{placement.issue}"
     case = said.case or Case(row="", address=name, unasked=True)
-    is_open = pull is not None and pull.state is PullState.OPEN
-    need = describe_need(_readdress(project, placement, case, pull if is_open else None))
+    need = describe_need(_readdress(project, placement, case, pull))
     entry = OpenNeed(
         key=f"{placement.host}:{one_line(said.key, TEXT_LIMIT)}",
         kind=need.kind or said.kind,
@@ -215,7 +215,7 @@ def _take_need(
         whole=bound(said.whole),
         merges=said.merges,
     )
-    told = put_into_words(entry, need, project.settings.forge, pull if is_open else None)
+    told = put_into_words(entry, need, project.settings.forge, pull)
     asked = row.phase is ShownState.ESCALATED
     return structs.replace(
         row,
