@@ -12,12 +12,13 @@ ACTIVE=60
 # Bytes that are kept.
 KEPT=65536
 
-# begins_by_itself: it was typed by nobody. Where that cannot be told, it was. An event over HTTP cannot
-# be refused, and Codex has no timers.
+# begins_by_itself: it was typed by nobody. Where that cannot be told, it was. What sm has typed may be
+# submitted late, but lies in `queue/cur` until then. An event over HTTP cannot be refused, and Codex has
+# no timers.
 begins_by_itself() {
-  local clients at
+  local clients at handed=("$dir"/queue/cur/*)
   [[ ${SM_HOOKS:-} != http && ${SM_CLIENT:-} != codex ]] || return 1
-  [[ ! -s $dir/expect && $payload != *'[sm] Task '* ]] || return 1
+  [[ ! -s $dir/expect && ! -e ${handed[0]} && $payload != *'[sm] Task '* ]] || return 1
   clients=$(tmux list-clients -t "${TMUX_PANE:-none}" -F '#{client_activity}') || return 1
   while read -r at; do
     [[ -z $at ]] || ((EPOCHSECONDS - at > ACTIVE)) || return 1

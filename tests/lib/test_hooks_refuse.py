@@ -76,6 +76,11 @@ def test_what_sm_types_itself_is_let_through(hooks: Hooks) -> None:
     hooks.dir.expect.write_text("some text\n\n\n")
     assert submit(hooks) == ""
     assert hooks.state == "busy"
+    hooks.be("idle")
+    hooks.dir.expect.write_text("")
+    (hooks.dir.queue / "cur" / f"{1:019d}-{'a' * 8}.sequential").write_text("{}")
+    assert submit(hooks) == "", "it was typed, and is submitted late"
+    assert hooks.state == "busy"
 
 
 def test_a_person_who_is_at_the_keys_is_let_through(
