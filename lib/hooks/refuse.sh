@@ -12,9 +12,9 @@ ACTIVE=60
 # Bytes that are kept.
 KEPT=65536
 
-# begins_by_itself: it was typed by nobody. Where that cannot be told, it was. What sm has typed may be
-# submitted late, but lies in `queue/cur` until then. An event over HTTP cannot be refused, and Codex has
-# no timers.
+# begins_by_itself: neither a person nor sm has typed it. Where that cannot be told, a person has. What
+# sm has typed may be submitted late, but lies in `queue/cur` until then. An event over HTTP cannot be
+# refused. What Codex does with a refusal, and whether it begins turns by itself, was not measured.
 begins_by_itself() {
   local clients at handed=("$dir"/queue/cur/*)
   [[ ${SM_HOOKS:-} != http && ${SM_CLIENT:-} != codex ]] || return 1

@@ -23,7 +23,7 @@ _START = (
 )
 """No letter or digit before it, save the end of a terminal's colour sequence, of an escaped
 character as programs print one, of one in a URL (RFC 3986, 2.1), also if that was escaped twice, or
-in a mail (RFC 2045, 6.7); a digit, `x` or `0x` alone, as before a number, ends no word either."""
+of one in a mail (RFC 2045, 6.7). A single digit or `x`, and `0x`, may stand before it, too."""
 
 _HIDING = re.compile(rf"{INVISIBLE.pattern}|[\x7f-\x9f\u034f]")
 """Characters of which nothing is seen (U+034F joins two marks)."""
@@ -95,7 +95,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"(?:(?:basic|bearer|token|digest|negotiate)\s{1,5})?))[^\s\"',;]++"),
     ("bearer", ("bearer",),
      r"(?i:(?P<keep>\bbearer\s{1,5}))" + _DIGIT_WITHIN + r"[A-Za-z0-9._~+/-]{12,}+=*+"),
-    ("basic", ("basic ",),
+    ("basic", ("basic",),
      r"(?i:(?P<keep>\bbasic\s{1,5}))(?P<coded>[A-Za-z0-9+/]{8,}+={0,2})(?![\w-])"),
     ("user of curl", ("curl",),
      r"(?P<keep>\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,100}:)[^\s\"']{1,200}"),
@@ -176,9 +176,10 @@ def _is_login(coded: str) -> bool:
     """Whether it is a user and a password, as HTTP has them (RFC 7617), and no word of a text."""
     bare = coded.rstrip("=")
     try:
-        return b":" in binascii.a2b_base64(bare + "=" * (-len(bare) % 4))
+        said = binascii.a2b_base64(bare + "=" * (-len(bare) % 4)).decode()
     except ValueError:
         return False
+    return ":" in said and said.isprintable()
 
 
 def _literal(secrets: Iterable[str]) -> re.Pattern[str] | None:

@@ -1,21 +1,20 @@
-"""What was to begin by itself in a session that rests: the prompt hook has refused and kept it.
+"""Turns that were to begin by themselves in a session that rests, and that the hook has refused.
 
-A client drops a prompt that is refused. So it becomes a message, which waits until the session
-goes on, and is told as what it is.
+A client drops a refused prompt. So the hook keeps it, and here it becomes a message, which waits
+until the session goes on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-from pathlib import Path
 
 from msgspec import DecodeError, Struct
 
 from sm.base.decoding import decode
 from sm.base.text import normalise
 from sm.messages import queue
+from sm.messages.ids import make_id
 from sm.messages.queue import Message
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -36,21 +35,17 @@ class Kept(Struct, frozen=True):
 def take_up(session: Session) -> None:
     """Make messages of all that was kept; a call that was cut short is finished by the next."""
     directory = session.dir
-    if not (_is_there(directory.held_back) or _is_there(directory.being_taken)):
-        return
-    if not _is_there(directory.being_taken):
-        with contextlib.suppress(FileNotFoundError):
-            directory.held_back.rename(directory.being_taken)  # the hook begins another
+    if not os.path.lexists(directory.being_taken):
+        if not os.path.lexists(directory.held_back):
+            return
+        directory.held_back.rename(directory.being_taken)  # the hook begins another
+    at = directory.being_taken.lstat().st_mtime_ns
     for prompt in _read(directory):
-        message = Message(id=_make_id(directory, prompt), text=FRAME + normalise(prompt))
+        message = Message(id=make_id(f"{at} {prompt}"), text=FRAME + normalise(prompt))
         if queue.put(directory, message):
             said = "a turn that was to begin by itself is held back"
             journal.record(session.root.journal, events.Problem(session=session.name, text=said))
     discard(directory.being_taken)
-
-
-def _is_there(path: Path) -> bool:
-    return os.path.lexists(path)
 
 
 def _read(directory: SessionDir) -> list[str]:
@@ -59,9 +54,3 @@ def _read(directory: SessionDir) -> list[str]:
         with contextlib.suppress(DecodeError, UnicodeDecodeError):
             found.append(decode(line, Kept).prompt)
     return found
-
-
-def _make_id(directory: SessionDir, prompt: str) -> str:
-    """The same for the same line of the same file."""
-    at = directory.being_taken.lstat().st_mtime_ns
-    return hashlib.sha256(f"{at} {prompt}".encode("utf-8", "replace")).hexdigest()[:16]

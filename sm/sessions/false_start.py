@@ -53,13 +53,14 @@ class Fault(Struct, frozen=True):
     sessions: tuple[str, ...]
 
 
-def judge(starts: Mapping[str, FalseStart], now: float) -> Fault | None:
-    """Return why agents end as they start, if several sessions say the same; else None."""
+def judge(starts: Mapping[str, FalseStart], now: float) -> list[Fault]:
+    """List why agents end as they start: what several sessions say, that of most of them first."""
     alike: dict[str, dict[str, FalseStart]] = {}
     for name, one in starts.items():
         if 0 <= now - one.at < WINDOW_S:
             alike.setdefault(one.kind, {})[name] = one
-    found = max(alike.values(), key=len, default={})
-    if len(found) < 2:
-        return None
-    return Fault(next(iter(found.values())).reason, tuple(sorted(found)))
+    return [
+        Fault(next(iter(found.values())).reason, tuple(sorted(found)))
+        for found in sorted(alike.values(), key=len, reverse=True)
+        if len(found) > 1
+    ]

@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from sm.base.errors import StateError
 from sm.sessions.false_start import FalseStart, Fault, judge
-from sm.store.files import (
-    decode_json,
-    discard,
-    ensure_private_dir,
-    list_names,
-    read_guarded,
-    write_json,
-)
+from sm.store.damage import read_rebuildable
+from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import Root
 
 
@@ -37,16 +30,11 @@ def clear(root: Root, session: str) -> None:
 
 def read(root: Root, session: str) -> FalseStart | None:
     """Return the session's last start, if it has ended at once."""
-    path = root.false_starts / session
-    try:
-        data = read_guarded(path)
-        return decode_json(data, FalseStart, path) if data else None
-    except StateError:
-        return None  # it is written anew
+    return read_rebuildable(root.false_starts / session, FalseStart)
 
 
-def find_fault(root: Root, now: float) -> Fault | None:
-    """Return why agents end as they start here, if several sessions say the same; else None."""
+def list_faults(root: Root, now: float) -> list[Fault]:
+    """List why agents end as they start here, what concerns most sessions first."""
     found = {name: read(root, name) for name in list_names(root.false_starts)}
     return judge({name: one for name, one in found.items() if one}, now)
 
@@ -56,5 +44,4 @@ def find_of_machine(root: Root, session: str, now: float) -> FalseStart | None:
     one = read(root, session)
     if one is None:
         return None
-    fault = find_fault(root, now)
-    return one if fault and session in fault.sessions else None
+    return one if any(session in fault.sessions for fault in list_faults(root, now)) else None

@@ -41,7 +41,7 @@ def check_root(root: Root) -> Root:
 def find_root_fault(path: Path) -> Fault | None:
     """Say what is wrong with the state root. It must be our own, or sticky like /tmp.
 
-    And nobody else may put another folder in its place, or in that of one above it.
+    No other user may be able to rename it, or a folder above it.
     """
     return _find_fault_within(path) or _find_fault_above(path)
 

@@ -28,7 +28,7 @@ RESTS = ("paused", "braked")
 
 @pytest.fixture
 def hooks(root: Root, tmux: Tmux, tmp_path: Path) -> Hooks:
-    """Those of an idle agent in a pane that nobody has open."""
+    """The hooks of an idle agent. No tmux client is attached to its session."""
     start_session(tmux, "agent", tmp_path, ["cat"])
     asked = ("display-message", "-p", "-t", "=agent:", "#{socket_path},0,0 #{pane_id}")
     socket, pane = tmux.command(*asked).split()

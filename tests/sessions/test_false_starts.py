@@ -16,10 +16,10 @@ def put(root: Root, session: str, reason: str, at: float = NOW - 1) -> None:
 
 
 def test_one_session_alone_proves_nothing(root: Root) -> None:
-    assert false_starts.find_fault(root, NOW) is None
+    assert false_starts.list_faults(root, NOW) == []
     put(root, "dev-harb-1", "no such file")
     put(root, "dev-harb-1", "no such file", NOW)
-    assert false_starts.find_fault(root, NOW) is None
+    assert false_starts.list_faults(root, NOW) == []
     assert false_starts.find_of_machine(root, "dev-harb-1", NOW) is None
 
 
@@ -27,25 +27,35 @@ def test_several_that_say_the_same_prove_it_whatever_numbers_they_have(root: Roo
     put(root, "dev-harb-1", "cannot open /tmp/a1b2c3d4/x (4711)")
     put(root, "dev-harb-2", "cannot open /tmp/0f9e8d7c/x (815)")
     put(root, "dev-harb-3", "its branch is gone")
-    fault = false_starts.find_fault(root, NOW)
+    [fault] = false_starts.list_faults(root, NOW)
     assert fault == Fault("cannot open /tmp/a1b2c3d4/x (4711)", ("dev-harb-1", "dev-harb-2"))
     assert false_starts.find_of_machine(root, "dev-harb-2", NOW)
     assert false_starts.find_of_machine(root, "dev-harb-3", NOW) is None
     false_starts.clear(root, "dev-harb-1")
-    assert false_starts.find_fault(root, NOW) is None
+    assert false_starts.list_faults(root, NOW) == []
+
+
+def test_two_clients_may_be_broken_at_once(root: Root) -> None:
+    for number in (1, 2, 3):
+        put(root, f"dev-harb-{number}", "no such file")
+    for number in (4, 5):
+        put(root, f"dev-harb-{number}", "not logged in")
+    found = [one.reason for one in false_starts.list_faults(root, NOW)]
+    assert found == ["no such file", "not logged in"]
+    assert false_starts.find_of_machine(root, "dev-harb-5", NOW)
 
 
 def test_what_is_long_ago_counts_no_more(root: Root) -> None:
     put(root, "dev-harb-1", "no such file", NOW - WINDOW_S - 1)
     put(root, "dev-harb-2", "no such file")
-    assert false_starts.find_fault(root, NOW) is None
+    assert false_starts.list_faults(root, NOW) == []
 
 
 def test_a_damaged_file_is_none(root: Root) -> None:
     put(root, "dev-harb-1", "no such file")
     put(root, "dev-harb-2", "no such file")
     (root.false_starts / "dev-harb-1").write_text("{")
-    assert false_starts.find_fault(root, NOW) is None
+    assert false_starts.list_faults(root, NOW) == []
 
 
 @pytest.mark.parametrize(

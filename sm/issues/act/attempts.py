@@ -73,7 +73,7 @@ def save_work(session: IssueSession) -> float:
 
     with contextlib.suppress(OvertakenError):  # which the fence remembers
         wip.save_if_due(session)
-    return time.time() + WITHIN_S if wip.is_at_work(session) else math.inf
+    return time.time() + WITHIN_S if wip.is_in_turn(session) else math.inf
 
 
 def is_ending(session: IssueSession) -> bool:

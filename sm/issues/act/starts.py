@@ -19,9 +19,9 @@ WORDS = 200
 
 
 def note(session: IssueSession) -> bool:
-    """Say what has become of the last start of an agent that is gone; whether that was not known.
+    """Note what has become of the last start of an agent that is gone, before its next is decided.
 
-    It is done before its restart is decided.
+    Returns whether anything is known now that was not.
     """
     receipts = plans.read_receipts(session.dir)
     last = _find_last(receipts)
@@ -31,7 +31,7 @@ def note(session: IssueSession) -> bool:
     is_new = known is None or known.at != last.at
     if is_new and not _has_ended_at_once(session, last):
         false_starts.clear(session.root, session.name)
-        return False
+        return known is not None  # what was seen of an earlier start counts no more
     if is_new:
         false_starts.note(session.root, session.name, _make(session, last))
     return _take_back(session, receipts) or is_new

@@ -30,6 +30,7 @@ STUCK = "stuck:"
 
 def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
     """Return why the matrix row `row` asks, and what helps."""
+    first = find_first_asked(seen.facts)
     case = Case(
         row=row,
         address=session.address,
@@ -48,8 +49,8 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         turn=tell_turn(seen.facts) if row in OF_LIMITS else None,
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
-        first=find_first_asked(seen.facts),
-        first_until=format_time(seen.facts.first_until, seen.facts.now),
+        first=first,
+        first_until=format_time(seen.facts.first_until, seen.facts.now) if first else "",
     )
     return describe_need(case)
 

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from sm.base.errors import SmError
 from sm.config.schema import KeepFree
 from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
-from sm.sessions.false_starts import find_fault
+from sm.sessions.false_starts import list_faults
 from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json
@@ -98,7 +98,7 @@ def list_shortages(project: Project) -> list[Shortage]:
 
 def _find_false_starts(project: Project) -> Iterator[Shortage]:
     """Whether agents end as they start, whatever they are to work on."""
-    if fault := find_fault(project.root, time.time()):
+    for fault in list_faults(project.root, time.time())[:1]:
         said = f" (“{fault.reason}”)" if fault.reason else ""
         text = f"agents end as they start, in {len(fault.sessions)} sessions{said}"
         yield Shortage("starts", "agents end as they start", text, "sm doctor")

@@ -155,7 +155,7 @@ class Material(Struct, frozen=True):
     row: str = ""
     """The row of the matrix that the text is for."""
     earlier: bool = False
-    """A session has worked on the issue before this one, and nobody knows here how it ended."""
+    """An earlier session has worked on the issue. How that one ended is not known here."""
     moved: str = ""
     """What there is to say of an attempt on another host, whose work the agent goes on with."""
     killed: bool = False

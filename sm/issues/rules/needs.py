@@ -43,7 +43,7 @@ UNASKED_CAUSES = {
     "draft": "Half a line stands unsent in its input line",
     "refused": "It is tried in vain",
 }
-"""Why a person is needed whom sm does not ask: whoever reviews sees it on the forge."""
+"""Why a person is needed whom sm does not ask. Such needs stand in the lists alone."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -74,9 +74,10 @@ KINDS = {
     "draft": NeedKind.DIALOG,
     "refused": NeedKind.REFUSED,
 }
-"""What a person is needed for, by the row of the matrix that asks or tells; others need nobody.
+"""What a person is needed for, by the row of the matrix that asks or tells. Other rows need nobody.
 
-The last two are no rows: what is due waits for a draft in the terminal, or is refused at each try.
+The last two are no rows. `draft`: a person has left a line in the terminal, and what is due waits
+for that. `refused`: each try of what is due is refused.
 """
 
 PASS_S = 10.0
@@ -89,7 +90,7 @@ OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
 class Case(Struct, frozen=True, omit_defaults=True):
     """What a question to a person is about. `address` is the session's, such as `shop#7`.
 
-    It is what travels between machines: the sentence and the command are made where they are read.
+    A node sends it, and the machine at home makes the sentence and the command of it.
 
     `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for

@@ -116,7 +116,7 @@ def save_if_due(session: IssueSession) -> bool:
 
     """
     saved = read_saved(session.dir)
-    if is_at_work(session):
+    if is_in_turn(session):
         return _has_committed(session, saved) and save(session, turn=saved.turn)
     turn = _name_turn(session)
     if not turn or turn == saved.turn:
@@ -124,7 +124,7 @@ def save_if_due(session: IssueSession) -> bool:
     return save(session, turn=turn)
 
 
-def is_at_work(session: IssueSession) -> bool:
+def is_in_turn(session: IssueSession) -> bool:
     """Whether a turn of its agent is under way, as far as hooks tell."""
     if not session.profile.hooks or agent.load(session.dir) is None:
         return False
@@ -139,6 +139,7 @@ def _has_committed(session: IssueSession, saved: Saved) -> bool:
 
 
 def _read_head(session: IssueSession) -> str:
+    """The last commit in the worktree; '' if that is gone."""
     if not (session.worktree / ".git").exists():
         return ""
     return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
@@ -166,9 +167,8 @@ def _stamp(path: Path) -> int:
 def save(session: IssueSession, *, turn: str = "") -> bool:
     """Push the work as it is now; False if the remote has it already."""
     project, record = session.project, session.record
-    if not (session.worktree / ".git").exists():
+    if not (head := _read_head(session)):
         return False
-    head = _read_head(session)
     taken = take(project.git.at(session.worktree), record.branch)
     if taken is None:
         return False

@@ -38,7 +38,7 @@ SINGLE = (b"host", b"authorization", b"content-type", b"origin")
 """The answer depends on these."""
 
 SLOWEST_S = 30.0
-"""How long a body may take to arrive, whoever reads it: who sends a byte now and then is let go."""
+"""How long any body may take to arrive, also one that comes byte by byte."""
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
 """How much of an unwanted body we read. Otherwise a client that still writes would find

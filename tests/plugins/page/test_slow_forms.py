@@ -1,4 +1,4 @@
-"""Who sends a form byte by byte is let go, by whoever reads it and by the guard before all."""
+"""A body that comes byte by byte keeps no connection: a form of the page, and any other."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sm.adapters.forge.protocol import Accounted
 from sm.adapters.git import Git
 from sm.base.errors import SmError
 from sm.issues.look.brought import describe_basis
-from sm.issues.look.polled import LEAST_S, MISSED, Clock, read_polled
+from sm.issues.look.polled import read_polled, read_silence
 from sm.plugins.hosts.node.model import STATUS, Trouble, list_troubles
 from sm.plugins.hosts.rules import Rules, read_rules
 from sm.sessions.project import Project
@@ -68,9 +68,7 @@ def gather(project: Project) -> Facts:
 def is_polled(project: Project) -> bool:
     """Whether a dev-poll takes issues of the project up here; one tick by hand is none."""
     last = read_polled(project.directory)
-    if last is None or not last.gaps_s:
-        return False
-    return Clock.read().count_since(last.clock) < MISSED * max(last.usual_gap_s, LEAST_S)
+    return last is not None and bool(last.gaps_s) and read_silence(project) is None
 
 
 def read_commit() -> str:
