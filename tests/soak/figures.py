@@ -19,7 +19,7 @@ from tests.soak.work import file_of
 
 ENTRIES = frozenset(
     {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.json", "passes.lock"}
-    | {"sessions", "projects", "probe", "logs"}
+    | {"sessions", "projects", "probe", "logs", "false-starts"}
 )
 EMPTY = ("ci", "slots", "slot-line")
 OF_PROJECT = frozenset(
@@ -150,6 +150,7 @@ def _state(room: Room) -> list[str]:
     left = [path for path in root.path.iterdir() if path != root.private]
     left += [path for path in root.private.iterdir() if path.name not in ENTRIES]
     left += root.sessions.iterdir()
+    left += root.false_starts.glob("*")
     left += (path for folder in EMPTY for path in (directory.path / folder).glob("*"))
     left += [path for path in directory.path.iterdir() if path.name not in OF_PROJECT]
     return [str(path) for path in left]
