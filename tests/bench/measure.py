@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -137,3 +138,17 @@ def in_turns(rounds: int, *takes: Take) -> list[list[float]]:
         for samples, take in zip(found, takes, strict=True):
             samples.append(take())
     return found
+
+
+def measure_memory_mb(pids: Iterable[int]) -> float:
+    """Return the megabytes of processes; what is shared with others counts in part (PSS)."""
+    return sum(map(_measure_mb, pids))
+
+
+def _measure_mb(pid: int) -> float:
+    """0 for one that has ended."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024 / 1e6
+    return 0.0

@@ -10,15 +10,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from sm.adapters import procfs
 from sm.adapters.tmux import Tmux
 from sm.sessions import agent, registry
 from sm.store.paths import Root
-from tests.bench.measure import Bench, Figure
+from tests.bench.measure import Bench, Figure, measure_memory_mb
 from tests.company import Company, make_company
 from tests.helpers import wait_for
 
@@ -41,15 +41,15 @@ def figures(bench: Bench) -> Iterator[Figure]:
         for _ in range(sessions):
             company.new(provider="mute")
         servers = [pid for pid in _at_rest(company) if _serves_passes(pid)]
-        busy = _memory_mb(servers)
+        busy = measure_memory_mb(servers)
         for pid in servers:
             os.kill(pid, signal.SIGKILL)  # they would end by themselves, in a minute
         wait_for(lambda: not any(map(_serves_passes, servers)), "the servers' end")
         monitors, pipes = _at_rest(company), _pipes(company)
-        found = {"monitors": _memory_mb(monitors), "transcripts": _memory_mb(pipes)}
+        found = {"monitors": measure_memory_mb(monitors), "transcripts": measure_memory_mb(pipes)}
         watchers = [ends.enter_context(_sleeper()) for _ in range(sessions)]
         time.sleep(0.5)  # until they sleep
-        beside = _memory_mb([one.pid for one in watchers])
+        beside = measure_memory_mb([one.pid for one in watchers])
         for one in watchers:
             one.kill()
         for _ in range(crowd := bench.rounds(BUSY - SESSIONS, 0)):
@@ -82,8 +82,8 @@ def _busy_mb(company: Company) -> tuple[float, float]:
         registry.poke(session.dir)
     peak, until = 0.0, time.monotonic() + BUSY_S
     while time.monotonic() < until:
-        peak = max(peak, _memory_mb([pid for pid in _ours(company) if _serves_passes(pid)]))
-    return peak, _memory_mb([pid for pid in _at_rest(company) if _serves_passes(pid)])
+        peak = max(peak, measure_memory_mb([pid for pid in _ours(company) if _serves_passes(pid)]))
+    return peak, measure_memory_mb([pid for pid in _at_rest(company) if _serves_passes(pid)])
 
 
 def _sleeper() -> subprocess.Popen[bytes]:
@@ -139,16 +139,3 @@ def _pipes(company: Company) -> list[int]:
     panes = {pane.pid for pane in tmux.panes().values()}
     found = {pid for pid in _pids() if (one := procfs.find(pid)) and one.parent == server}
     return sorted(found - panes)
-
-
-def _memory_mb(pids: Sequence[int]) -> float:
-    return sum(_pss_mb(pid) for pid in pids)
-
-
-def _pss_mb(pid: int) -> float:
-    """0 for one that has ended."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024 / 1e6
-    return 0.0

@@ -56,6 +56,7 @@ BENCHMARKS = {
     "bridge": "bridge",
     "mcp": "mcpserver",
     "hosts": "hosts",
+    "fifty": "fifty",
     "looks": "looks",
     "cost": "cost",
     "top": "top",

@@ -112,7 +112,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "host adopt": ("{hostile}",),
     "host carry": ("{hostile}",),
     "host wishes": ("",),
-    "host link": ("{folder} {hostile}",),
+    "host link": ("{folder}/{hostile}",),
     "host serve": ("",),
     "hooks install": ("--settings {folder}/s.json",),
     "hooks show": ("--settings {folder}/s.json",),

@@ -1,4 +1,4 @@
-"""What is kept of each host in the state root: a folder for each, by its name."""
+"""What is kept of hosts in the state root: a folder for each, by its name, and the link to all."""
 
 from __future__ import annotations
 
@@ -21,21 +21,6 @@ class HostFolder(Struct, frozen=True):
     def root(self) -> Root:
         """The state root that it is in."""
         return Root(self.path.parents[3])
-
-    @property
-    def link(self) -> Path:
-        """The socket of the process that has the channel."""
-        return self.path / "link"
-
-    @property
-    def lock(self) -> Path:
-        """Held by that process."""
-        return self.path / "link.lock"
-
-    @property
-    def log(self) -> Path:
-        """What that process, and ssh, have said."""
-        return self.path / "link.log"
 
     @property
     def master(self) -> Path:
@@ -70,6 +55,45 @@ class HostFolder(Struct, frozen=True):
         return self.path / f"report-{project}.json"
 
 
+class LinkPlace(Struct, frozen=True):
+    """The files about the process that has the channels to all hosts. No host is called so."""
+
+    root: Root
+
+    @property
+    def path(self) -> Path:
+        """The folder that they are in."""
+        return self.root.plugins / PLUGIN
+
+    @property
+    def socket(self) -> Path:
+        """Where the process is asked."""
+        return self.path / ".link"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process."""
+        return self.path / ".link.lock"
+
+    @property
+    def log(self) -> Path:
+        """What the process has said."""
+        return self.path / ".link.log"
+
+
+def open_link_place(root: Root) -> LinkPlace:
+    """Return where the process of the channels has its files; the folder is made if it is missing.
+
+    Raises:
+        StateError: others could write there.
+
+    """
+    place = LinkPlace(root)
+    for folder in (root.private, root.plugins, place.path):
+        ensure_private_dir(folder)
+    return place
+
+
 def open_folder(root: Root, host: str) -> HostFolder:
     """Return the folder of a host, made if it is missing.
 
@@ -78,7 +102,5 @@ def open_folder(root: Root, host: str) -> HostFolder:
         StateError: others could write there.
 
     """
-    path = root.plugins / PLUGIN / check_name(host, "host")
-    for folder in (root.private, root.plugins, path.parent, path):
-        ensure_private_dir(folder)
-    return HostFolder(path)
+    path = open_link_place(root).path / check_name(host, "host")
+    return HostFolder(ensure_private_dir(path))

@@ -352,15 +352,13 @@ def facts(ctx: click.Context, project: str) -> None:
 
 @command.command("link", hidden=True)
 @click.argument("root", type=click.Path(path_type=Path))
-@click.argument("name")
-def link(root: Path, name: str) -> None:
-    """Keep a channel open to a host, for all commands; a command that needs it starts it."""
-    from sm.plugins.hosts.folder import open_folder
-    from sm.plugins.hosts.ssh.link import serve
+def link(root: Path) -> None:
+    """Keep channels open to hosts, for all commands; a command that needs one starts it."""
+    from sm.plugins.hosts.ssh.links import serve
     from sm.store.paths import Root
     from sm.store.root_check import check_root
 
-    serve(open_folder(check_root(Root(root)), name))
+    serve(check_root(Root(root)))
 
 
 @command.command("serve", hidden=True)

@@ -17,7 +17,8 @@ from msgspec import structs
 
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.ssh import channel, link
+from sm.plugins.hosts.folder import LinkPlace
+from sm.plugins.hosts.ssh import channel, links
 from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, greet, read_trouble
 from sm.store.paths import Root
@@ -95,7 +96,7 @@ def frozen(sshd: Sshd) -> Iterator[None]:
 def test_a_silent_node_is_told_from_one_that_takes_long(node: Node, sshd: Sshd) -> None:
     ask(node, ["--version"])
     root = Path(sshd.environment["SM_STATE_ROOT"])
-    slow, silence = ("host", "link", str(root), "nobody"), Patience(silent_s=1.5)
+    slow, silence = ("host", "link", str(root)), Patience(silent_s=1.5)
     began = time.monotonic()
     with contextlib.suppress(NoAnswerError):  # its time is over here as it is there
         assert ask(node, slow, within_s=3.0, patience=silence).code
@@ -217,12 +218,12 @@ def test_a_node_that_stands_still_is_hung_up_on(
 ) -> None:
     monkeypatch.setattr(channel, "BEAT_S", 0.2)
     monkeypatch.setattr(channel, "DEAD_S", 0.5)
-    monkeypatch.setattr(link, "REST_S", 2.0)
+    monkeypatch.setattr(links, "REST_S", 2.0)
     node = make_node(sshd, root, make_script(tmp_path, f"{HELLO}; exec sleep 600"))
-    serving = threading.Thread(target=link.serve, args=[node.folder])
+    serving = threading.Thread(target=links.serve, args=[node.root])
     serving.start()
     try:
-        wait_for(node.folder.link.exists, "the link")
+        wait_for(LinkPlace(node.folder.root).socket.exists, "the link")
         with pytest.raises(NoAnswerError, match="has not answered for"):
             ask(node, ["--version"])
     finally:

@@ -184,7 +184,7 @@ class World:
         """End all that runs for it."""
         root = self.project.root
         end_listener(root)
-        for folder in (root.plugins / "hosts").glob("*"):
+        for folder in (root.plugins / "hosts").glob("[!.]*"):
             end_link(Node(root, folder.name, SshHost(address="nobody")))
         for machine in self.machines.values():
             machine.end()

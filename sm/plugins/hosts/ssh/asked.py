@@ -26,11 +26,12 @@ NONE = Patience(silent_s=0.0, opening_s=0.0)
 
 
 class Ask(Struct, frozen=True):
-    """What a command has for the node: the request without its number, and how it is reached now.
+    """What a command has for the node `name`: the request without its number, and how to reach it.
 
     Whoever asks has just read the configuration, and the link may be older.
     """
 
+    name: str
     request: Request
     host: SshHost
     patience: Patience = ENDLESS

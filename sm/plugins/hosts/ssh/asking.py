@@ -1,4 +1,4 @@
-"""Asks a node something by the link to its host, and starts that link if there is none."""
+"""Asks a node by the link to its host, and starts the process that has the links if need be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sm.base.errors import SmError
 from sm.base.wire import WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.folder import HostFolder, open_folder
+from sm.plugins.hosts.folder import HostFolder, LinkPlace, open_folder, open_link_place
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.asked import ENDLESS, Ask, Patience, Reply, Trouble
 from sm.plugins.hosts.wire import Answer, Hello, Request
@@ -62,7 +62,7 @@ def ask(
 
     """
     request = Request(id=0, argv=tuple(argv), stdin=stdin, project=project, within_s=within_s)
-    return _ask(node, Ask(request, node.host, patience)).answer or Answer(id=0)
+    return _ask(node, Ask(node.name, request, node.host, patience)).answer or Answer(id=0)
 
 
 def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
@@ -73,7 +73,7 @@ def greet(node: Node, patience_s: float = OPEN_S) -> Hello:
 
     """
     request = Request(id=0, within_s=patience_s)
-    hello = _ask(node, Ask(request, node.host, Patience(patience_s))).hello
+    hello = _ask(node, Ask(node.name, request, node.host, Patience(patience_s))).hello
     assert hello is not None  # there is one with each answer
     return hello
 
@@ -120,12 +120,12 @@ def _read_line(connection: socket.socket, deadline: Deadline) -> bytes:
 
 
 def _connect(node: Node, deadline: Deadline) -> socket.socket:
-    """Return a connection to the host's link; one is started if there is none."""
-    folder = node.folder
+    """Return a connection to the process of links; one is started if there is none."""
+    place = open_link_place(node.root)
     starting, again = Deadline(min(START_S, deadline.left_s)), Deadline(0.0)
-    while not (found := _try_connect(folder)):
+    while not (found := _try_connect(place)):
         if again.is_over:  # one that found an earlier one still there has gone again
-            _start(node)
+            _start(place)
             again = Deadline(START_AGAIN_S)
         if starting.is_over:
             raise TimeoutError("the link does not start")
@@ -133,29 +133,28 @@ def _connect(node: Node, deadline: Deadline) -> socket.socket:
     return found
 
 
-def _try_connect(folder: HostFolder) -> socket.socket | None:
-    place = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
+def _try_connect(place: LinkPlace) -> socket.socket | None:
+    folder = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(f"/proc/self/fd/{place}/{folder.link.name}")
+        connection.connect(f"/proc/self/fd/{folder}/{place.socket.name}")
     except OSError:
         connection.close()
         return None
     finally:
-        os.close(place)
+        os.close(folder)
     return connection
 
 
-def _start(node: Node) -> None:
+def _start(place: LinkPlace) -> None:
     from sm.adapters import own_start
     from sm.adapters.environment import select_lasting_environment
 
-    folder = node.folder
     with contextlib.suppress(OSError):
-        if folder.log.stat().st_size > LOG_LIMIT:
-            folder.log.unlink()
+        if place.log.stat().st_size > LOG_LIMIT:
+            place.log.unlink()
     own_start.start(
-        *("host", "link", str(node.root.path), node.name),
-        log=folder.log,
+        *("host", "link", str(place.root.path)),
+        log=place.log,
         env=select_lasting_environment(),
     )

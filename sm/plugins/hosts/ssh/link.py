@@ -1,9 +1,7 @@
-"""The process that has the channel to a host: `sm host link`, one for each host that is in use.
+"""The link to one host: its channel, opened when somebody asks, and how the host does.
 
-Commands come and go, and a login by ssh takes as long as a whole command. So one process keeps a
-channel open, `sm host serve` at its other end, and commands reach it by a socket: each sends one
-`Ask` and reads one `Reply`. When nobody has asked for a while it ends; whoever comes next starts
-another one. What it knows of the host's health is in `trouble.json`.
+At the other end of the channel is `sm host serve`. What is known of the host's health is kept in
+`trouble.json`, for those who would rather not wait.
 """
 
 from __future__ import annotations
@@ -11,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import os
-import socket
 import time
 from collections.abc import Coroutine
 from functools import partial
@@ -20,20 +16,15 @@ from typing import Any, TypeVar
 
 from sm.base.errors import SmError
 from sm.base.text import one_line
-from sm.base.wire import WireError, decode_line, encode_line
-from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
 from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
 from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_channel
-from sm.store import lock
 from sm.store.files import discard, read_json, write_json
 
 OPENING_S = 1.0
 """A channel that takes so long to open is told of, for those who would rather not wait for it."""
-REST_S = 180.0
-"""Without a question, after which it ends; a tick of dev-poll comes more often."""
 AGAIN_S = (0.5, 8.0)
 """After a failure nothing is tried for so long, at first and at most."""
 LOOK_S = 0.2
@@ -56,43 +47,10 @@ class Link:
         self.failed: NodeError | None = None
         self.again_at = 0.0
         self.pause_s = AGAIN_S[0]
-        self.asked_at = time.monotonic()
-        self.guests = 0
         self.is_troubled = True  # by what an earlier process has left, perhaps
         self.trouble = ""
 
-    async def serve(self) -> None:
-        """Answer commands until there was none for a while."""
-        server = await asyncio.start_unix_server(
-            self._meet, sock=_bind(self.folder), limit=wire.LINE_LIMIT
-        )
-        async with server:
-            while self.guests or time.monotonic() < self.asked_at + REST_S:
-                if not self.folder.link.exists():  # the state has been removed
-                    break
-                await asyncio.sleep(1.0)
-            discard(self.folder.link)
-        if self.channel:
-            await self.channel.close()
-        if self.tasks:  # they end with what they read, and see that ssh ends
-            await asyncio.wait(self.tasks, timeout=2 * CLOSE_S)
-
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.guests += 1
-        self.asked_at = time.monotonic()
-        try:
-            line = await reader.readline()
-            reply = await self._answer_in_time(decode_line(line, Ask)) if line else Reply()
-            writer.write(encode_line(reply))
-            await writer.drain()
-        except (WireError, ValueError, OSError):
-            return  # it has gone, or it is none of ours
-        finally:
-            self.guests -= 1
-            self.asked_at = time.monotonic()
-            writer.close()
-
-    async def _answer_in_time(self, asked: Ask) -> Reply:
+    async def answer_in_time(self, asked: Ask) -> Reply:
         """Answer; or say why not, as soon as the host was silent for longer than is waited for."""
         answering = self._begin(self._answer(asked))
         while (left_s := self._find_left_s(asked)) > 0:
@@ -193,6 +151,13 @@ class Link:
 
         self._begin(hear_wishes(channel, self.folder.root, self.folder.path.name))
 
+    async def close(self) -> None:
+        """End the channel, and all that goes on beside it."""
+        if self.channel:
+            await self.channel.close()
+        if self.tasks:  # they end with what they read, and see that ssh ends
+            await asyncio.wait(self.tasks, timeout=2 * CLOSE_S)
+
     async def _begin_anew(self, host: SshHost) -> None:
         """Forget how the host was reached: the configuration says another thing now."""
         if self.channel:
@@ -221,27 +186,3 @@ class Link:
         since = known.since if known else time.time()
         with contextlib.suppress(SmError):
             write_json(self.folder.trouble, Trouble(since, one_line(why, 500)))
-
-
-def _bind(folder: HostFolder) -> socket.socket:
-    """Listen at the folder's socket, however long its path is (unix(7): 108 bytes)."""
-    discard(folder.link)
-    place = os.open(folder.path, os.O_RDONLY | os.O_DIRECTORY)
-    listening = socket.socket(socket.AF_UNIX)
-    try:
-        before = os.umask(0o077)
-        try:
-            listening.bind(f"/proc/self/fd/{place}/{folder.link.name}")
-        finally:
-            os.umask(before)
-        listening.listen(64)
-    finally:
-        os.close(place)
-    return listening
-
-
-def serve(folder: HostFolder) -> None:
-    """Serve the host until nobody needs it; at once over if another process does."""
-    with lock.try_hold(folder.lock) as ours:
-        if ours:
-            asyncio.run(Link(folder).serve())
