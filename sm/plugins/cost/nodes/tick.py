@@ -6,6 +6,7 @@ Under a budget it goes on until about the next tick, so that sessions elsewhere 
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from sm.base.clock import Deadline
 from sm.config.schema import Config
@@ -15,7 +16,11 @@ from sm.plugins.cost.nodes import contacts
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
 
-EVERY_S = 4.0
+if TYPE_CHECKING:
+    from sm.plugins.cost.budget.decide import Limit, Used
+
+EVERY_S, SELDOM_S = 4.0, 16.0
+"""The second while at least half of each limit is left: each time is a process on each machine."""
 WATCH_S = 50.0
 """A listener may take a minute, and the next tick is due by then."""
 
@@ -32,9 +37,12 @@ def _hear(root: Root, tick: Tick) -> None:
     while True:
         if ask_all(tick.config, root):
             follow_up(tick.config, root)
-        if deadline.left_s < EVERY_S or not _tells_limits(tick.config, root):
+        if not _tells_limits(tick.config, root):
             return
-        time.sleep(EVERY_S)
+        pause_s = find_pause_s(tick.config, root)
+        if deadline.left_s < pause_s:
+            return
+        time.sleep(pause_s)
 
 
 def _tells_limits(config: Config, root: Root) -> bool:
@@ -44,30 +52,43 @@ def _tells_limits(config: Config, root: Root) -> bool:
     return any(list_meant(config, each) for each in sessions)
 
 
+def find_pause_s(config: Config, root: Root) -> float:
+    """Return after how many seconds machines are told again what is left of shared limits."""
+    measured = _measure(config, root)
+    return SELDOM_S if all(2 * used.at_most <= one.height for one, used in measured) else EVERY_S
+
+
 def follow_up(config: Config, root: Root) -> None:
     """Look up prices that a limit needs, and wake the sessions that share one that is used up."""
+    from sm.plugins.cost.budget.decide import weigh
+    from sm.plugins.cost.waiting import note_waiting
+    from sm.sessions import registry
+
+    measured = _measure(config, root)
+    if not measured:
+        note_waiting(root)
+    elif any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
+        for name in registry.list_session_names(root):
+            registry.poke(root.session(name))
+
+
+def _measure(config: Config, root: Root) -> list[tuple[Limit, Used]]:
+    """The limits of many sessions, each with what is used of it; with prices that they need."""
     from sm.plugins.cost.budget import lag
     from sm.plugins.cost.budget.book import Book
-    from sm.plugins.cost.budget.decide import weigh
     from sm.plugins.cost.budget.judge import measure
     from sm.plugins.cost.budget.limits import list_shared
     from sm.plugins.cost.ledger import open_ledger
     from sm.plugins.cost.prices import price_pending
     from sm.plugins.cost.settings import find_ledger
-    from sm.plugins.cost.waiting import note_waiting
-    from sm.sessions import registry
 
     now = time.time()
     limits = [one for project in config.projects for one in list_shared(config, project, now)]
     if not limits:
-        note_waiting(root)
-        return
+        return []
     with open_ledger(find_ledger(config)) as ledger:
         price_pending(ledger)
-        measured = list(measure(Book(ledger.connection), limits, lag.count_followed(root)))
-    if any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
-        for name in registry.list_session_names(root):
-            registry.poke(root.session(name))
+        return list(measure(Book(ledger.connection), limits, lag.count_followed(root)))
 
 
 LISTENER = Listener(_hear, _wants)

@@ -20,7 +20,7 @@ from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.nodes import contacts, told_limits
 from sm.plugins.cost.nodes.answering import answer
 from sm.plugins.cost.nodes.asking import ask_all
-from sm.plugins.cost.nodes.tick import follow_up
+from sm.plugins.cost.nodes.tick import EVERY_S, SELDOM_S, find_pause_s, follow_up
 from sm.plugins.cost.nodes.wire import Inquiry
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
@@ -144,3 +144,19 @@ def test_a_limit_that_many_share_is_told_to_each(away: Away, tmp_path: Path, roo
     assert round(told["box"]["project"] / 1e9) == 2, "what oak has used"
     assert round(told["oak"]["project"] / 1e9) == 1
     assert round(told["oak"]["issue"] / 1e9) == 0
+
+
+def test_machines_are_told_seldom_while_half_of_each_limit_is_left(
+    away: Away, tmp_path: Path, root: Root
+) -> None:
+    ledger = tmp_path / "home" / "l.db"
+    project = open_project(tmp_path, "{day: $5, issue: $1}", ledger=ledger, root=root.path)
+    place(project, 1, "box")
+    transcript = make_node(away, tmp_path, "box")
+    spend(away, "box", transcript, 2.4)
+    ask_all(project.config, root, 60.0)
+    follow_up(project.config, root)  # which brings the price
+    assert find_pause_s(project.config, root) == SELDOM_S
+    spend(away, "box", transcript, 0.2)
+    ask_all(project.config, root, 60.0)
+    assert find_pause_s(project.config, root) == EVERY_S
