@@ -48,8 +48,12 @@ def bring(
     placements: Sequence[Placement],
     *,
     hears_wishes: bool,
+    sharers: int,
 ) -> Iterator[str]:
-    """Bring what was seen to these sessions; yield what was in the way."""
+    """Bring what was seen to these sessions; yield what was in the way.
+
+    `sharers` is how many machines look at the forge by our account, once none is brought anything.
+    """
     forge = project.forge
     if not isinstance(runner, Bearer) or not isinstance(forge, Accounted):
         return
@@ -59,7 +63,13 @@ def bring(
 
     def make(issues: Collection[int]) -> Share:
         return brought.narrow(
-            project.settings, seen, issues, account=find_account(), lasts_s=lasts_s, wait_s=wait_s
+            project.settings,
+            seen,
+            issues,
+            account=find_account(),
+            lasts_s=lasts_s,
+            wait_s=wait_s,
+            sharers=sharers,
         )
 
     try:

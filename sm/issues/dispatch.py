@@ -1,4 +1,4 @@
-"""Has sessions begun on their hosts: hosts side by side, those of one host one after another.
+"""Has issues claimed and begun on their hosts: hosts side by side, those of one one after another.
 
 A begin takes a node a second or more: a worktree, some requests to the forge, a terminal. The forge
 is asked by one machine for one thing after another, so a host gets the next when it has begun the
@@ -7,9 +7,11 @@ last. One that refuses, or does not answer, is not asked for more.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
 from sm.base.errors import TemporaryError
 from sm.issues.runners import NoAnswerError, Placement, RefusedError
@@ -20,19 +22,27 @@ if TYPE_CHECKING:
 
 HOLD_S = 60.0
 """Seconds of a tick for beginning sessions: a tick is for all projects."""
+CLAIMS_AT_ONCE = 12
+"""Issues that are claimed side by side: each takes some processes of git, and requests, of which a
+forge takes a hundred at once (docs.github.com, "Rate limits for the REST API")."""
 
-Begin = Callable[[Project, Placement], Placement]
-"""Has a session begun, and returns its placement as it is then."""
 Host = tuple[str, str]
 """A runner, and one of its hosts."""
 
 
 class Order:
-    """A session that is being begun, and what becomes of it."""
+    """A session that is to begin on a host; its issue is claimed first, if it has no placement."""
 
-    def __init__(self, placement: Placement, outcome: Future[Placement]) -> None:
-        """It was just ordered."""
-        self.placement, self.outcome = placement, outcome
+    def __init__(
+        self, host: Host, *, issue: Issue | None = None, placement: Placement | None = None
+    ):
+        """Nothing has become of it yet. An issue has a `placement` once it is claimed."""
+        self.host, self.issue, self.placement = host, issue, placement
+        self.outcome: Future[Placement | None]
+
+
+Begin = Callable[[Project, Order], Placement | None]
+"""Has a session begun, and returns its placement as it is then; None if it was not claimed."""
 
 
 class Dispatch:
@@ -41,36 +51,40 @@ class Dispatch:
     def __init__(self, project: Project) -> None:
         """None is yet."""
         self._project = project
-        self._queues: dict[Host, ThreadPoolExecutor] = {}
+        self._queues: dict[Host, tuple[ThreadPoolExecutor, Project]] = {}
         self._vain: dict[Host, NoAnswerError | RefusedError] = {}
         self._orders: list[Order] = []
         self._deadline = Deadline(HOLD_S)
+        self.claiming = threading.BoundedSemaphore(CLAIMS_AT_ONCE)
 
-    def order(self, placement: Placement, begin: Begin) -> None:
+    def order(self, order: Order, begin: Begin) -> None:
         """Have a session begun, after those of its host that were ordered before."""
         from concurrent.futures import ThreadPoolExecutor  # for few ticks
 
-        host = (placement.runner, placement.host)
-        if host not in self._queues:
-            self._queues[host] = ThreadPoolExecutor(1)
-        future = self._queues[host].submit(self._begin, host, placement, begin)
-        self._orders.append(Order(placement, future))
+        if order.host not in self._queues:
+            # What a project has opened, such as its forge, is for one thread.
+            own = Project(self._project.config, self._project.settings)
+            self._queues[order.host] = ThreadPoolExecutor(1), own
+        queue, own = self._queues[order.host]
+        order.outcome = queue.submit(self._begin, own, order, begin)
+        self._orders.append(order)
 
-    def _begin(self, host: Host, placement: Placement, begin: Begin) -> Placement:
-        if why := self._vain.get(host):
+    def _begin(self, project: Project, order: Order, begin: Begin) -> Placement | None:
+        why: TemporaryError | RefusedError | None = self._vain.get(order.host)
+        if why is None and self._deadline.is_over:
+            why = TemporaryError("it is begun at the next tick: this one has begun others so long")
+        if why and order.placement:
             raise why
-        if self._deadline.is_over:
-            raise TemporaryError("it is begun at the next tick: this one has begun others so long")
-        # What a project has opened, such as its forge, is for one thread.
-        own = Project(self._project.config, self._project.settings)
+        if why:  # nobody has claimed it, and another host may have it
+            return None
         try:
-            return begin(own, placement)
+            return begin(project, order)
         except NoAnswerError as error:
-            self._vain[host] = error
+            self._vain[order.host] = error
             raise
         except RefusedError as error:
             if error.of_host:
-                self._vain[host] = error
+                self._vain[order.host] = error
             raise
 
     def has_in_vain(self, runner: str, host: str) -> bool:
@@ -90,6 +104,6 @@ class Dispatch:
         while self._orders:
             wait([one.outcome for one in self._orders], return_when=FIRST_COMPLETED)
             yield from self.take_done()
-        for queue in self._queues.values():
+        for queue, _ in self._queues.values():
             queue.shutdown()
         self._queues.clear()

@@ -8,112 +8,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-
-from msgspec import Struct
 
 from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import awaited, kept_messages, placements, runners
+from sm.issues import kept_messages, placements, runners
 from sm.issues.bringing import bring
-from sm.issues.dispatch import Dispatch, Order
-from sm.issues.look import taken
+from sm.issues.dispatch import Order
+from sm.issues.look import doubts, taken
 from sm.issues.look.backlog import is_workable
-from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.placing import AGAIN_S, REFUSALS, Case, Deed, Holder, judge
+from sm.issues.look.taken import UntrustedTextError
+from sm.issues.rules.placing import AGAIN_S, Case, Deed, Holder, judge
 from sm.issues.runners import Placement, RefusedError, Runner, Seen, Standing
 from sm.issues.start import is_due
+from sm.issues.survey import Survey
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
 from sm.sessions.project import Project
 from sm.sessions.undone import Unable
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
-
-
-class Survey(Struct, dict=True):
-    """What a tick knows of a project's work elsewhere: each runner is asked once."""
-
-    project: Project
-    seen: Snapshot
-    placed: list[Placement]
-    asked: tuple[Placement, ...]
-    standings: dict[str, Seen]
-    free: dict[str, list[str]]
-    dispatch: Dispatch
-    hears_wishes: bool = False
-
-    def open(self, name: str) -> Runner:
-        """Return the runner of that name.
-
-        Raises:
-            UsageError: no plugin has it.
-
-        """
-        return runners.load_runner(name)
-
-    def divide(self, issues: Iterable[Issue]) -> tuple[list[Issue], list[Issue]]:
-        """Return those that are for this machine, and those that are for others."""
-        here, away = list[Issue](), list[Issue]()
-        known = {one.issue for one in self.placed}
-        for issue in issues:
-            runner = runners.choose_runner(self.project.settings, issue.labels)
-            if issue.number not in known:
-                (here if runner == runners.LOCAL else away).append(issue)
-        return here, away
-
-    def take_host(self, runner: str, *, but: str = "") -> str:
-        """Return where there is a free place, which counts as taken from then on; '' for none.
-
-        It is not the host `but`, and none that was asked in vain in this tick.
-        """
-        if runner not in self.free:
-            of_runner = [one for one in self.placed if one.runner == runner]
-            self.free[runner] = self.open(runner).list_free(self.project, of_runner)
-        free = self.free[runner]
-        for host in dict.fromkeys(free):
-            if host != but and not self.dispatch.has_in_vain(runner, host):
-                free.remove(host)
-                return host
-        return ""
-
-    @cached_property
-    def known(self) -> dict[str, Seen]:
-        """What was last seen, at the ticks before."""
-        return placements.read_seen(self.project.directory)
-
-    def find_refusal(self, placement: Placement) -> Seen | None:
-        """Return how its host has refused to begin it; None if it did not."""
-        known = None if placement.handle else self.known.get(placement.session)
-        is_of_it = known and known.host == placement.host
-        return known if is_of_it and known and known.standing in REFUSALS else None
-
-    def keep(self, placement: Placement) -> None:
-        """Put a placement on record, in the place of an earlier one of its issue."""
-        placements.keep(self.project.directory, placement)
-        self.standings.pop(placement.session, None)  # it was of what the record said before
-        self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
-
-    def forget(self, placement: Placement) -> None:
-        """Remove a placement from the record, and tell who waits for its session."""
-        project, session = self.project, placement.session
-        placements.forget(project.directory, placement.issue)
-        name = f"{placement.project}#{placement.issue}"
-        awaited.tell_gone(project.root, project.directory, session, name)
-        self.placed = [one for one in self.placed if one.issue != placement.issue]
-
-
-def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Survey | None:
-    """Return what is on record of work elsewhere; None where there is none, as mostly.
-
-    `hears_wishes`: another tick comes as soon as a node wishes for a newer look at the forge.
-    """
-    placed = placements.list_placements(project.root.project(project.name))
-    if not placed and not runners.list_runners(project.settings):
-        return None
-    return Survey(project, seen, placed, tuple(placed), {}, {}, Dispatch(project), hears_wishes)
 
 
 def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
@@ -147,6 +62,11 @@ def finish(away: Survey) -> Iterator[str]:
 
 def _settle(away: Survey, order: Order) -> Iterator[str]:
     """Put on record what has become of a session that was to begin."""
+    if order.placement is None:
+        yield from _tell_unclaimed(away, order)
+        return
+    if order.issue:
+        away.note(order.placement)
 
     def put_on_record(away: Survey, placement: Placement) -> Iterator[str]:
         try:
@@ -156,6 +76,8 @@ def _settle(away: Survey, order: Order) -> Iterator[str]:
             seen = Seen(standing, placement.host, time.time(), error.message)
             away.standings[placement.session] = seen
             raise
+        if placed is None or not placed.handle:
+            return
         crash_point("placement:placed")
         away.keep(placed)
         said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
@@ -163,6 +85,18 @@ def _settle(away: Survey, order: Order) -> Iterator[str]:
         yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
 
     yield from _attempt(away, order.placement, put_on_record)
+
+
+def _tell_unclaimed(away: Survey, order: Order) -> Iterator[str]:
+    """Say why an issue was not claimed, unless it was not due, or there was no time for it."""
+    issue = order.issue
+    assert issue is not None  # else it has a placement
+    try:
+        order.outcome.result()
+    except UntrustedTextError as error:
+        yield doubts.tell(away.project, issue, "place", error.message)
+    except SmError as error:
+        yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
 
 
 def _attempt(
@@ -212,8 +146,16 @@ def _bring(away: Survey) -> Iterator[str]:
 
 
 def _bring_by(away: Survey, name: str, placed: list[Placement]) -> Iterator[str]:
-    runner, hears_wishes = away.open(name), away.hears_wishes
-    yield from bring(away.project, away.seen, runner, placed, hears_wishes=hears_wishes)
+    yield from _bring_to(away, away.project, away.open(name), placed)
+
+
+def _bring_to(
+    away: Survey, project: Project, runner: Runner, placed: list[Placement]
+) -> Iterator[str]:
+    sharers = 1 + away.count_hosts()
+    return bring(
+        project, away.seen, runner, placed, hears_wishes=away.hears_wishes, sharers=sharers
+    )
 
 
 def _is_running(known: Seen | None) -> bool:
@@ -302,51 +244,79 @@ def _choose_runner(away: Survey, issue: Issue | None) -> str:
 
 
 def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
-    """Claim and place an issue that still is to be worked on, if its runner has a free place.
+    """Have an issue claimed and begun, if its runner has a free place; `finish` waits for that.
 
     Raises:
-        UntrustedTextError: no trusted person vouches for its text.
-        SmError: it cannot be claimed, or nobody can say what is free.
+        SmError: nobody can say what is free.
 
     """
-    project = away.project
-    runner = runners.choose_runner(project.settings, issue.labels)
+    runner = runners.choose_runner(away.project.settings, issue.labels)
     host = away.take_host(runner)
     if not host:
         return
     if dry_run:
         yield f"would place #{issue.number} {issue.title} on {host}"
         return
-    now = project.forge.issues.read(issue.number)
-    if not is_due(project.settings, now, ours=False):
-        return
-    taken.check_source(project, now.number, project.forge.issues.read_source(now.number))
-    placement = takeover.claim_for(project, now.number, runner, host)
-    if placement is None:
-        return
-    crash_point("placement:claimed")
-    away.keep(placement)
-    crash_point("placement:kept")
-    project.record(events.Claimed(session=placement.session, how="won"))
-    yield from _attempt(away, placement, _place)
+    there = away.list_there(runner, host)
+
+    def take_up(project: Project, order: Order) -> Placement | None:
+        claimed = _claim(away, project, order)
+        if claimed is None or claimed.host != host:  # a tick that has died had placed it elsewhere
+            return claimed
+        return _begin(away, project, claimed, there)
+
+    away.dispatch.order(Order((runner, host), issue=issue), take_up)
     for one in away.dispatch.take_done():
         yield from _settle(away, one)
 
 
+def _claim(away: Survey, project: Project, order: Order) -> Placement | None:
+    """Claim an issue that still is to be worked on, and put that on record; None if it is not.
+
+    Raises:
+        UntrustedTextError: no trusted person vouches for its text.
+        SmError: it cannot be claimed.
+
+    """
+    assert order.issue is not None
+    number, (runner, host) = order.issue.number, order.host
+    with away.dispatch.claiming:
+        now = project.forge.issues.read(number)
+        if not is_due(project.settings, now, ours=False):
+            return None
+        taken.check_source(project, number, project.forge.issues.read_source(number))
+        placement = takeover.claim_for(project, number, runner, host)
+        if placement is None:
+            return None
+        crash_point("placement:claimed")
+        placements.keep(project.directory, placement)
+        order.placement = placement
+    crash_point("placement:kept")
+    project.record(events.Claimed(session=placement.session, how="won"))
+    return placement
+
+
 def _place(away: Survey, placement: Placement) -> Iterator[str]:
     """Have it begun, beside all else; `finish` waits for that."""
-    runner = away.open(placement.runner)
-    there = (placement.runner, placement.host)
-    beside = [one for one in away.placed if (one.runner, one.host) == there]
+    there = away.list_there(placement.runner, placement.host)
 
-    def begin(project: Project, placement: Placement) -> Placement:
-        # What its host is not told before it begins, it would look for by itself.
-        for _ in bring(project, away.seen, runner, beside, hears_wishes=away.hears_wishes):
-            pass
-        return runner.place(project, placement)
+    def begin(project: Project, order: Order) -> Placement:
+        return _begin(away, project, placement, there)
 
-    away.dispatch.order(placement, begin)
+    away.dispatch.order(Order((placement.runner, placement.host), placement=placement), begin)
     yield from ()
+
+
+def _begin(
+    away: Survey, project: Project, placement: Placement, there: Iterable[Placement]
+) -> Placement:
+    """Have it begun, on a host that has the placements `there`."""
+    runner = away.open(placement.runner)
+    beside = [one for one in there if one.issue != placement.issue] + [placement]
+    # What its host is not told before it begins, it would look for by itself.
+    for _ in _bring_to(away, project, runner, beside):
+        pass
+    return runner.place(project, placement)
 
 
 def _place_again(away: Survey, placement: Placement) -> Iterator[str]:

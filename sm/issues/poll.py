@@ -16,7 +16,6 @@ from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.issues import elsewhere, meters, runners
 from sm.issues.act.effects import NotNowError
-from sm.issues.elsewhere import Survey
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import keep_outcome
@@ -28,12 +27,13 @@ from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
+from sm.issues.survey import Survey, survey
 from sm.issues.work import claim, locks, slots
 from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.sessions.undone import Unable
-from sm.store import events, journal, lock
+from sm.store import events, lock
 from sm.store.paths import name_session
 from sm.store.repair import repair
 
@@ -109,7 +109,7 @@ def _tend(
     def begin(due: Sequence[Due]) -> Iterator[str]:
         return _take_up_again(scene, due, dry_run=dry_run)
 
-    away = elsewhere.survey(project, seen, hears_wishes=loops)
+    away = survey(project, seen, hears_wishes=loops)
     if found := scene.pauses.find(project.name):
         yield found.sentence
         if away:
@@ -202,18 +202,8 @@ def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str
     for issue in waiting:
         try:
             yield from elsewhere.place_new(away, issue, dry_run=dry_run)
-        except UntrustedTextError as error:
-            yield _tell_doubt(away.project, issue, "place", error)
         except SmError as error:
             yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
-
-
-def _tell_doubt(project: Project, issue: Issue, what: str, error: UntrustedTextError) -> str:
-    """Note an issue for which nobody vouches; return the line about it."""
-    doubts.note(project.directory, issue, error.message)
-    name = name_session(project.name, issue.number)
-    journal.record_once(project.root.journal, events.Problem(session=name, text=error.message))
-    return f"did not {what} {error.message}"
 
 
 def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
@@ -284,7 +274,7 @@ def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
     try:
         begin()
     except UntrustedTextError as error:
-        return _tell_doubt(project, one.issue, one.what, error)
+        return doubts.tell(project, one.issue, one.what, error.message)
     except (SettledError, TakenError, PausedError, NotNowError) as error:
         return error.message
     except SmError as error:

@@ -324,7 +324,7 @@ class MemoryForge(Asking):
     def is_stale(self, since: Batch) -> bool:
         return False
 
-    def pause_s(self) -> float:
+    def pause_s(self, sharers: int = 1) -> float:
         return 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:

@@ -157,7 +157,16 @@ class World:
         wait_for(lambda: time.time() > wanted + LATER_S, "a later moment", every_s=0.01)
         seen = snapshot_as_wished(project)
         if self.nodes:
-            said = list(bring(project, seen, Herd(self.nodes), self.placed, hears_wishes=True))
+            said = list(
+                bring(
+                    project,
+                    seen,
+                    Herd(self.nodes),
+                    self.placed,
+                    hears_wishes=True,
+                    sharers=1 + len(self.nodes),
+                )
+            )
             assert not said, said
 
     @contextmanager

@@ -272,10 +272,11 @@ class Forge(Protocol):
         """
         ...
 
-    def pause_s(self) -> float:
+    def pause_s(self, sharers: int = 1) -> float:
         """Seconds that two observations must be apart for the forge's limits; 0: any number.
 
-        It is called in each pass over a session, so it sends no request.
+        `sharers` installations observe under the same limits, this one included. It is called in
+        each pass over a session, so it sends no request.
         """
         ...
 

@@ -28,6 +28,9 @@ from sm.store.paths import ProjectDir
 
 LONGEST_S, LONGEST_WAIT_S = 600.0, 30.0
 """What of a promise is believed: sessions go on by themselves when nothing comes."""
+SHARED_S = 86400.0
+"""So long after the last look that came, the others are believed to have sessions, too."""
+MOST_SHARERS = 1000
 
 Lines = tuple[str, str]
 """A branch, and the base into which it is to be merged."""
@@ -39,6 +42,7 @@ class Share(Struct, frozen=True, kw_only=True):
     `taken_at` of `seen` is by the clock of whoever gets it, and no later than the look was.
     `basis` and `account` say for whom it is the same as a look of their own. The next one comes
     within `lasts_s` seconds. Who wishes for a newer one has it within `wait_s`; 0: nobody hears.
+    `sharers` machines look at the forge by this account if nothing comes, with the one it is from.
     """
 
     seen: Snapshot
@@ -47,6 +51,7 @@ class Share(Struct, frozen=True, kw_only=True):
     account: str
     lasts_s: float
     wait_s: float = 0.0
+    sharers: int = 1
 
 
 class Brought(Struct, frozen=True, kw_only=True):
@@ -88,6 +93,7 @@ def narrow(
     account: str,
     lasts_s: float,
     wait_s: float,
+    sharers: int = 1,
 ) -> Share:
     """Return the part of a look that concerns these issues, by our own clock."""
     covers = {number: (project.branch(number), project.primary_branch) for number in issues}
@@ -107,6 +113,7 @@ def narrow(
         account=account,
         lasts_s=lasts_s,
         wait_s=wait_s,
+        sharers=sharers,
     )
 
 
@@ -167,6 +174,14 @@ def _write(directory: ProjectDir, brought: Brought) -> None:
 def read(directory: ProjectDir) -> Brought | None:
     """Return what came last; None if nothing ever did."""
     return read_rebuildable(directory.brought, Brought, limit=SNAPSHOT_LIMIT)
+
+
+def count_sharers(directory: ProjectDir) -> int:
+    """Return how many machines share the forge's limits with this one, itself included."""
+    came = read(directory)
+    if came is None or not 0 <= time.time() - came.came_at < SHARED_S:
+        return 1
+    return max(1, min(came.share.sharers, MOST_SHARERS))
 
 
 def is_newest(directory: ProjectDir) -> bool:

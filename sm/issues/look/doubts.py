@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue
+from sm.sessions.project import Project
+from sm.store import events, journal
 from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
-from sm.store.paths import ProjectDir
+from sm.store.paths import ProjectDir, name_session
 
 AGAIN_S = 300.0
 """A label that was taken off and set between two looks is seen after so long at the latest."""
@@ -42,6 +44,14 @@ def note(directory: ProjectDir, issue: Issue, why: str) -> None:
     write_json(
         directory.doubts, {**known, str(issue.number): Doubt(issue.text_hash, time.time(), why)}
     )
+
+
+def tell(project: Project, issue: Issue, what: str, why: str) -> str:
+    """Keep it, have it in the journal once, and return the line that a tick says about it."""
+    note(project.directory, issue, why)
+    name = name_session(project.name, issue.number)
+    journal.record_once(project.root.journal, events.Problem(session=name, text=why))
+    return f"did not {what} {why}"
 
 
 def find(directory: ProjectDir, issue: Issue) -> str:

@@ -212,12 +212,20 @@ def find_interval(project: Project, last: Snapshot) -> float:
     More if few requests are left, or while webhooks tell of changes: then until all is read anew.
     """
     settings = project.settings
-    interval = max(settings.ci.poll_s, project.forge.pause_s())
+    interval = max(settings.ci.poll_s, _find_pause_s(project))
     if settings.forge.has_webhooks:
         heard = webhooks.read_heard_webhooks(project.root.project(project.name))
         if webhooks.can_wait(settings, heard, last.taken_at, last.pulls, time.time()):
             return max(interval, last.whole_at + WHOLE_S - last.taken_at)
     return interval
+
+
+def _find_pause_s(project: Project) -> float:
+    """Seconds that looks must be apart for the forge's limits, which other hosts may share."""
+    pause_s = project.forge.pause_s()
+    if not pause_s:  # mostly
+        return 0.0
+    return project.forge.pause_s(brought.count_sharers(project.directory))
 
 
 def find_longest_interval(settings: ProjectSettings) -> float:

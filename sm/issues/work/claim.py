@@ -105,13 +105,13 @@ def claim(
     root: Root,
     *,
     first: dict[str, str] | None = None,
-    on: Assignment | None = None,
+    ours: str = "",
 ) -> Claim:
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
     One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
-    has just seen: that it still holds, the push finds out. `on` is where it is to be worked on, if
-    that is not here.
+    has just seen: that it still holds, the push finds out. `ours` is what `make_object` has made
+    for one that is to be worked on elsewhere.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -119,7 +119,7 @@ def claim(
         RemoteUnreachableError: and the other errors of `Git`.
 
     """
-    ours = make_object(git, project, issue, root, on)
+    ours = ours or make_object(git, project, issue, root)
     seen: dict[str, str] | None = None
     for _ in range(LOOKS):
         before, seen, first = seen, first or look(git, project, issue), None

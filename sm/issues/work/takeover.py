@@ -39,10 +39,9 @@ def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement
     """
     first = Assignment(host, 1)
     git, settings = project.git, project.settings
-    outcome = claim.claim(git, settings, issue, project.root, on=first)
-    sha = claim.make_object(git, settings, issue, project.root, first)
-    if outcome is not Claim.TAKEN:
-        return _make(project, issue, runner, first, sha)
+    ours = claim.make_object(git, settings, issue, project.root, first)
+    if claim.claim(git, settings, issue, project.root, ours=ours) is not Claim.TAKEN:
+        return _make(project, issue, runner, first, ours)
     return recall(project, issue, runner)
 
 

@@ -40,13 +40,13 @@ class Account:
     """A forge that is looked at by an account, and counts how often."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.looks, self.pause_each_s = 0, 0.0
 
     def find_account(self) -> str:
         return "sm"
 
-    def pause_s(self) -> float:
-        return 0.0
+    def pause_s(self, sharers: int = 1) -> float:
+        return self.pause_each_s * sharers
 
     def is_stale(self, _: object) -> bool:
         return False
@@ -111,7 +111,7 @@ def see(taken_at: float = 0.0, head: str = "a" * 40) -> Snapshot:
 
 def share(project: Project, seen: Snapshot | None = None, **promised: float) -> Share:
     """What is brought for session 7."""
-    promise = {"lasts_s": 60.0, "wait_s": 0.0} | promised
+    promise = {"lasts_s": 60.0, "wait_s": 0.0, "sharers": 1} | promised
     made = brought.narrow(
         project.settings,
         seen or see(),
@@ -119,6 +119,7 @@ def share(project: Project, seen: Snapshot | None = None, **promised: float) -> 
         account="sm",
         lasts_s=promise["lasts_s"],
         wait_s=promise["wait_s"],
+        sharers=int(promise["sharers"]),
     )
     return json.decode(json.encode(made), type=Share)
 
@@ -310,9 +311,12 @@ def test_a_node_waits_for_a_loop_alone_and_for_cron_it_looks_at_once(
     """What cron calls hears no wish until the next minute."""
     runner = Bringing()
     with patch.object(bringing, "WAIT_S", 0.2):
-        said = bringing.bring(project, see(), cast("Runner", runner), [], hears_wishes=loops)
+        said = bringing.bring(
+            project, see(), cast("Runner", runner), [], hears_wishes=loops, sharers=3
+        )
         assert list(said) == []
     [brought_one] = runner.shares
+    assert brought_one.sharers == 3
     snapshot.adopt(project, brought_one)
     snapshot.snapshot(project, newer_than=time.time(), session=session)
     assert len(own_looks) == 1
@@ -374,7 +378,23 @@ def test_a_wish_has_the_next_tick_look_anew(project: Project, own_looks: list[fl
     wishes.note(project.root, "nobody")
     snapshot.snapshot_as_wished(project)
     assert len(own_looks) == 2
-    with patch.object(Account, "pause_s", lambda _: 60.0):
+    with patch.object(Account, "pause_s", lambda *_: 60.0):
         wishes.note(project.root, "harb")
         snapshot.snapshot_as_wished(project)
     assert len(own_looks) == 2, "few requests are left"
+
+
+@pytest.mark.parametrize(("sharers", "times"), [(50, 50), (0, 1), (-7, 1), (10**9, 1000)])
+def test_a_node_that_looks_by_itself_leaves_the_others_their_part_of_the_limit(
+    project: Project, sharers: int, times: int
+) -> None:
+    seen = Snapshot(time.time())
+    assert snapshot.find_interval(project, seen) == project.settings.ci.poll_s
+    forge = cast("Account", project.forge)
+    forge.pause_each_s = project.settings.ci.poll_s
+    snapshot.adopt(project, share(project, sharers=sharers))
+    assert snapshot.find_interval(project, seen) == times * forge.pause_each_s
+    [brought_one] = filter(None, [brought.read(project.directory)])
+    long_ago = structs.replace(brought_one, came_at=time.time() - 2 * brought.SHARED_S)
+    brought._write(project.directory, long_ago)
+    assert snapshot.find_interval(project, seen) == forge.pause_each_s, "they may be gone"

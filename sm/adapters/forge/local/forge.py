@@ -123,7 +123,7 @@ class LocalForge(Struct, frozen=True):
         """The bare repository beside it."""
         return (self.repository.path,)
 
-    def pause_s(self) -> float:
+    def pause_s(self, sharers: int = 1) -> float:
         """None: a folder has no limits."""
         return 0.0
 

@@ -81,13 +81,14 @@ class RestForge(ABC, Generic[R]):
         """The file that gets a new time with everything that is written through `sm`."""
         return (self.site.files.sign,) if self.site.files.sign else ()
 
-    def pause_s(self) -> float:
-        """How far apart observations must be for the limits to last until their reset."""
+    def pause_s(self, sharers: int = 1) -> float:
+        """How far apart observations of `sharers` must be for the limits to last until reset."""
         import time
 
         book = self.site.web.ledger.read()
         limits = [limit for limit in book.limits.values() if limit.bucket == CORE]
-        pause = find_pause(limits, self.site.settings.reserve, book.blocked_until, time.time())
+        reserve, blocked_until = self.site.settings.reserve, book.blocked_until
+        pause = find_pause(limits, reserve, blocked_until, time.time(), sharers)
         # The token is read only if it matters: that may start a program.
         return pause if pause and self.site.web.is_limited_by(book) else 0.0
 

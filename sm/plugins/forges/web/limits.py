@@ -58,23 +58,26 @@ def find_wait(status: int, headers: Mapping[str, str], said: str, now: float) ->
     return SECONDARY_S if is_limit else None
 
 
-def find_pause(limits: Iterable[Limit], reserve: int, blocked_until: float, now: float) -> float:
+def find_pause(
+    limits: Iterable[Limit], reserve: int, blocked_until: float, now: float, sharers: int = 1
+) -> float:
     """Seconds that two observations must be apart; 0 if the configured interval will do.
 
-    `reserve` requests are left to writes: with no more than these, observing waits for the reset.
+    So many `sharers` observe under these limits, each as often as this one. `reserve` requests are
+    left to writes: with no more than these, observing waits for the reset.
     """
     blocked = max(blocked_until - now, 0.0)
-    return max([blocked, *(_pause(limit, reserve, now) for limit in limits)])
+    return max([blocked, *(_pause(limit, reserve, now, sharers) for limit in limits)])
 
 
-def _pause(limit: Limit, reserve: int, now: float) -> float:
+def _pause(limit: Limit, reserve: int, now: float, sharers: int) -> float:
     until_reset = limit.resets_at - now
     if until_reset <= 0 or limit.left > limit.limit * EASY:
         return 0.0
     free = limit.left - min(reserve, int(limit.limit * EASY))
     if free <= 0:
         return until_reset
-    return min(until_reset * COST / free, until_reset)
+    return min(until_reset * COST * sharers / free, until_reset)
 
 
 def _seconds(after: str, headers: Mapping[str, str], now: float) -> float:
