@@ -15,7 +15,7 @@ BEYOND_SOURCE = frozenset(
         *("overtaken", "merge-seen", "merged-early"),
         *("issue-closed", "pull-closed", "given-back", "blocked"),
         *("recovery-pause", "recovery-exhausted", "reply", "trouble", "remark"),
-        *("phase-lost", "unknown-sentinel", "nothing-pushed", "open-pull"),
+        *("phase-lost", "unknown-sentinel", "outrun", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck", "merge-held", "merge-queued"),
         *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),

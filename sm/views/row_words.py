@@ -52,6 +52,7 @@ ROWS: dict[str, str] = {
     "merge-held": "approved, held by the forge",
     "not-merged": "not merged yet",
     "nothing-pushed": "nothing was pushed",
+    "outrun": "an earlier attempt has pushed to its branch",
     "open-pull": "the branch is pushed",
     "ci-passed": "CI passed",
     "ci-none": "no CI",

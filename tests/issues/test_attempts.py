@@ -85,6 +85,45 @@ def test_an_overtaken_agent_ends_and_its_successor_goes_on(
     assert "PHASE:escalate" in prompt
 
 
+def test_what_an_overtaken_agent_has_pushed_is_shown_to_its_successor_before_all_else(
+    stage: Stage, one: Node, two: Node
+) -> None:
+    """Within some seconds it may: it takes the commit of the take-over below its own."""
+    issue, placement = file_and_claim(stage, "one")
+    one.begin(placement)
+    wait_for(stage.told, "the first prompt")
+    branch = one.session(issue.number).record.branch
+    second = take_over(stage.project, placement, "two")
+    two.begin(second)
+    wait_for(lambda: stage.told()[1:], "the prompt of the successor")
+    clone = one.repository.clone
+    git(clone, "fetch", "-q", "origin", branch)
+    git(clone, "checkout", "-q", "--detach", "FETCH_HEAD")
+    push_file(clone, branch, "late.txt")
+    worktree = two.session(issue.number).worktree
+    phase = two.project.root.phase("harb", issue.number)
+    phase.write_text("PHASE:awaiting_ci\n")
+
+    def heard(words: str) -> list[str]:
+        return [said for said in stage.told()[2:] if words in said]
+
+    wait_for(lambda: heard("commits that your worktree lacks"), "the successor to be told")
+    assert not heard("CI passed")
+    git(worktree, "pull", "-q", "--rebase", "origin", branch)
+    push_file(worktree, branch, "work.txt")
+    phase.write_text("PHASE:awaiting_ci\n")
+    wait_for(lambda: heard("CI"), "it to go on")
+    assert (worktree / "late.txt").exists()
+    assert len(heard("commits that your worktree lacks")) == 1
+
+
+def push_file(clone: Path, branch: str, name: str) -> None:
+    (clone / name).write_text("done\n")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", f"add {name}")
+    git(clone, "push", "-q", "origin", f"HEAD:{branch}")
+
+
 def show(stage: Stage, issue: int) -> str:
     ref = wip.name_ref(issue, 1)
     if not has_ref(stage, ref):

@@ -308,7 +308,17 @@ def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) ->
     there, branch = (head, record.branch) if head else (base, record.base)
     unpushed = bool(tip) and tip != head and not _contains(session, there, branch, tip)
     pushed = bool(head) and not _is_in_base(session, facts, base, head)
-    return structs.replace(facts, pushed=pushed, unpushed=unpushed)
+    outrun = bool(head and tip) and _is_outrun(session, head, tip)
+    return structs.replace(facts, pushed=pushed, unpushed=unpushed, outrun=outrun)
+
+
+def _is_outrun(session: IssueSession, head: str, tip: str) -> bool:
+    """Whether the remote's branch has commits that a later attempt lacks; never of a first one.
+
+    An earlier attempt that goes on may push for some seconds more. What people push to the branch
+    of a session it is told of as of any other refused push.
+    """
+    return session.attempt > 1 and head != tip and not session.project.git.ancestry(head, tip)
 
 
 def _is_in_base(session: IssueSession, facts: Facts, base: str, head: str) -> bool:

@@ -89,6 +89,8 @@ class Facts(Struct, frozen=True):
     """The branch on the remote has commits that the primary branch lacks."""
     unpushed: bool = False
     """The worktree has commits that the branch on the remote lacks."""
+    outrun: bool = False
+    """That branch has commits that the worktree of a later attempt lacks."""
     pull: PullState | None = None
     head: str = ""
     conflicts: bool = False

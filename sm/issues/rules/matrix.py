@@ -238,6 +238,14 @@ _SIGNALLED = (
         passing=True,
     ),
     Row(
+        "outrun",
+        EITHER,
+        "the branch on the remote has commits that the worktree of a later attempt lacks",
+        (Step(INJECT, "outrun"),),
+        lambda f: f.outrun,
+        passing=True,
+    ),
+    Row(
         "nothing-pushed",
         EITHER,
         "the branch on the remote lacks the work",

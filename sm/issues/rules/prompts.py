@@ -285,6 +285,17 @@ def _nothing_pushed(m: Material) -> str:
     )
 
 
+def _outrun(m: Material) -> str:
+    theirs = f"{m.remote}/{m.branch}"
+    return (
+        f"[sm] The branch {m.branch} on {m.remote} has commits that your worktree lacks. An "
+        "earlier attempt at this issue may have gone on for some seconds after you had taken it "
+        f"over. See what they are: git fetch {m.remote} && git log -p HEAD..{theirs}. Have what is "
+        f"right of them below your work: git pull --rebase {m.remote} {m.branch}, then git push "
+        f"{m.remote} HEAD:{m.branch}, and write your phase again. Nothing is merged before."
+    )
+
+
 def _unknown_sentinel(m: Material) -> str:
     known = "\n".join(f"  {sentinel}" for sentinel in SENTINELS)
     return (
@@ -408,6 +419,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "behind": _behind,
     "queue-dropped": _queue_dropped,
     "nothing-pushed": _nothing_pushed,
+    "outrun": _outrun,
     "unknown-sentinel": _unknown_sentinel,
     "not-merged": _not_merged,
     "protocol-reminder": _protocol_reminder,

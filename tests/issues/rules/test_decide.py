@@ -252,6 +252,10 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         replace(REVIEW, unpushed=True),
         "nothing-pushed",
     ),
+    "what an earlier attempt has pushed meanwhile comes before all else": (
+        replace(REVIEW, outrun=True, unpushed=True),
+        "outrun",
+    ),
     "a pushed branch gets its pull request": (
         replace(CI, pull=None, check=CheckState.NONE),
         "open-pull",
