@@ -13,11 +13,14 @@ import yaml
 
 from sm.issues import placements
 from sm.issues.runners import Placement
-from sm.store.paths import name_session
-from tests.bench.measure import Bench, Figure, Take, in_turns, run
+from sm.plugins.hosts.folder import LinkPlace
+from sm.store.files import read_json
+from sm.store.paths import Root, name_session
+from tests.bench.measure import Bench, Figure, Take, in_turns, measure_memory_mb, run
 from tests.helpers import REPOSITORY, wait_for
+from tests.plugins.hosts.conftest import find_holder
 from tests.plugins.hosts.world import World, living
-from tests.sshd import PROGRAM
+from tests.sshd import PROGRAM, list_children
 
 HOSTS = 5
 STATUS_MS = 1000
@@ -78,6 +81,12 @@ def _figure_status(bench: Bench, world: World) -> Iterator[Figure]:
         [known, without] = in_turns(
             bench.rounds(9, 3), lambda: _time(status, env), lambda: _time(status, alone)
         )
+        ours = list_ours(world.project.root)
+    yield Figure(
+        name=f"channels to {HOSTS - 1} hosts: {len(ours)} processes with ssh (PSS)",
+        unit="MB",
+        samples=[measure_memory_mb(ours)],
+    )
     name = f"sm status over {HOSTS} hosts, one silent"
     yield Figure(name=name, unit="ms", samples=first, budget=STATUS_MS)
     yield Figure(
@@ -88,6 +97,15 @@ def _figure_status(bench: Bench, world: World) -> Iterator[Figure]:
         others=without,
         budget=STATUS_MS,
     )
+
+
+def list_ours(root: Root) -> list[int]:
+    """Return the process that has the channels, the connections of ssh, and what uses these."""
+    process = find_holder(LinkPlace(root).lock)
+    masters = [
+        read_json(path, tuple[int, int]) for path in root.plugins.glob("hosts/*/master.json")
+    ]
+    return [process, *list_children(process), *(found[0] for found in masters if found)]
 
 
 def _add_hosts(config: Path, mute: int) -> None:
