@@ -268,7 +268,7 @@ class Git(Struct, frozen=True):
     def add_worktree(self, path: Path, branch: str) -> None:
         """Check the local `branch` out at `path`, which must be missing or empty."""
         args = ("worktree", "add", "--quiet", str(path), branch)
-        call(self.repo, *self._without_foreign_hooks(), *args, timeout_s=CHECKOUT_S)
+        call(self.repo, *args, timeout_s=CHECKOUT_S)
 
     def remove_worktree(self, path: Path, *, force: bool = False) -> None:
         """Remove a clean worktree, or the record of a missing one; a dirty one by `force`."""
@@ -324,22 +324,12 @@ class Git(Struct, frozen=True):
 
     def forward(self, rev: str) -> None:
         """Move the checked out branch and its files forward to `rev`."""
-        call(self.repo, *self._without_foreign_hooks(), "merge", "--quiet", "--ff-only", rev)
+        call(self.repo, "merge", "--quiet", "--ff-only", rev)
 
     def switch_to(self, rev: str) -> None:
         """Check `rev` out without a branch; git refuses to overwrite a file."""
         args = ("switch", "--quiet", "--detach", rev)
-        call(self.repo, *self._without_foreign_hooks(), *args, timeout_s=CHECKOUT_S)
-
-    def _without_foreign_hooks(self) -> tuple[str, ...]:
-        """Git's options to run no hook that the commit just checked out has brought along.
-
-        With a relative `core.hooksPath`, as husky sets it, git runs the post-checkout hook of the
-        new files. Hooks in the clone's own `.git/hooks`, or at a path of the user's, still run.
-        """
-        path = self.setting("core.hooksPath")
-        is_foreign = bool(path) and not path.startswith(("/", "~"))
-        return ("-c", "core.hooksPath=/dev/null") if is_foreign else ()
+        call(self.repo, *args, timeout_s=CHECKOUT_S)
 
     def _out(self, *args: str) -> str:
         return call(self.repo, *args).stdout.rstrip("\n")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sm.adapters.git_hooks import refuse_foreign_hooks
 from sm.adapters.process import (
     ANY_CODE,
     Beginning,
@@ -200,9 +201,11 @@ def _git(
     index: Path | None = None,
 ) -> Result:
     place = {"GIT_INDEX_FILE": str(index)} if index else {}
+    env = add_settings(make_environment(folder, os.environ), settings) | place
+    git = ("git", "-C", str(folder), *OPTIONS)
     return ask(
-        *("git", "-C", str(folder), *OPTIONS, *args),
-        env=add_settings(make_environment(folder, os.environ), settings) | place,
+        *(*git, *refuse_foreign_hooks(git, args, env), *args),
+        env=env,
         stdin=stdin,
         accept=accept,
         timeout_s=timeout_s,

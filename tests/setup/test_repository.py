@@ -235,6 +235,28 @@ def test_large_files_come_along_with_what_sync_carries(repository: Repository) -
     assert lfs.list_missing(clone, hub, "refs/remotes/hub/main") == ()
 
 
+@needs_lfs
+def test_large_files_leave_the_hub_though_the_hooks_are_files_of_the_branch(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """The hook of Git LFS is one of husky's then, which `sm` does not run."""
+    track_large_files(repository)
+    clone, bait = repository.clone, tmp_path / "bait"
+    git(clone, "remote", "rename", "origin", "elsewhere")
+    project = init(clone, "--remote", "hub")
+    (clone / "c.bin").write_bytes(b"of an agent\n")
+    (clone / ".husky").mkdir()
+    (clone / ".husky/pre-push").write_text(f"#!/bin/sh\ntouch '{bait}'\nexit 1\n")
+    (clone / ".husky/pre-push").chmod(0o755)
+    git(clone, "add", ".")
+    git(clone, "commit", "-qm", "merged")
+    git(clone, "push", "-q", "hub", "main")
+    git(clone, "config", "core.hooksPath", ".husky")
+    assert sync.sync(project.settings, "elsewhere").standing.receiver == "elsewhere"
+    assert lfs.list_missing(clone, repository.bare, "refs/remotes/elsewhere/main") == ()
+    assert not bait.exists()
+
+
 def test_ci_has_the_submodules_that_the_clone_has(repository: Repository) -> None:
     """It checks out anew, and from a place where a relative URL leads nowhere."""
     clone = repository.clone

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
+from sm.adapters.git_hooks import NO_HOOKS, refuse_foreign_hooks
 from sm.adapters.process import ANY_CODE, CommandError, Result, ask, read_beginning
 from sm.base.acts import before_act
 from sm.base.errors import SmError
@@ -53,7 +54,8 @@ class BareRepository(Struct, frozen=True):
 
         """
         own = make_environment(self.path, os.environ) | dict(env or {})
-        argv = ("git", f"--git-dir={self.path}", *args)
+        git = ("git", f"--git-dir={self.path}")
+        argv = (*git, *refuse_foreign_hooks(git, args, own), *args)
         try:
             return ask(*argv, env=own, stdin=stdin, accept=accept, timeout_s=timeout_s)
         except CommandError as error:
@@ -172,7 +174,7 @@ class BareRepository(Struct, frozen=True):
     def check_out(self, commit: str, folder: Path) -> None:
         """Make `folder` a clone whose working tree is at `commit`; objects are shared."""
         self.git("clone", "-q", "--shared", "--no-checkout", str(self.path), str(folder))
-        place = (f"--work-tree={folder}", "-c", "core.hooksPath=/dev/null")
+        place = (f"--work-tree={folder}", *NO_HOOKS)
         BareRepository(folder / ".git").git(
             *place, "checkout", "-q", "--detach", commit, timeout_s=CHECKOUT_S
         )
