@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
+from sm.base.redact import MARK
 from sm.store.files import open_guarded
 
 if TYPE_CHECKING:
@@ -53,9 +55,8 @@ class CommandError(SmError):
         self.argv = argv
         self.result = result
         said = (result.stderr or result.stdout).strip().splitlines()
-        super().__init__(
-            f"'{_short(argv)}' failed ({result.code}): {said[-1] if said else 'it said nothing'}"
-        )
+        last = _hide_logins(said[-1]) if said else "it said nothing"
+        super().__init__(f"'{_short(argv)}' failed ({result.code}): {last}")
 
 
 class CommandTimeoutError(TemporaryError):
@@ -330,5 +331,14 @@ def _text(data: bytes) -> str:
 
 
 def _short(argv: tuple[str, ...]) -> str:
-    line = " ".join(argv)
+    line = _hide_logins(" ".join(argv))
     return line if len(line) <= 120 else line[:119] + "…"
+
+
+LOGIN = re.compile(r"(?<=://)[^/\s@]{1,400}@")
+"""A user and a password in an address. The other shapes of secrets take long to be compiled, and
+most errors of programs are never shown."""
+
+
+def _hide_logins(text: str) -> str:
+    return LOGIN.sub(f"{MARK}@", text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import stat
 from pathlib import Path
@@ -15,9 +16,11 @@ from msgspec import Struct
 
 from sm.adapters.process import ask
 from sm.base.errors import SmError, TemporaryError
+from sm.base.redact import MARK, hide_address
 from sm.store.files import open_guarded
 
 COMMAND_S = 30.0
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LIMIT = 10_000
 """Characters of a token. An App's are long."""
 
@@ -43,11 +46,16 @@ class TokenSource(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The place that is meant, for people; '' if there is none."""
-        if self.command:
-            return f"the command '{self.command}'"
+        if self.command:  # its arguments may be secrets, as a person might have written them
+            program, *more = self.command.split(maxsplit=1)
+            return f"the command '{hide_address(program)}{' …' if more else ''}'"
         if self.file is not None:
-            return f"'{self.file}'"
-        return f"the variable '{self.variable}'" if self.variable else ""
+            return f"'{hide_address(str(self.file))}'"
+        if not self.variable:
+            return ""
+        # What is no name may be the secret itself.
+        is_name = VARIABLE.fullmatch(self.variable)
+        return f"the variable '{self.variable if is_name else MARK}'"
 
 
 class Token:
@@ -107,10 +115,11 @@ def _from_command(source: TokenSource) -> str:
 
 
 def _from_file(path: Path, what: str) -> str:
+    shown = hide_address(str(path))
     try:
         with open_guarded(path, os.O_RDONLY) as fd:
             if stat.S_IMODE(os.fstat(fd).st_mode) & 0o077:
-                raise TokenError(f"others can read the {what} in '{path}': chmod 600 it")
+                raise TokenError(f"others can read the {what} in '{shown}': chmod 600 it")
             return os.read(fd, LIMIT + 100).decode("utf-8", "replace")
     except FileNotFoundError:
-        raise TokenError(f"there is no {what} file '{path}'") from None
+        raise TokenError(f"there is no {what} file '{shown}'") from None

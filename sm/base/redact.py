@@ -121,6 +121,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """Name, words of which one is in every match (in small letters), and shape: to look for words is
 a hundred times as fast. What `keep` matches stays, so that a reader sees what was taken out."""
 
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):/+.*", re.DOTALL)
+_SERVER = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/?")
+
 
 @functools.cache
 def compile_patterns() -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
@@ -143,6 +146,17 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     # Within a secret, such a character would hide it from its pattern.
     found = _redact(bare, literal)
     return found if found.count(MARK) > done.count(MARK) else done
+
+
+def hide_address(text: str) -> str:
+    """Return what a person has configured without what may be a secret, to be shown in an error.
+
+    Of an address the scheme is left, as any other part of it may be one (`tgram://TOKEN/CHAT`); of
+    one of the web the server, if nothing else is in it.
+    """
+    if _SERVER.fullmatch(text):
+        return text
+    return redact(_ADDRESS.sub(rf"\1://{MARK}", text))
 
 
 def _redact(text: str, literal: re.Pattern[str] | None) -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.adapters.environment import select_lasting_environment
-from sm.adapters.process import run, spawn
+from sm.adapters.process import CommandError, CommandTimeoutError, run, spawn
 from sm.base.acts import before_act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
+from sm.base.redact import hide_address, redact
 from sm.channels.channel import Channel, Word
 from sm.sessions import fence, registry
 from sm.sessions import plan as plans
@@ -116,8 +117,18 @@ def main(root: str, session: str, command: str, deadline_s: str, reading: str) -
 
 
 def _note(root: Root, session: str, error: SmError) -> None:
-    detail = f"notify_command: {error.message}"
+    detail = f"notify_command: {_explain(error)}"
     journal.record(root.journal, events.Problem(session=session, text=detail))
+
+
+def _explain(error: SmError) -> str:
+    """Say what went wrong without the command: the address in it is a secret as a rule."""
+    if isinstance(error, CommandError):
+        said = (error.result.stderr or error.result.stdout).strip().splitlines()
+        return f"it failed ({error.result.code}): {hide_address(said[-1]) if said else 'no word'}"
+    if isinstance(error, CommandTimeoutError):
+        return "it " + error.message.rpartition("' ")[2]
+    return redact(error.message)
 
 
 if __name__ == "__main__":

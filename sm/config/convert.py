@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 from sm.base import decoding
 from sm.base.errors import UsageError
 from sm.base.nearest import GUESS, advise, find_nearest
+from sm.base.redact import hide_address
 from sm.config import duration, secret
 from sm.config.cache import KeyPath
 from sm.config.read import Document
@@ -71,7 +72,7 @@ class FoundSection(Struct, frozen=True):
 
     def key(self, path: KeyPath) -> str:
         """Name a key as the file does, and say where it stands."""
-        name = f"'{_dotted(path)}'"
+        name = f"'{hide_address(_dotted(path))}'"
         if not self.at:
             return f"{name} in {self.document.place(path)}"
         if _has(self.data, path) and not _has(self.own, path):  # one of the file's defaults
@@ -293,7 +294,7 @@ def _describe(value: object) -> str:
         return "nothing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"'{value}'" if isinstance(value, str) else str(value)
+    return f"'{hide_address(value)}'" if isinstance(value, str) else str(value)
 
 
 def _type_at(shape: type, path: KeyPath) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from sm.base.errors import UsageError
+from sm.base.redact import redact
 from sm.config.forges import (
     AnyForgeSettings,
     ForgejoSettings,
@@ -79,7 +80,7 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
         found = None
     repository = wish.repository or (found["path"] if found else "")
     if not repository:
-        raise UsageError(f"'{url}' tells no repository: give --repository OWNER/NAME")
+        raise UsageError(f"'{redact(url)}' tells no repository: give --repository OWNER/NAME")
     host, server = _server(found) if found else ("", "")
     keys: dict[str, object] = {"repository": repository}
     keys |= {} if wish.has_ci else {"has_ci": False}
@@ -90,7 +91,7 @@ def choose_forge(wish: Wish, url: str) -> AnyForgeSettings:
         return _make(GithubSettings, keys | _token(wish, web))
     address = wish.url or server
     if not address:
-        raise UsageError(f"'{url}' tells no server: give --forge-url https://HOST")
+        raise UsageError(f"'{redact(url)}' tells no server: give --forge-url https://HOST")
     return _make(HOSTED[wish.kind], keys | {"url": address, **_token(wish, address)})
 
 

@@ -26,8 +26,11 @@ def check_name(name: str, what: str) -> str:
 
     """
     if not NAME.fullmatch(name):
+        from sm.base.redact import hide_address  # which costs what no other command needs
+
+        shown = hide_address(name)
         raise UsageError(
-            f"{what} '{name}' cannot be a file name: use letters, digits, '.', '_', '-' "
+            f"{what} '{shown}' cannot be a file name: use letters, digits, '.', '_', '-' "
             "(64 at most, the first no dot or dash)"
         )
     return name

@@ -147,3 +147,11 @@ def test_a_program_that_says_nothing_is_waited_for_no_longer_than_for_its_first_
         ask("sleep", "60", timeout_s=50.0, silent_s=0.2)
     script = "echo here; cat >/dev/null; sleep 0.5; echo done"
     assert ask("sh", "-c", script, stdin=b"x", silent_s=20.0).stdout == "here\ndone\n"
+
+
+def test_login_in_an_address_is_not_in_the_message() -> None:
+    said = "echo cannot reach https://ada:hunter22@host/x >&2; exit 3"
+    with pytest.raises(CommandError) as error:
+        ask("sh", "-c", said, "https://ada:hunter22@host/x")
+    assert "hunter22" not in error.value.message
+    assert "(3): cannot reach https://[redacted]@host/x" in error.value.message

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sm.base.redact import MARK, redact
+from sm.base.redact import MARK, hide_address, redact
 
 # Put together here, so that no scanner takes this file for a leak.
 A40 = "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -249,3 +249,21 @@ def test_a_token_goes_however_a_program_has_wrapped_it(text: str) -> None:
 
 def test_hidden_characters_stay_where_they_hide_nothing() -> None:
     assert redact("10%\r20%\rdone \u200e ok") == "10%\r20%\rdone \u200e ok"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://example.org", "https://example.org"),
+        ("http://127.0.0.1:80/", "http://127.0.0.1:80/"),
+        ("https://example.org/hooks/abc", "https://[redacted]"),
+        ("https://ada:hunter2@example.org", "https://[redacted]"),
+        ("https://example.org:hunter2", "https://[redacted]"),
+        ("tgram://123:hunter2/4 and more", "tgram://[redacted]"),
+        ("/home/ada/tgram:/123", "/home/ada/tgram://[redacted]"),
+        ("channels.tgram://123.url", "channels.tgram://[redacted]"),
+        ("blue", "blue"),
+    ],
+)
+def test_of_an_address_the_scheme_is_shown(text: str, shown: str) -> None:
+    assert hide_address(text) == shown

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from sm.adapters.token import TokenSource, read_token
 from sm.base.errors import UsageError
+from sm.base.redact import redact
+from sm.base.text import one_line
 from sm.config.load import load_any
 from sm.config.shapes import read_section
 from sm.plugins.notify.outbox import Destination
 from sm.plugins.notify.settings import Notify, NotifyChannel
+
+PARTS = re.compile(r"[/:@?&=#,]+")
+REASON_LIMIT = 300
 
 
 class NoChannelError(UsageError):
@@ -68,3 +75,10 @@ def read_address(found: Found) -> str:
         whose="it",
     )
     return read_token(source).secret
+
+
+def hide(reason: str, address: str) -> str:
+    """Return a reason without anything of the address, any part of which may be a secret."""
+    _, _, rest = address.partition("://")
+    parts = [address, *PARTS.split(rest)]
+    return one_line(redact(reason, [*parts, *map(unquote, parts)]), REASON_LIMIT)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.base.redact import redact
-from sm.base.text import one_line
 from sm.issues.ticks import Tick
+from sm.plugins.notify.address import hide
 from sm.plugins.notify.beat import Beat, Call, make_call, was_refused
 from sm.plugins.notify.outbox import Post
 from sm.store import events, journal
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 CONNECT_S, ANSWER_S = 5.0, 10.0
 """A tick comes each minute: a service that is slower is called by the next one."""
 BODY_LIMIT = 4096
-REASON_LIMIT = 200
 
 
 class Beaten(Struct, frozen=True, omit_defaults=True):
@@ -88,11 +86,6 @@ def _read_some(answer: httpx2.Response) -> str:
         if len(found) >= BODY_LIMIT:
             break
     return found[:BODY_LIMIT].decode("utf-8", "replace")
-
-
-def hide(reason: str, url: str) -> str:
-    """Return a reason without anything of the address, which is a secret."""
-    return one_line(redact(reason, [url, *filter(None, url.split("/")[3:])]), REASON_LIMIT)
 
 
 def keep(root: Root, reason: str) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from sm.base.errors import SmError
-from sm.base.redact import redact
-from sm.base.text import one_line
+from sm.plugins.notify.address import hide
 
 if TYPE_CHECKING:
     import apprise
@@ -18,9 +16,7 @@ ANSWER_S = 90.0
 takes a minute has the message all the same, and would get it twice from somebody less patient."""
 TOO_SLOW = "timed out"
 """In what apprise says of a service that took longer; by then it may have the message."""
-REASON_LIMIT = 300
 HOW_TO_GET = "pipx inject sm-orchestrator apprise, or in a clone .venv/bin/pip install apprise"
-PARTS = re.compile(r"[/:@?&=#,]+")
 
 
 class MissingLibraryError(SmError):
@@ -54,7 +50,7 @@ def send(address: str, title: str, text: str) -> Outcome:
     said = [entry for entry in result.logs() if entry.level in ("WARNING", "ERROR")]
     reason = said[-1].message if said else "the service did not take it"
     unsure = any("Exception" in one.message and TOO_SLOW in one.message for one in result.logs())
-    return Outcome(_show(reason, address), unsure)
+    return Outcome(hide(reason, address), unsure)
 
 
 def name_service(address: str) -> str:
@@ -91,9 +87,3 @@ def _open(address: str) -> apprise.Apprise:
         for service in services:
             service.socket_read_timeout = ANSWER_S
     return services
-
-
-def _show(reason: str, address: str) -> str:
-    """Return a reason without anything of the address, any part of which may be a secret."""
-    _, _, rest = address.partition("://")
-    return one_line(redact(reason, [address, *PARTS.split(rest)]), REASON_LIMIT)
