@@ -53,8 +53,8 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
             f"'{caller.session.label}' may only send messages to sessions on other machines, and "
             f"{_where(there)}: ask a person"
         )
-    if verb == "attach":
-        return _attach(there, runner, words)
+    if by_hand := BY_PERSON.get(verb):
+        return by_hand(there, runner, words)
     if verb in FOLLOWED and any(option in words for option in FOLLOWS):
         options, is_raw = FOLLOWED[verb](words)
         return _follow(there, runner, [verb, *options, _name(there)], is_raw=is_raw)
@@ -139,6 +139,18 @@ def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) ->
         return TIME_UP if any(word.startswith("--wait") for word in said) else 0
     if answer.code not in kept_messages.DELIVERED:
         reaching.forget_turn(there, ident)
+    say_text(answer.stdout, nl=False)
+    say_text(answer.stderr, nl=False, err=True)
+    return answer.code
+
+
+def _reply(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+    from sm.cli.reply import command
+    from sm.cli.words import read_text
+    from sm.issues.reply_elsewhere import reply
+
+    *_, text = _read_options("reply", command, words)["given"]
+    answer = reply(there, runner, read_text(text))
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
     return answer.code
@@ -259,3 +271,7 @@ def _attach(there: Elsewhere, runner: Runner, words: list[str]) -> int:
     argv = runner.attach(there.project, there.placement, read_only=read_only)
     sys.stdout.flush()
     return int(bool(run_in_foreground(argv, os.environ)))
+
+
+BY_PERSON = {"reply": _reply, "attach": _attach}
+"""Verbs that take more than a call of the same command line there."""

@@ -1,7 +1,7 @@
 """Messages for sessions that run elsewhere: kept here until their agents have them.
 
-A message is a file of its own in the project's directory, in order. It has its id from the
-beginning, by which the node takes it once, however often it is handed on.
+A message is a file of its own in the user's data folder, in order: an emptied /tmp takes none. It
+has its id from the beginning, by which the node takes it once, however often it is handed on.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, structs
@@ -21,7 +22,7 @@ from sm.issues.placements import read_seen
 from sm.issues.reaching import Elsewhere
 from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
 from sm.sessions.project import Project
-from sm.store import events, lock
+from sm.store import data_folder, events, lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import ProjectDir
@@ -59,9 +60,19 @@ def keep_message(project: Project, message: KeptMessage) -> None:
         StateError: it cannot be written; then it is not kept.
 
     """
-    folder = ensure_private_dir(project.directory.kept_messages)
+    folder = ensure_private_dir(find_folder(project.directory))
     path = folder / f"{int(message.at * 1e9):019d}-{message.id}.json"
     write_json(path, message, durable=True)
+
+
+def find_folder(directory: ProjectDir) -> Path:
+    """Return where the messages of a project are kept: its own directory may be in /tmp.
+
+    Raises:
+        StateError: the user has no home.
+
+    """
+    return data_folder.locate("kept-messages", directory.path)
 
 
 def list_kept(directory: ProjectDir, session: str = "") -> list[KeptMessage]:
@@ -71,9 +82,10 @@ def list_kept(directory: ProjectDir, session: str = "") -> list[KeptMessage]:
 
 
 def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
-    for name in list_names(directory.kept_messages):
+    folder = find_folder(directory)
+    for name in list_names(folder):
         if name.endswith(".json") and not name.startswith("."):
-            found = read_rebuildable(directory.kept_messages / name, KeptMessage)
+            found = read_rebuildable(folder / name, KeptMessage)
             if found:
                 yield name, found
 
@@ -107,7 +119,7 @@ def hand_on(
     by_session = {one.session: one for one in placements}
     if list_names(directory.awaited_turns):
         awaited.ask_all(project, by_session, runner, patience_s)
-    if not list_names(directory.kept_messages):
+    if not list_names(find_folder(directory)):
         return
     with lock.hold(directory.kept_messages_lock, timeout_s=patience_s or LOCK_S):
         handing = _Handing(project, runner, patience_s, confirms)
@@ -117,7 +129,7 @@ def hand_on(
                 break
             placement = by_session.get(message.session)
             if placement and handing.settle(message, placement):
-                discard(directory.kept_messages / name)
+                discard(find_folder(directory) / name)
 
 
 class _Handing(Struct, frozen=True):
@@ -206,7 +218,7 @@ def _keep_handed(project: Project, message: KeptMessage, placement: Placement) -
 def give_back(project: Project, placed: Collection[str]) -> None:
     """Tell of each message that is kept for a session which is none of `placed` any more."""
     directory = project.root.project(project.name)
-    if not list_names(directory.kept_messages):
+    if not list_names(find_folder(directory)):
         return
     with lock.try_hold(directory.kept_messages_lock) as ours:
         # Who has the lock may wait for a host; then the next tick tells of them.
@@ -214,7 +226,7 @@ def give_back(project: Project, placed: Collection[str]) -> None:
             if message.session not in placed:
                 maybe = ", and its agent may not have read it" if message.handed_to else ""
                 _tell_refused(project, message, Answer(1, "", f"its session has ended{maybe}"))
-                discard(directory.kept_messages / name)
+                discard(find_folder(directory) / name)
 
 
 def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:

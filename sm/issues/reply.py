@@ -27,11 +27,18 @@ class UntoldError(SmError):
 
 
 def reply(
-    project: Project, issue: int, author: str, text: str, *, by_session: bool = False
-) -> None:
+    project: Project,
+    issue: int,
+    author: str,
+    text: str,
+    *,
+    by_session: bool = False,
+    key: str | None = None,
+) -> bool:
     """Give `text` to the session of `issue`, and leave a comment on record.
 
-    `by_session`: the answer is that of another session's agent, whose address is `author`.
+    `by_session`: the answer is that of another session's agent, whose address is `author`. An
+    answer whose `key` the session has had already is not given again: the result is False.
 
     Raises:
         UsageError: the issue has no session, it has asked nothing, or the text is empty.
@@ -44,24 +51,32 @@ def reply(
     repair(session.root, session.dir)
     # The question may be just on its way, and another answer, too: one is kept at a time.
     with lock.hold(session.dir.lock, timeout_s=120):
-        seen = recall(session, snapshot(project))
-        facts = seen.facts
-        if seen.replies:
-            raise AnsweredError(_tell_first(session, seen.replies[0]))
-        if not facts.escalated:
-            last = answers.find_last(session.dir)
-            if last:
-                raise AnsweredError(
-                    f"'{session.name}' has asked nothing since: {_tell_first(session, last)}"
-                )
-            raise UsageError(f"'{session.name}' has asked nothing: see sm status")
-        if facts.dialog_at is not None and facts.about == facts.matter:
-            raise UsageError(
-                f"'{session.name}' has a dialog open in its terminal, which is answered there: "
-                f"sm attach {session.record.project} {issue}"
+        given = answers.find(session.dir, key) if key else None
+        if given is None:
+            _check_asked(session)
+            kept = _keep(session, author, text, key, by_session=by_session)
+    _tell(session, given or kept)  # one that was given before may not be on the issue yet
+    return given is None
+
+
+def _check_asked(session: IssueSession) -> None:
+    """Refuse an answer where none is wanted."""
+    seen = recall(session, snapshot(session.project))
+    facts = seen.facts
+    if seen.replies:
+        raise AnsweredError(_tell_first(session, seen.replies[0]))
+    if not facts.escalated:
+        last = answers.find_last(session.dir)
+        if last:
+            raise AnsweredError(
+                f"'{session.name}' has asked nothing since: {_tell_first(session, last)}"
             )
-        kept = _keep(session, author, text, by_session=by_session)
-    _tell(session, kept)
+        raise UsageError(f"'{session.name}' has asked nothing: see sm status")
+    if facts.dialog_at is not None and facts.about == facts.matter:
+        raise UsageError(
+            f"'{session.name}' has a dialog open in its terminal, which is answered there: "
+            f"sm attach {session.record.project} {session.issue}"
+        )
 
 
 def _tell_first(session: IssueSession, first: Reply) -> str:

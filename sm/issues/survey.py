@@ -8,7 +8,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue
-from sm.issues import awaited, placements, runners
+from sm.issues import awaited, placements, reply_elsewhere, runners
 from sm.issues.dispatch import Dispatch
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.placing import REFUSALS
@@ -97,6 +97,7 @@ class Survey(Struct, dict=True):
         placements.forget(project.directory, placement.issue)
         name = f"{placement.project}#{placement.issue}"
         awaited.tell_gone(project.root, project.directory, session, name)
+        reply_elsewhere.forget(project.directory, session)
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 

@@ -19,11 +19,9 @@ from msgspec import Struct
 from sm.base.clock import format_time
 from sm.base.errors import StateError, TemporaryError
 from sm.store import lock
-from sm.store.files import discard, ensure_private_dir, follow_links, read_json, write_json
+from sm.store.files import discard, ensure_private_dir, read_json, write_json
 from sm.store.paths import Root, SessionDir
 
-FOLDER = Path(".local/share/sm/paused")
-"""Below the user's home."""
 PASS_S = 24 * 3600.0
 """A paused session has a pass so seldom, unless something wakes it."""
 
@@ -130,19 +128,15 @@ class Mark(Struct, frozen=True):
 
 
 def locate(root: Root) -> Path:
-    """Where the record is; its name has the state root in it, as links to that do not change it.
+    """Where the record is.
 
     Raises:
         StateError: the user has no home.
 
     """
-    import hashlib
+    from sm.store import data_folder  # which a pass does without
 
-    digest = hashlib.sha256(os.fsencode(follow_links(root.path))).hexdigest()
-    try:
-        return Path.home() / FOLDER / f"{digest}.json"
-    except RuntimeError as error:
-        raise StateError("you have no home directory: set HOME") from error
+    return data_folder.locate("paused", root.path).with_suffix(".json")
 
 
 def read(root: Root) -> Record:

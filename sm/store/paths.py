@@ -228,10 +228,10 @@ class ProjectDir(Folder, frozen=True):
     """Gets a new time when a slot is freed for which no session waits."""
     placements = StateEntry("placements", EntryKind.DIRECTORY)
     """A file for each issue that is worked on elsewhere: where, and by which claim."""
-    kept_messages = StateEntry("kept-messages", EntryKind.DIRECTORY)
-    """Messages for sessions elsewhere whose host does not answer, a file each."""
     kept_messages_lock = StateEntry("kept-messages.lock")
-    """Held while they are handed on."""
+    """Held while messages for sessions elsewhere are handed on."""
+    unconfirmed_replies = StateEntry("unconfirmed-replies", EntryKind.DIRECTORY)
+    """For each session elsewhere the reply of which nobody knows whether its node has taken it."""
     awaited_turns = StateEntry("awaited-turns", EntryKind.DIRECTORY)
     """Sessions here that wait for the end of a turn elsewhere, a file each."""
     placed_seen = StateEntry("placed-seen.json")

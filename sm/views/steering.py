@@ -13,7 +13,7 @@ from functools import partial
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.refusal import Status
 from sm.base.text import one_line
-from sm.issues import kept_messages, meters, reaching
+from sm.issues import kept_messages, meters, reaching, reply_elsewhere
 from sm.issues.kept_messages import DELIVERED
 from sm.issues.meters import SetLimit
 from sm.issues.placements import list_placements
@@ -44,7 +44,6 @@ def _by_issue(verb: str, *more: str) -> Words:
 
 
 VERBS: dict[Act, Words] = {
-    Act.REPLY: _by_issue("reply", STDIN),
     Act.PAUSE: _by_name("pause"),
     Act.RESUME: _by_name("resume"),
     Act.ROTATE: _by_name("cycle"),
@@ -52,7 +51,7 @@ VERBS: dict[Act, Words] = {
     Act.KILL: _by_issue("kill"),
 }
 """What the node's `sm` is called with; a person's words are its stdin, so none is an option."""
-STEERS = frozenset([*VERBS, Act.SEND])
+STEERS = frozenset([*VERBS, Act.REPLY, Act.SEND])
 """What is done on the node; all else is done on the forge, or by a limit."""
 
 
@@ -83,12 +82,18 @@ def carry_out(caller: Caller, there: Elsewhere, act: Act, text: str = "") -> lis
             f"'{caller.session.label}' may only send messages to sessions on other machines: "
             "ask a person"
         )
-    return _call(there, VERBS[act](there), text if act is Act.REPLY else "")
+    if act is Act.REPLY:
+        runner = load_runner(there.placement.runner)
+        return _read_lines(reply_elsewhere.reply(there, runner, text, PATIENCE_S))
+    return _call(there, VERBS[act](there))
 
 
-def _call(there: Elsewhere, argv: tuple[str, ...], stdin: str = "") -> list[str]:
+def _call(there: Elsewhere, argv: tuple[str, ...]) -> list[str]:
     runner = load_runner(there.placement.runner)
-    answer = reaching.call(there, runner, argv, stdin, PATIENCE_S)
+    return _read_lines(reaching.call(there, runner, argv, "", PATIENCE_S))
+
+
+def _read_lines(answer: Answer) -> list[str]:
     if answer.code:
         raise explain(answer)
     return [one_line(line, TEXT_LIMIT) for line in answer.stdout.splitlines() if line.strip()]

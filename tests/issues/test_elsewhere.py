@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -416,6 +417,25 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     assert not kept_messages.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
+
+
+def test_a_message_that_waits_for_a_host_outlives_an_emptied_tmp(stage: Stage, farm: Farm) -> None:
+    """The session is found again by its claim, and its message by the user's data folder."""
+    stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    argv = ["send", "--id", "id-of-it", "hello"]
+    message = kept_messages.make_message(placement.session, argv, "", "id-of-it")
+    kept_messages.keep_message(stage.project, message)
+    shutil.rmtree(stage.project.root.private)
+    tick(stage)
+    [found] = placed(stage)
+    assert found.session == placement.session
+    assert kept_messages.list_kept(stage.project.directory) == [message]
+    (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
+    kept_messages.hand_on(stage.project, [found], farm)
+    assert "call send --id id-of-it hello < " in farm.list_calls()
+    assert kept_messages.list_kept(stage.project.directory) == []
 
 
 def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(

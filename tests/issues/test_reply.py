@@ -84,3 +84,28 @@ def test_who_comes_after_the_answer_was_taken_is_told_who_was_first(asking: Issu
     asking.root.phase(asking.record.project, asking.issue).write_text("PHASE:working\n")
     said = try_reply(asking.project, asking.issue, "bob")
     assert "has asked nothing since: ann answered first" in said
+
+
+def ask_again(session: IssueSession) -> None:
+    """The agent has taken the answer, goes on, and asks the next thing."""
+    given = see(session).facts
+    told = Receipt(time.time(), f"reply:{given.reply}", "reply", given.write, verb=Verb.INJECT)
+    plan.add_receipt(session.dir, told)
+    file = session.root.phase(session.record.project, session.issue)
+    file.write_text("PHASE:escalate\nReason: which size?\n")
+    write = see(session).facts.write
+    asked = Receipt(time.time(), f"escalate:{write}", "escalate", write, verb=Verb.NOTIFY)
+    plan.add_receipt(session.dir, asked)
+
+
+def test_an_answer_that_comes_again_is_none_to_the_next_question(asking: IssueSession) -> None:
+    project, issue = asking.project, asking.issue
+    assert reply.reply(project, issue, "ann", "Blue.", key="1.0-ab")
+    ask_again(asking)
+    assert see(asking).facts.escalated
+    assert not reply.reply(project, issue, "ann", "Blue.", key="1.0-ab")
+    assert see(asking).replies == ()
+    assert [one.body for one in project.forge.issues.read(issue).comments] == [
+        "ann answered:\n\nBlue."
+    ]
+    assert reply.reply(project, issue, "ann", "Blue.", key="2.0-ab"), "said anew it is an answer"

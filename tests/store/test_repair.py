@@ -141,8 +141,8 @@ def test_the_private_directory_and_those_of_projects_are_put_in_order_too(root: 
         "ci",
         "ci-logs",
         "awaited-turns",
-        "kept-messages",
         "placements",
         "slots",
         "slot-line",
+        "unconfirmed-replies",
     }

@@ -54,7 +54,6 @@ def answer(farm: Farm, code: int, said: str = "") -> None:
 @pytest.mark.parametrize(
     ("act", "called"),
     [
-        (Act.REPLY, "reply harb 7 - < --now"),
         (Act.PAUSE, "pause harb#7 < "),
         (Act.RESUME, "resume harb#7 < "),
         (Act.ROTATE, "cycle harb#7 < "),
@@ -76,6 +75,33 @@ def test_what_the_node_refuses_is_told_in_its_words(farm: Farm, there: Elsewhere
         steering.carry_out(PERSON, there, Act.KILL)
     assert caught.value.message.startswith("it is")
     assert "\x1b" not in caught.value.message
+
+
+def list_replies(farm: Farm) -> list[list[str]]:
+    return [call.split() for call in farm.list_calls() if call.startswith("call reply")]
+
+
+def test_a_reply_said_again_after_no_answer_is_the_same_one(farm: Farm, there: Elsewhere) -> None:
+    (farm.folder / "one" / "doubt").touch()
+    farm.lose("one")
+    for _ in range(2):
+        with pytest.raises(TemporaryError, match="say the same again, it counts once"):
+            steering.carry_out(PERSON, there, Act.REPLY, "--now")
+    (farm.folder / "one" / "away").unlink()
+    (farm.folder / "one" / "doubt").unlink()
+    answer(farm, 4, "not now")
+    with pytest.raises(TemporaryError):
+        steering.carry_out(PERSON, there, Act.REPLY, "--now")
+    answer(farm, 0, "answered #7 already")
+    steering.carry_out(PERSON, there, Act.REPLY, "--now")
+    steering.carry_out(PERSON, there, Act.REPLY, "--now")
+    steering.carry_out(PERSON, there, Act.REPLY, "another")
+    said = list_replies(farm)
+    idents = [words[3] for words in said]
+    assert {words[2] for words in said} == {"--id"}
+    assert said[0][4:] == ["harb", "7", "-", "<", "--now"]
+    assert len(set(idents[:-2])) == 1, "the same as long as it was not confirmed"
+    assert len(set(idents)) == 3, "each is new once one was"
 
 
 def test_what_may_be_done_all_the_same_is_said_and_not_done_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.plugins.notify import sending
+from sm.plugins.notify.address import hide
 
 
 @pytest.mark.parametrize(("options", "waited_s"), [("", sending.ANSWER_S), ("?rto=5", 5.0)])
@@ -22,9 +23,7 @@ def test_no_part_of_an_address_is_said() -> None:
     assert "onnection error" in outcome.reason
     assert not outcome.unsure
     said = f"no ada, pass-word, secret-path, secret-value, {address}"
-    assert sending._show(said, address) == (
-        "no ada, [redacted], [redacted], [redacted], [redacted]"
-    )
+    assert hide(said, address) == ("no ada, [redacted], [redacted], [redacted], [redacted]")
 
 
 def test_an_address_of_no_service_is_not_said() -> None:
