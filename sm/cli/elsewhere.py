@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from click import Command
+    from click import Command, Context
 
     from sm.issues.reaching import Elsewhere
     from sm.issues.runners import Runner
@@ -235,6 +235,19 @@ def _watch_context(there: Elsewhere, words: list[str]) -> int:
     is_json = "--json" in words
     show_live("context", lambda *_: draw_contexts([read_gauge(there)]), as_json=is_json)
     return 0
+
+
+def find_past(ctx: Context, place: tuple[Project, int] | str) -> Elsewhere | None:
+    """Return where a session was that is over, if that was elsewhere; `place` may be its id."""
+    from sm.cli.options import load_config
+    from sm.config.load import NoConfigError
+    from sm.issues import reaching
+
+    try:
+        meant = reaching.find_issue(load_config(ctx), place) if isinstance(place, str) else place
+    except NoConfigError:
+        return None
+    return reaching.find_past(*meant) if meant else None
 
 
 def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:

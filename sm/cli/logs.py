@@ -52,6 +52,9 @@ def command(
     """
     from sm.views import logs
 
+    if not monitor and (text := _read_past_there(click_context, place, lines, raw=raw)):
+        _put(text, raw)
+        return
     path, is_over = _source(click_context, place, monitor)
     size = path.stat().st_size
     if raw or monitor:
@@ -67,6 +70,21 @@ def command(
             _put(text, raw)
     except KeyboardInterrupt:
         return  # the way to end it, so no error
+
+
+def _read_past_there(
+    click_context: click.Context,
+    place: AnySession | tuple[Project, int] | str,
+    lines: int,
+    *,
+    raw: bool,
+) -> str:
+    """Return what the node still has of a session that has ended there; '' if it was here."""
+    from sm.cli.elsewhere import find_past
+    from sm.views.there import read_past_log
+
+    there = find_past(click_context, place) if isinstance(place, tuple | str) else None
+    return read_past_log(there, lines, raw=raw) if there else ""
 
 
 def _source(

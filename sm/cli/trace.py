@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.output import Styled, say
+from sm.base.errors import SmError
+from sm.base.output import Styled, say, warn
 from sm.base.text import one_line
 from sm.cli.arguments import past_place_argument
 from sm.cli.options import json_option, load_machine
@@ -83,10 +84,26 @@ def _story(click_context: click.Context, place: AnySession | tuple[Project, int]
     from sm.views.trace import read_story, read_story_of
 
     if isinstance(place, tuple):
-        return read_story(*place)
-    if isinstance(place, str):
-        return read_story_of(load_machine(click_context).root, place, f"'{place}'")
-    return read_story_of(place.root, place.name, f"'{place.address}'")
+        found = read_story(*place)
+    elif isinstance(place, str):
+        found = read_story_of(load_machine(click_context).root, place, f"'{place}'")
+    else:
+        return read_story_of(place.root, place.name, f"'{place.address}'")
+    return _add_node(click_context, place, found)
+
+
+def _add_node(click_context: click.Context, place: tuple[Project, int] | str, ours: Story) -> Story:
+    """Add what the node tells of a session that has ended there; without it, say why."""
+    from sm.cli.elsewhere import find_past
+    from sm.views.there import read_past_story
+
+    if not (there := find_past(click_context, place)):
+        return ours
+    try:
+        return read_past_story(ours, there)
+    except SmError as error:
+        warn(f"what it did on '{there.placement.host}' cannot be told: {error.message}")
+        return ours
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:

@@ -80,7 +80,9 @@ def _settle(away: Survey, order: Order) -> Iterator[str]:
             return
         crash_point("placement:placed")
         away.keep(placed)
-        said = events.Placed(session=placed.session, host=placed.host, attempt=placed.attempt)
+        said = events.Placed(
+            session=placed.session, host=placed.host, attempt=placed.attempt, runner=placed.runner
+        )
         away.project.record(said)
         yield f"placed #{placed.issue} on {placed.host}, attempt {placed.attempt}"
 

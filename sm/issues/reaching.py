@@ -8,25 +8,32 @@ from sm.base.errors import UsageError
 from sm.config.schema import Config
 from sm.issues import awaited
 from sm.issues.placements import read_placement, read_seen
-from sm.issues.runners import Answer, NoAnswerError, Runner, Standing
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner, Standing, list_runners
 from sm.issues.runners import Elsewhere as Elsewhere
 from sm.sessions.address import OF_ISSUE
 from sm.sessions.caller import Caller
 from sm.sessions.project import Project
-from sm.store.paths import prefix_sessions
+from sm.store import events, journal
+from sm.store.paths import name_session, prefix_sessions
 
 
 def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
     """Return the session elsewhere that `text` means: `PROJECT#ISSUE`, or its id."""
+    meant = find_issue(config, text)
+    return find_for(*meant) if meant else None
+
+
+def find_issue(config: Config, text: str) -> tuple[Project, int] | None:
+    """Return the issue that `text` means: `PROJECT#ISSUE`, or the id of its session."""
     wanted = OF_ISSUE.fullmatch(text)
     if wanted:
         settings = config.project(wanted[1])
-        return find_for(Project(config, settings), int(wanted[2])) if settings else None
+        return (Project(config, settings), int(wanted[2])) if settings else None
     for settings in config.projects:
         head = prefix_sessions(settings.name)
         number = text.removeprefix(head)
         if text.startswith(head) and number.isascii() and number.isdecimal() and len(number) < 10:
-            return find_for(Project(config, settings), int(number))
+            return Project(config, settings), int(number)
     return None
 
 
@@ -34,6 +41,26 @@ def find_for(project: Project, issue: int) -> Elsewhere | None:
     """Return the session elsewhere that works on the issue; None if there is none."""
     placement = read_placement(project.root.project(project.name), issue)
     return Elsewhere(project, placement) if placement else None
+
+
+def find_past(project: Project, issue: int) -> Elsewhere | None:
+    """Return where the last session of the issue was that is over, if that was elsewhere.
+
+    Its node still has the journal, as long as that is kept there.
+    """
+    session, last = name_session(project.name, issue), None
+    if project.root.session(session).identity.exists() or find_for(project, issue):
+        return None
+    for event in journal.read(project.root.journal, session):
+        if isinstance(event, events.Placed):
+            last = event
+        elif isinstance(event, events.Claimed | events.Started):
+            last = None
+    if last is None:
+        return None
+    runner = last.runner or next(iter(list_runners(project.settings)), "")
+    placement = Placement(project.name, issue, session, runner, last.host, last.attempt, "")
+    return Elsewhere(project, placement)
 
 
 def call(

@@ -95,6 +95,7 @@ class Placed(Event, frozen=True, kw_only=True, tag=Kind.PLACED.value):
 
     host: str
     attempt: int
+    runner: str = ""
 
 
 class Started(Event, frozen=True, kw_only=True, tag=Kind.STARTED.value):

@@ -5,9 +5,11 @@ What a node says is foreign: it is read by its shape, and whoever shows it clear
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
+from msgspec import structs
 
 from sm.base.decoding import decode
 from sm.base.errors import SmError
@@ -43,6 +45,33 @@ def read_messages(there: Elsewhere) -> list[QueuedMessage]:
 def read_story(there: Elsewhere) -> Story:
     """Return its story, as `sm trace` tells it."""
     return _decode(there, _ask(there, "trace", "--json"), Story)
+
+
+def read_past_story(ours: Story, there: Elsewhere) -> Story:
+    """Return the story of a session that has ended elsewhere: what its node tells, among ours.
+
+    Raises:
+        SmError: as above.
+
+    """
+    theirs = read_story(there)
+    entries = sorted((*ours.entries, *theirs.entries), key=lambda entry: entry.at)
+    timed = (
+        structs.replace(entry, elapsed_s=entry.at - before.at)
+        for before, entry in pairwise([entries[0], *entries])
+    )
+    log = f"{there.placement.host}:{theirs.log}" if theirs.log else ""
+    return structs.replace(theirs, entries=tuple(timed), log=log)
+
+
+def read_past_log(there: Elsewhere, count: int, *, raw: bool) -> str:
+    """Return the last lines of what the terminal of a session said that has ended elsewhere.
+
+    Raises:
+        SmError: as above.
+
+    """
+    return _ask(there, "logs", "--lines", str(count), *["--raw"] * raw)
 
 
 def read_gauge(there: Elsewhere) -> Gauge:

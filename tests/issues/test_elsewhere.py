@@ -18,8 +18,10 @@ from sm.issues import kept_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.issues.work import claim
-from sm.store import lock
+from sm.store import events, lock
 from sm.store.paths import Root
+from sm.views.there import read_past_log, read_past_story
+from sm.views.trace import read_story
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
 from tests.issues.farm import Farm, use_farm
@@ -401,6 +403,55 @@ def test_a_runner_that_is_missing_is_told_of_and_stops_nothing(stage: Stage, far
     lines = tick(stage)
     assert any("no plugin has 'gone'" in line for line in lines)
     assert [one.issue for one in placed(stage)] == [1]
+
+
+def end_first(stage: Stage, farm: Farm) -> Placement:
+    """A session that ran on a host, and is over."""
+    issue = stage.file_issue()
+    tick(stage)
+    [placement] = placed(stage)
+    stage.project.forge.issues.close(issue)
+    farm.say(placement, Standing.OVER)
+    tick(stage)
+    assert placed(stage) == []
+    return placement
+
+
+STORY = {
+    "session": "dev-harb-1",
+    "entries": [
+        {"at": 1.0, "elapsed_s": 0, "event": "started", "detail": "", "told": "began its work"}
+    ],
+    "summary": dict.fromkeys(("took_s", "sessions", "fixes", "rounds", "recoveries"), 0)
+    | {"outcome": "merged"},
+    "log": "/tmp/log",
+}
+
+
+def test_the_story_of_an_ended_session_is_asked_of_its_node(stage: Stage, farm: Farm) -> None:
+    placement = end_first(stage, farm)
+    there = reaching.find_past(stage.project, placement.issue)
+    assert there
+    (farm.folder / placement.host / "answer").write_text(f"0 {json.dumps(STORY)}")
+    story = read_past_story(read_story(stage.project, placement.issue), there)
+    told = [entry.told for entry in story.entries]
+    assert told == ["began its work", "claimed the issue", "placed on one, attempt 1"]
+    assert story.entries[1].elapsed_s > 1000.0
+    assert (story.summary.outcome, story.log) == ("merged", "one:/tmp/log")
+    assert farm.list_calls()[-1] == "call trace dev-harb-1 --json < "
+    (farm.folder / placement.host / "answer").write_text("0 the last line")
+    assert read_past_log(there, 100, raw=False) == "the last line"
+    assert farm.list_calls()[-1] == "call logs dev-harb-1 --lines 100 < "
+    farm.lose(placement.host)
+    with pytest.raises(NoAnswerError):
+        read_past_log(there, 100, raw=False)
+
+
+def test_a_session_that_was_here_later_is_not_asked_for_elsewhere(stage: Stage, farm: Farm) -> None:
+    placement = end_first(stage, farm)
+    assert reaching.find_past(stage.project, placement.issue)
+    stage.project.record(events.Claimed(session=placement.session, how="won"))
+    assert reaching.find_past(stage.project, placement.issue) is None
 
 
 def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(

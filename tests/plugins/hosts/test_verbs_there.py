@@ -19,7 +19,7 @@ from sm.cli.words import TIME_UP
 from sm.issues import reaching
 from sm.issues.placements import list_placements
 from sm.issues.runners import Answer
-from sm.store.paths import Root
+from sm.store.paths import ProjectDir, Root
 from tests.helpers import REPOSITORY, wait_for
 from tests.plugins.hosts.test_following import list_running
 from tests.plugins.hosts.world import World, living
@@ -58,6 +58,13 @@ SAYS = (
     ("kill harb 1", 0, "ended dev-harb-1"),
 )
 """A command line, its exit code, and what it says; one after another."""
+AFTER_ITS_END = (
+    ("trace harb#1", "took on the issue, which was placed here"),
+    ("trace harb#1", "attempt 1"),
+    ("trace dev-harb-1 --json", "which was placed here"),
+    ("logs harb 1", "❯"),
+)
+"""The same for a session that is over there."""
 
 
 @pytest.fixture
@@ -74,6 +81,16 @@ def test_each_verb_works_or_says_what_to_do_instead(world: World) -> None:
         done = world.stage.sm(*line.split(), check=False)
         assert done.returncode == code, (line, done.stdout, done.stderr)
         assert text in done.stdout + done.stderr, (line, done.stdout, done.stderr)
+    wait_for(lambda: not list_placements(poll(world)), "the end to be known at home")
+    for line, text in AFTER_ITS_END:
+        done = world.stage.sm(*line.split(), check=False)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        assert text in done.stdout, (line, done.stdout, done.stderr)
+
+
+def poll(world: World) -> ProjectDir:
+    world.stage.poll()
+    return world.project.directory
 
 
 def test_a_node_is_asked_to_wait_again_until_the_time_is_up(
