@@ -42,6 +42,11 @@ class HostFolder(Struct, frozen=True):
         """Since when dev-poll has asked in vain, and when it did so last."""
         return self.path / "silent.json"
 
+    @property
+    def ident(self) -> Path:
+        """By which id the node tells itself from others."""
+        return self.path / "ident.json"
+
     def refusal(self, project: str) -> Path:
         """Since when the host answers, and cannot begin sessions of a project."""
         return self.path / f"refusal-{project}.json"

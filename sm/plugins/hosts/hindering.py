@@ -98,6 +98,13 @@ def list_unknown(hosts: Iterable[str], placements: Iterable[Placement]) -> Itera
         yield _make(f"host:{host}:unknown:{there[0].project}", text, "", since)
 
 
+def list_twins(twins: Mapping[str, str]) -> Iterator[Hindrance]:
+    """Say which hosts are one machine under two names."""
+    for twin, first in twins.items():
+        text = f"Host '{twin}' is the machine of '{first}', and gets no sessions: remove one"
+        yield _make(f"host:{twin}:twin:{first}", text, twin, 0.0)
+
+
 def list_of_cluster(
     placements: Sequence[Placement], seen: Mapping[str, Seen], patience_s: float, now: float
 ) -> Iterator[Hindrance]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,10 +96,13 @@ def _check(config: Config, node: Node) -> bool:
     """Tell what is found on the host; say whether nothing is broken. Then it is used again."""
     from sm.plugins.hosts import looking
     from sm.plugins.hosts.ssh.examine import examine
+    from sm.plugins.hosts.ssh.node import list_nodes
 
     elsewhere = [one for one in config.projects if one.forge.is_elsewhere]
     meant = [one for one in config.projects if names_runner(one)] or elsewhere
-    whole = _tell(node.name, lambda: examine(node, [Project(config, one) for one in meant]))
+    projects = [Project(config, one) for one in meant]
+    others = list(takewhile(lambda one: one.name != node.name, list_nodes(config)))
+    whole = _tell(node.name, lambda: examine(node, projects, others))
     for one in meant if whole else ():
         looking.end_refusal(node.folder, one.name)
     return whole
@@ -367,6 +371,7 @@ def serve(ctx: click.Context) -> None:
     """Answer what comes on stdin, on a node; the other end of the channel starts it."""
     from sm.cli.root import version
     from sm.issues.look.wishes import Ear
+    from sm.plugins.hosts.node.ident import read_ident
     from sm.plugins.hosts.node.serve import Server
     from sm.store.root_check import check_root
 
@@ -387,4 +392,10 @@ def serve(ctx: click.Context) -> None:
         except (SmError, OSError):
             return None  # then each session looks at the forge by itself
 
-    Server(invocation.again, find_folder, version(), open_ear).serve()
+    def find_ident() -> str:
+        try:
+            return read_ident(check_root(Root(load_any_config(ctx).state_root)))
+        except (SmError, OSError):
+            return ""  # then nobody can tell it from another
+
+    Server(invocation.again, find_folder, version(), open_ear, find_ident()).serve()

@@ -24,11 +24,15 @@ issue that the node does not take, while it could begin others."""
 
 
 class Hello(Struct, frozen=True):
-    """Who answers: the version of `sm`, its protocol, and its clock (seconds since 1970)."""
+    """Who answers: the version of `sm`, its protocol, and its clock (seconds since 1970).
+
+    `ident` is the id of its state root, '' for an older `sm`.
+    """
 
     sm: str
     protocol: int
     now: float
+    ident: str = ""
 
 
 class Request(Struct, frozen=True, kw_only=True):

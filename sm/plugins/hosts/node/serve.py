@@ -115,10 +115,16 @@ class Server:
     """Answers one channel."""
 
     def __init__(
-        self, run: Run, find_folder: FindFolder, version: str, open_ear: OpenEar = lambda: None
+        self,
+        run: Run,
+        find_folder: FindFolder,
+        version: str,
+        open_ear: OpenEar = lambda: None,
+        ident: str = "",
     ) -> None:
         """Read requests from stdin, and write answers to what is stdout now, and nothing else."""
-        self.run, self.find_folder, self.version = run, find_folder, version
+        self.run, self.find_folder = run, find_folder
+        self.version, self.ident = version, ident
         self.ear = open_ear()
         self.answers = os.dup(STDOUT)
         os.dup2(STDERR, STDOUT)
@@ -136,7 +142,7 @@ class Server:
             import_module(name)
         loaded.freeze()
         self.stamps = loaded.stamp_loaded()
-        hello = Hello(self.version, wire.PROTOCOL, time.time())
+        hello = Hello(self.version, wire.PROTOCOL, time.time(), self.ident)
         self._send(wire.MARK + encode_line(hello))
         try:
             while self.is_open or self.calls:

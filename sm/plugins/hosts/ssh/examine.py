@@ -13,6 +13,7 @@ from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_pr
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, greet
+from sm.plugins.hosts.twins import read_ident
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok
 
@@ -26,8 +27,13 @@ DOCTOR_S = 120.0
 INSTALL = "install the same version there: docs/HOSTS.md says how; or say where it is by --sm"
 
 
-def examine(node: Node, projects: Collection[Project]) -> Iterator[Finding]:
-    """Yield what is found, each after what it needs; one that breaks all is the last."""
+def examine(
+    node: Node, projects: Collection[Project], others: Collection[Node] = ()
+) -> Iterator[Finding]:
+    """Yield what is found, each after what it needs; one that breaks all is the last.
+
+    It must not be the machine of one of the `others`, which stand before it.
+    """
     began = time.monotonic()
     try:
         master.ensure(node.folder, node.host)
@@ -45,9 +51,19 @@ def examine(node: Node, projects: Collection[Project]) -> Iterator[Finding]:
         yield fail(error.message.partition(": ")[2] or error.message, INSTALL)
         return
     yield from compare(hello.sm, off_s)
+    yield from _find_same(node, hello.ident, others)
     for project in projects:
         yield from _examine_project(node, project)
     yield from judge_doctor(ask(node, ("doctor", "--json"), within_s=DOCTOR_S).stdout)
+
+
+def _find_same(node: Node, ident: str, others: Collection[Node]) -> Iterator[Finding]:
+    same = [one.name for one in others if ident == read_ident(one.folder)]
+    if ident and same:
+        yield fail(
+            f"it is the machine of host '{same[0]}', with the same state root",
+            f"have it once: sm host remove {node.name}, or give it a state root of its own",
+        )
 
 
 def _advise_login(node: Node, said: str) -> str:

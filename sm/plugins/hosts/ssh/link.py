@@ -21,6 +21,7 @@ from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
 from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
 from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_channel
+from sm.plugins.hosts.twins import note_ident
 from sm.store.files import discard, read_json, write_json
 
 OPENING_S = 1.0
@@ -127,6 +128,7 @@ class Link:
                 self.opening_at = None
             self.failed, self.pause_s = None, AGAIN_S[0]
             self._tell("")
+            note_ident(self.folder, self.channel.hello.ident)
             self.channel.on_heard = partial(self._tell, "")
             self._begin(self.channel.listen())
             return self.channel

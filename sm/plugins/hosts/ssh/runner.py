@@ -35,6 +35,7 @@ from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
+from sm.plugins.hosts.twins import find_twins
 from sm.sessions.project import Project
 from sm.store import lock
 
@@ -73,9 +74,13 @@ class SshRunner:
         """
         used, now = _count_used(project), time.time()
         free, tried = dict[str, int](), list[str]()
-        for node in list_nodes(project.config):
+        nodes = list_nodes(project.config)
+        twins = find_twins(nodes)
+        for twin, first in twins.items():  # what it still has takes room there
+            used[first] = used.get(first, 0) + used.get(twin, 0)
+        for node in nodes:
             left = max(0, node.host.sessions - used.get(node.name, 0))
-            if not left or not _takes_more(node, project):
+            if node.name in twins or not left or not _takes_more(node, project):
                 continue
             refusal = looking.read_refusal(node.folder, project.name)
             if refusal is None:
@@ -265,6 +270,7 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
                 found = hindering.explain_refusal(node.name, name, refusal, time.time())
         if found:
             yield found
+    yield from hindering.list_twins(find_twins(nodes))
     placed = list_placements(project.root.project(name))
     of_ours = [one for one in placed if one.runner == RUNNER_NAME]
     yield from hindering.list_unknown((node.name for node in nodes), of_ours)
