@@ -35,7 +35,7 @@ class NeedKind(StrEnum):
     MACHINE = "machine"
     """The machine itself: a full disk, too little memory."""
     HOST = "host"
-    """Another machine gets no sessions: it is lost, does not let us in, or has no room."""
+    """Another machine gets no sessions (lost, no way in, no room), or a message for it is gone."""
 
 
 CUT = "[…]"

@@ -17,7 +17,8 @@ from msgspec import Struct, structs
 from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import StateError, TemporaryError
-from sm.issues import awaited
+from sm.issues import awaited, lost_messages
+from sm.issues.lost_messages import LostMessage
 from sm.issues.placements import read_seen
 from sm.issues.reaching import Elsewhere
 from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
@@ -231,7 +232,11 @@ def give_back(project: Project, placed: Collection[str]) -> None:
 
 def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> None:
     said = (answer.stderr.strip().splitlines() or [f"exit code {answer.code}"])[-1]
-    text = f"message {message.id} was not taken: {said.removeprefix('sm: ')}"
+    why = said.removeprefix("sm: ")
+    text = f"message {message.id} was not taken: {why}"
+    with contextlib.suppress(StateError):  # on a full disk the journal has to do
+        lost = LostMessage(message.id, message.session, why, time.time())
+        lost_messages.note(project.directory, lost)
     project.record(events.Problem(session=message.session, text=text))
 
 

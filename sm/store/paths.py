@@ -230,6 +230,8 @@ class ProjectDir(Folder, frozen=True):
     """A file for each issue that is worked on elsewhere: where, and by which claim."""
     kept_messages_lock = StateEntry("kept-messages.lock")
     """Held while messages for sessions elsewhere are handed on."""
+    lost_messages = StateEntry("lost-messages.json")
+    """The last messages for sessions elsewhere that came to nothing."""
     unconfirmed_replies = StateEntry("unconfirmed-replies", EntryKind.DIRECTORY)
     """For each session elsewhere the reply of which nobody knows whether its node has taken it."""
     awaited_turns = StateEntry("awaited-turns", EntryKind.DIRECTORY)

@@ -8,6 +8,7 @@ own about that very session; which pull request that has, is what was seen here 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from sm.base.need import NeedKind
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
+from sm.issues import lost_messages
 from sm.issues.hindrances import list_hindrances
 from sm.issues.look.escalation import find_review_page
 from sm.issues.look.snapshot import Snapshot
@@ -30,6 +32,7 @@ from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.store.files import list_names
+from sm.store.paths import prefix_sessions
 from sm.views.open_need import OpenNeed, put_into_words
 from sm.views.quotation import bound
 from sm.views.session import StatusRow
@@ -259,7 +262,7 @@ def _list_raises(placement: Placement) -> tuple[str, ...]:
 
 
 def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
-    """Yield what keeps hosts of the project from having sessions, from files alone."""
+    """Yield what keeps hosts of the project from sessions, or sessions from messages, by files."""
     for one in list_hindrances(project):
         yield OpenNeed(
             key=one.key,
@@ -268,6 +271,25 @@ def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
             since=one.since,
             text=one_line(one.text, TEXT_LIMIT),
             command=one.command,
+        )
+    yield from _list_lost_messages(project, time.time())
+
+
+def _list_lost_messages(project: Project, now: float) -> Iterator[OpenNeed]:
+    """Yield the messages for sessions elsewhere that came to nothing, from a file alone."""
+    directory = project.root.project(project.name)
+    for one in lost_messages.list_recent(directory, now):
+        number = one.session.removeprefix(prefix_sessions(project.name))
+        name = f"{project.name}#{number}"
+        yield OpenNeed(
+            key=f"message:{one.id}",
+            kind=NeedKind.HOST,
+            project=project.name,
+            since=one.at,
+            text=one_line(
+                f"A message for {name} was not taken, and is gone: {one.why}", TEXT_LIMIT
+            ),
+            command=f"sm trace {name}",
         )
 
 

@@ -14,12 +14,13 @@ import pytest
 
 from sm.cli import elsewhere
 from sm.cli.invocation import ElsewhereError
-from sm.issues import kept_messages, placements, poll, reaching
+from sm.issues import kept_messages, lost_messages, placements, poll, reaching
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.issues.work import claim
 from sm.store import events, lock
 from sm.store.paths import Root
+from sm.views.elsewhere import list_of_hosts
 from sm.views.there import read_past_log, read_past_story
 from sm.views.trace import read_story
 from tests.e2e.stage import Stage, make_stage
@@ -468,6 +469,13 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     assert not kept_messages.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
+    [need] = list_of_hosts(stage.project)
+    assert need.text == "A message for harb#1 was not taken, and is gone: its session has ended"
+    assert (need.key, need.command) == ("message:id-of-it", "sm trace harb#1")
+    [again] = list_of_hosts(stage.project)
+    assert again == need, "the same key is told once"
+    recent = lost_messages.list_recent
+    assert recent(stage.project.directory, time.time() + lost_messages.SHOWN_S) == []
 
 
 def test_a_message_that_waits_for_a_host_outlives_an_emptied_tmp(stage: Stage, farm: Farm) -> None:
