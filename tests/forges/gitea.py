@@ -22,6 +22,7 @@ MOST = 30
 Handler = Callable[["Gitea", Asked, str, tuple[str, ...]], Reply]
 ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 EVENTS = ("APPROVED", "REQUEST_CHANGES", "COMMENT")
+REMARK = "COMMENTED"
 ORG_LABEL = 900
 """Added to the place of a label of the organisation: its id."""
 TIMELINE = 3
@@ -49,6 +50,8 @@ class Gitea:
     description: Description = field(default_factory=lambda: describe("forgejo.json"))
     site: Site | None = None
     is_old: bool = False
+    tells_runs: bool = True
+    """Whether our account owns the repository: Gitea lists runs to no other."""
     asked_until_sure: int = 0
     """So often a pull request is not mergeable, as the forge is finding out whether it is."""
     org_labels: list[str] = field(default_factory=list)
@@ -402,13 +405,19 @@ def reviews(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     (`services/convert/pull_review.go`).
     """
     number, more = int(at[0]), {"dismissed": False, "stale": False}
-    found = [
-        review_data(one)
-        | more
-        | {"body": one.body if one.filed is None else one.filed}
-        | {"official": gitea.is_official(number, one.author)}
-        for one in gitea.pull(at[0])[1].reviews
-    ]
+    given = gitea.pull(at[0])[1].reviews
+    # Of one reviewer only the last verdict stands (asked of Gitea 1.26.0-dev).
+    last = {one.author: one.id for one in given if one.state != REMARK}
+    found = []
+    for one in given:
+        is_over = one.state != REMARK and last[one.author] != one.id
+        found.append(
+            review_data(one)
+            | more
+            | {"body": one.body if one.filed is None else one.filed}
+            | {"official": gitea.is_official(number, one.author) and not is_over}
+            | {"dismissed": is_over}
+        )
     for place, name in enumerate(gitea.asked_again.get(number, ())):
         asked_for = {"id": 80_000 + place, "state": "REQUEST_REVIEW", "commit_id": "", "body": ""}
         asked_for |= {"user": user(name) if name else None, "submitted_at": iso(0)}
@@ -540,6 +549,8 @@ def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     pushed to `refs/for/main` is one of a fork for both (`services/actions/notifier_helper.go`).
     """
     head = asked.query.get("head_sha")
+    if not gitea.tells_runs:  # routers/api/v1/api.go: addActionsRoutes(m, reqOwner(), …)
+        raise RefusalError(403, "user should be the owner of the repo")
     found = []
     for one in gitea.state.runs:
         if one.head != head:
@@ -558,6 +569,28 @@ def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
         found.append(shown)
     shown_ones, _more = page_of(found, asked.query, MOST)
     return Reply(data={"total_count": len(found), "workflow_runs": shown_ones})
+
+
+@route("GET", "/actions/tasks")
+def tasks(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    """Recorded from Gitea 1.26.0-dev: a run's number in its address, no id, the last one first."""
+    found = []
+    for one in reversed(gitea.state.runs):
+        number = gitea.begun_by.get(one.id, 0)
+        found.append(
+            {
+                "id": 2000 + one.id,
+                "name": one.job or one.name,
+                "head_branch": f"#{number}" if number else "main",
+                "head_sha": one.head,
+                "run_number": one.id,
+                "status": one.word or "running",
+                "url": f"https://inner.example.com/{gitea.state.name}/actions/runs/{one.id}",
+            }
+        )
+    shown, _more = page_of(found, asked.query, MOST)
+    total = {"X-Total-Count": str(len(found))}
+    return Reply(data={"workflow_runs": shown, "total_count": len(found)}, headers=total)
 
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")

@@ -18,10 +18,13 @@ from sm.adapters.forge.model import (
     PullState,
     ReviewState,
 )
+from sm.adapters.forge.protocol import Limited
+from sm.plugins.forges.rest.failed_job import name_step
+from sm.plugins.forges.rest.shapes import Job, StepShape
 from tests.forges.gitea import Gitea
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide, opened, remote_side
-from tests.forges.state import Pull, Run, Status
+from tests.forges.state import Opinion, Pull, Run, Status
 from tests.helpers import git
 from tests.hub import make_hub
 
@@ -134,6 +137,53 @@ def test_what_a_pull_request_of_others_runs_on_our_commit_says_nothing(
     ours.word, last.word = "failure", ""
     side.open().checks.rerun(head)
     assert len(side.state.reruns) == 1, "only ours, and it does not wait for theirs"
+
+
+def test_what_others_run_is_told_by_the_tasks_where_runs_are_the_owners_alone(
+    side: RemoteSide,
+) -> None:
+    number, head = opened(side)
+    forked = side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, "mallory"))
+    now, name = time.time(), "CI / test (pull_request)"
+    others = [Run(1000 + one, f"{one:040x}", "CI / x (push)", "success", now) for one in range(70)]
+    ours = Run(1, head, name, "failure", now, log="ours\n", job="test")
+    side.state.runs = [ours, Run(9, head, name, "success", now + 9), *others]
+    dialect_of(side).begun_by = {1: number, 9: forked.number}
+    dialect_of(side).tells_runs = False
+    found = side.open().checks.read(head)
+    assert found.state is CheckState.FAILURE
+    assert "user should be the owner of the repo" in found.log
+    assert "an account that owns the repository" in found.log
+
+
+def test_doctor_says_that_an_account_gets_no_logs(side: RemoteSide) -> None:
+    forge = side.open_as(BOT)
+    assert isinstance(forge, Limited)
+    assert not list(forge.find_limits())
+    dialect_of(side).tells_runs = False
+    [limit] = forge.find_limits()
+    assert limit.startswith("the account does not own the repository")
+
+
+def test_a_step_is_not_named_where_all_are_said_to_have_failed() -> None:
+    """Gitea says of each step what became of its job: the first one would be taken to blame."""
+    clone, test = StepShape("clone", "failure"), StepShape("test", "failure")
+    passed = StepShape("clone", "success")
+    assert name_step(Job(1, steps=[clone, test])) == ""
+    assert name_step(Job(1, steps=[passed, test])) == "test"
+    assert name_step(Job(1, steps=[test])) == "test"
+
+
+def test_the_last_of_two_verdicts_of_one_second_counts(side: RemoteSide) -> None:
+    number, head = opened(side)
+    pull = side.state.entries[number].pull
+    assert pull
+    now = time.time()
+    for ident, state in ((1, "CHANGES_REQUESTED"), (2, "APPROVED")):
+        pull.reviews.append(Opinion(ident, "rita", state, "text", head, now))
+    side.admit("rita")
+    shown = side.open().pulls.read(number)
+    assert [one.state for one in shown.reviews] == [ReviewState.COMMENTED, ReviewState.APPROVED]
 
 
 def test_a_server_that_does_not_say_what_has_run_is_believed(side: RemoteSide) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewSt
 from sm.base.errors import UsageError
 from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.gitea.shapes import ActionRun
 from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
@@ -40,6 +42,8 @@ NOT_ALLOWED = 405
 FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
 """What stands behind the job in the name of a status."""
+FORBIDDEN = 403
+OWNER_ALONE = "the forge shows logs to an account that owns the repository (docs/FORGES.md)"
 OVER = ("completed", "success", "failure", "cancelled", "skipped")
 NOT_OFFERED = (400, 403, *GONE)
 """Older servers cannot run CI again."""
@@ -102,7 +106,7 @@ class GiteaChecks(Checks[GiteaReader]):
     def _find_job(self, part: Part, head: str) -> Job | None:
         """The failed job that the status is of."""
         found: list[Job] = []
-        for run in self.reader.own_runs(head, LOG):
+        for run in self._list_runs(head):
             answer = self.site.web.get(f"{self.reader.at}/actions/runs/{run.id}/jobs", LOG)
             jobs = answer.read(Jobs | list[Job])  # type: ignore[arg-type]  # a union is no type
             found += jobs.jobs if isinstance(jobs, Jobs) else jobs
@@ -110,6 +114,21 @@ class GiteaChecks(Checks[GiteaReader]):
             job for job in found if FAILED in (job.status, job.conclusion) and _is_of(job, part)
         ]
         return max(mine, key=lambda job: len(job.name), default=None)
+
+    def _list_runs(self, head: str) -> list[ActionRun]:
+        """What has run on the commit.
+
+        Raises:
+            RefusedError: it is told to others alone; it says to whom.
+
+        """
+        try:
+            return self.reader.own_runs(head, LOG)
+        except RefusedError as error:
+            if error.status != FORBIDDEN:
+                raise
+            message = f"{error.message}; {OWNER_ALONE}"
+            raise RefusedError(message, error.status, error.said) from error
 
     def rerun_jobs(self, head: str) -> None:
         """Have their own CI run again what has failed, or everything if nothing has.
@@ -151,7 +170,19 @@ class GiteaForge(RestForge[GiteaReader]):
         """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
         site = Site(web, settings, GiteaReader)
         checks = GiteaChecks(site, woodpecker)
+        self._has_actions = settings.has_ci and woodpecker is None
         super().__init__(site, Issues[GiteaReader](site), GiteaPulls(site, checks), checks)
+
+    def find_limits(self) -> Iterator[str]:
+        """That the account may not list what CI has run, as on Gitea all but the owner."""
+        if not self._has_actions:
+            return
+        path = f"{self.reader.at}/actions/runs"
+        if self.site.web.get(path, READ, {"limit": 1}, accept=NOT_OFFERED).status == FORBIDDEN:
+            yield (
+                "the account does not own the repository, and Gitea tells nobody else what its "
+                "Actions have run: agents get no log of a failure, and sm cannot run it again"
+            )
 
     def make_observer(self, *, anew: bool) -> Observer:
         """What makes one observation of the repository."""

@@ -65,6 +65,25 @@ class ActionRuns(Struct, frozen=True):
     total_count: Whole | None = None
 
 
+class ActionTask(Struct, frozen=True):
+    """A job that has begun, with the address of its run; all who may read are told of it."""
+
+    head_sha: str = ""
+    head_branch: str = ""
+    url: str = ""
+
+    @property
+    def run(self) -> ActionRun:
+        """Its run, which has no id here. A pull request is told as Forgejo's `prettyref` does."""
+        return ActionRun(id=0, html_url=self.url, prettyref=self.head_branch)
+
+
+class ActionTasks(Struct, frozen=True):
+    """A page of the jobs that have begun in a repository, the last one first."""
+
+    workflow_runs: list[ActionTask] | None = None
+
+
 class CommitFiles(Struct, frozen=True):
     """A commit with the files that it changes."""
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Raw, structs
 
 from sm.adapters.forge.combine import FAILED, Part
-from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, Statuses
+from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, ActionTasks, Statuses
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.reader import GONE, Reader
 from sm.plugins.forges.rest.shapes import StatusShape
@@ -24,7 +24,7 @@ from sm.plugins.forges.web.answer import read_part
 from sm.plugins.forges.web.client import Params
 from sm.plugins.forges.web.errors import BadShapeError
 
-SIZE, STATUS_PAGES = 50, 20
+SIZE, STATUS_PAGES, TASK_PAGES = 50, 20, 4
 OF_PULL = re.compile(r" \(pull_request[a-z_]{0,40}\)\Z")
 """What the name of a status ends in that a workflow for a pull request has written."""
 PLACE = re.compile(r"(.*/actions/runs/[0-9]{1,18})(?:/|\Z)")
@@ -60,7 +60,8 @@ def read_statuses(reader: RunReader, head: str, purpose: str) -> list[Part]:
     found = list(_read_latest(reader, head, purpose))
     if not any(map(_is_of_pull, found)):
         return found
-    runs = {run.place: run for run in list_runs(reader, head, purpose, NOT_TOLD)}
+    listed = list_runs(reader, head, purpose, NOT_TOLD) or list_begun(reader, head, purpose)
+    runs = {run.place: run for run in listed}
 
     def is_foreign(part: Part) -> bool:
         run = runs.get(_find_place(part))
@@ -90,6 +91,24 @@ def list_runs(
         read = answer.read(ActionRuns)
         found += read.workflow_runs or []
         if not read.workflow_runs or len(found) >= (read.total_count or 0):
+            break
+    return found
+
+
+def list_begun(reader: Reader, head: str, purpose: str) -> list[ActionRun]:
+    """The runs on a commit of which a job has begun lately, without their ids.
+
+    Gitea lists runs to the owner of the repository alone, and tasks to all who may read
+    (`routers/api/v1/api.go`; asked of 1.26.0-dev), but not by commit.
+    """
+    found, seen, path = list[ActionRun](), 0, f"{reader.at}/actions/tasks"
+    for page in range(1, TASK_PAGES + 1):
+        asked: Params = {"limit": SIZE, "page": page}
+        answer = reader.web.get(path, purpose, asked, accept=NOT_TOLD)
+        shown = [] if answer.status in NOT_TOLD else answer.read(ActionTasks).workflow_runs or []
+        found += [one.run for one in shown if one.head_sha == head]
+        seen += len(shown)
+        if not shown or not reader.tells_more(answer.headers, seen):
             break
     return found
 

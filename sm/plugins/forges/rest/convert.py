@@ -206,18 +206,19 @@ def stand(reviews: Iterable[tuple[Review, bool]]) -> tuple[Review, ...]:
     """Each review, as a remark if it was dismissed; the flags say which were.
 
     If a reviewer's last opinion was dismissed, the earlier ones do not come back: that reviewer has
-    none.
+    none. Those of one second are in the order of the forge: Gitea dismisses a verdict when its
+    reviewer gives the next one (asked of 1.26.0-dev).
     """
     ordered = sorted(reviews, key=lambda one: one[0].at)
-    dismissed_at: dict[str, float] = {}
-    for review, is_dismissed in ordered:
+    dismissed = dict[str, int]()
+    for place, (review, is_dismissed) in enumerate(ordered):
         if is_dismissed:
-            dismissed_at[review.author] = review.at
+            dismissed[review.author] = place
     return tuple(
         structs.replace(review, state=ReviewState.COMMENTED)
-        if review.at <= dismissed_at.get(review.author, -1.0)
+        if place <= dismissed.get(review.author, -1)
         else review
-        for review, _ in ordered
+        for place, (review, _) in enumerate(ordered)
     )
 
 

@@ -60,8 +60,14 @@ def trim_log(text: str, lines: int) -> str:
 
 
 def name_step(job: Job) -> str:
-    """The step that failed, '' if none has."""
-    failed = [one.name for one in job.steps or () if one.conclusion in BAD]
+    """The step that failed, '' if none has, or if it is not known which.
+
+    Gitea says of each step what became of its job (`services/convert/convert.go`).
+    """
+    steps = job.steps or []
+    failed = [one.name for one in steps if one.conclusion in BAD]
+    if len(failed) == len(steps) > 1:
+        return ""
     return tidy(failed[0])[:NAME_LIMIT] if failed else ""
 
 
