@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from sm.issues.kept_messages import list_kept
 from sm.plugins.hosts.slurm import runner, step
-from tests.helpers import REPOSITORY, wait_for
+from tests.helpers import HANG_S, REPOSITORY, wait_for
 from tests.slurm.cluster import MISSING, NODES
 from tests.slurm.world import MakeWorld, World, begin, poll_until
 
@@ -19,6 +21,7 @@ pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"no Slurm here: {MISSING}"),
 ]
 SHORT_S, LONG_S, TICK_S = 2.0, 60.0, 20.0
+SOON_S = 60.0
 
 
 def write_sm(folder: Path, cut_off: Path) -> Path:
@@ -70,15 +73,33 @@ def test_a_job_that_cannot_begin_its_session_holds_up_no_other(world_of: MakeWor
     assert "could not begin its session" in world.stage.find_need("host")["text"]
 
 
+def test_a_job_that_knows_nothing_of_its_session_gives_its_issue_to_another(
+    world_of: MakeWorld,
+) -> None:
+    world = world_of(auto=False, licenses=[])
+    issue = begin(world)
+    look_until(world, lambda: "working" in world.stage.sm("status").stdout, "its first row")
+    node = world.find_node(issue)
+    for pid in world.cluster.find_processes(node, world.folder / node):
+        if b"host\0job\0" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGSTOP)
+    root = world.root_on(node, issue).path
+    root.rename(root.with_name("sm-lost"))
+    look_until(world, lambda: world.placed[0].attempt == 2, "another attempt", SOON_S)
+    look_until(world, lambda: "You take over" in "".join(world.stage.told()), "its agent")
+
+
 def words_of(world: World) -> str:
     return " ".join(one.words for one in world.seen)
 
 
-def look_until(world: World, condition: Callable[[], object], what: str) -> None:
+def look_until(
+    world: World, condition: Callable[[], object], what: str, within_s: float = HANG_S
+) -> None:
     """Have dev-poll tick until then, whatever it cannot do."""
 
     def look() -> object:
         world.stage.poll(check=False)
         return condition()
 
-    wait_for(look, what, every_s=0.3)
+    wait_for(look, what, within_s, every_s=0.3)

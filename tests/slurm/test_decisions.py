@@ -21,6 +21,8 @@ from sm.plugins.hosts.slurm.queue import (
     read_jobs,
     write_note,
 )
+from sm.plugins.hosts.slurm.reports import Lack, Said
+from sm.plugins.hosts.slurm.runner import make_shown
 from sm.plugins.hosts.slurm.script import write_call, write_job
 from sm.plugins.hosts.slurm.settings import Slurm
 from sm.plugins.hosts.slurm.standing import find_job, judge, list_failed
@@ -62,6 +64,29 @@ def job(state: str, *, attempt: int = 2, number: str = "5", words: str = "") -> 
 )
 def test_how_a_session_stands_is_how_its_job_does(state: str, standing: Standing) -> None:
     assert judge(PLACEMENT, job(state), 1.0).standing is standing
+
+
+def test_a_job_that_answers_without_its_session_is_lost_and_one_that_begins_is_not() -> None:
+    seen = judge(PLACEMENT, job("RUNNING"), 1.0, is_gone=True)
+    assert seen.standing is Standing.LOST
+    assert seen.words == "its job runs, and knows nothing of it any more"
+    assert judge(PLACEMENT, job("COMPLETED"), 1.0, is_gone=True).standing is Standing.OVER
+
+
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        (None, "its agent on one to be heard"),
+        (Lack.TO_BEGIN, "its session to begin in its job on one"),
+        (Lack.ENDED, "its job on one to end: its session there is over"),
+    ],
+)
+def test_what_a_job_lacks_is_told_instead_of_what_it_said_last(
+    lacks: Lack | None, words: str
+) -> None:
+    said = Said(2, 7.0, lacks=lacks) if lacks else None
+    shown = make_shown(judge(PLACEMENT, job("RUNNING"), 1.0), said)
+    assert (shown.row, shown.words) == (None, words)
 
 
 def test_a_job_that_was_put_back_once_its_session_has_ended_is_lost_at_once() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sm.adapters import own_start
 from sm.adapters.environment import select_lasting_environment
@@ -22,7 +22,7 @@ from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Runner, Standing
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.slurm import reports, step
-from sm.plugins.hosts.slurm.reports import Said
+from sm.plugins.hosts.slurm.reports import Lack, Said
 from sm.sessions.project import Project
 from sm.store import lock
 
@@ -71,30 +71,33 @@ def look(project: Project, runner: Runner) -> None:
             for one in placed
             if (known := seen.get(one.session)) and known.standing is Standing.RUNNING
         ]
-        due = _list_due(project, running)
-        said = _ask_all(project, due) if due else {}
+        due, before = _list_due(project, running), reports.read(project, placed)
+        said = _ask_all(project, due, before) if due else {}
         if said:
-            reports.keep(project, reports.read(project, placed) | said)
+            reports.keep(project, before | said)
         silent = {one.session for one in due} - said.keys()
-        there = [one for one in running if one.session not in silent]
+        has_row = {name for name, one in (before | said).items() if not one.lacks} - silent
+        there = [one for one in running if one.session in has_row]
         with contextlib.suppress(lock.HeldError):  # the next look does it
             hand_on(project, there, runner, ASK_S)
 
 
-def _ask_all(project: Project, placements: Sequence[Placement]) -> dict[str, Said]:
-    """Return what those say that answer in time."""
+def _ask_all(
+    project: Project, placements: Sequence[Placement], before: Mapping[str, Said]
+) -> dict[str, Said]:
+    """Return what those say that answer in time, and have said this before."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(AT_ONCE, len(placements))) as pool:
-        rows = pool.map(lambda one: _ask_one(project, one), placements)
+        answers = pool.map(lambda one: _ask_one(project, one, before.get(one.session)), placements)
         return {
-            one.session: Said(one.attempt, time.time(), row)
-            for one, row in zip(placements, rows, strict=True)
-            if row is not None
+            one.session: said
+            for one, said in zip(placements, answers, strict=True)
+            if said is not None
         }
 
 
-def _ask_one(project: Project, placement: Placement) -> dict[str, object] | None:
+def _ask_one(project: Project, placement: Placement, before: Said | None) -> Said | None:
     asked = json.dumps([[placement.session, placement.attempt]])
     words = ("host", "report", placement.project)
     try:
@@ -102,4 +105,10 @@ def _ask_one(project: Project, placement: Placement) -> dict[str, object] | None
         report = decode_line(answer.stdout.encode(), NodeReport)
     except SmError:
         return None
-    return report.rows.get(placement.session)
+    row = report.rows.get(placement.session)
+    if row is not None:
+        return Said(placement.attempt, time.time(), row)
+    is_over = placement.session in report.ended
+    had_row = before is not None and before.lacks is not Lack.TO_BEGIN
+    lacks = Lack.ENDED if is_over else Lack.GONE if had_row else Lack.TO_BEGIN
+    return Said(placement.attempt, time.time(), lacks=lacks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,25 @@ LIMIT = 16 << 20
 """Bytes of all rows of a project; each has about 2,000."""
 
 
+class Lack(StrEnum):
+    """What a job says that answers, and has no row of its session."""
+
+    TO_BEGIN = "to begin"
+    GONE = "gone"
+    """It had one before."""
+    ENDED = "ended"
+
+
 class Said(Struct, frozen=True):
-    """A row of an attempt, and when it came by our own clock (seconds since 1970)."""
+    """What an attempt's job has said, and when by our own clock (seconds since 1970).
+
+    Its `row`, or what it `lacks`.
+    """
 
     attempt: int
     at: float
-    row: dict[str, Any]
+    row: dict[str, Any] = {}
+    lacks: Lack | None = None
 
 
 def read(project: Project, placements: Iterable[Placement]) -> dict[str, Said]:

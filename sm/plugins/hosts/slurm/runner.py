@@ -15,7 +15,7 @@ from sm.plugins.hosts import hindering
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
-from sm.plugins.hosts.slurm.reports import Said
+from sm.plugins.hosts.slurm.reports import Lack, Said
 from sm.plugins.hosts.slurm.script import write_job
 from sm.sessions.project import Project
 
@@ -106,7 +106,10 @@ class SlurmRunner:
         except QueueError as error:
             before = records.read_seen(project.root.project(project.name))
             return {one.session: _be_silent(one, before, error.message) for one in placements}
-        found = {one.session: _judge(project, jobs, one) for one in placements}
+        said = reports.read(project, placements)
+        found = {
+            one.session: _judge(project, jobs, one, said.get(one.session)) for one in placements
+        }
         running = [one for one in placements if _runs(found[one.session])]
         looking.start(project, running, wait_s=0.0)  # which hands on what is kept, too
         return found
@@ -124,7 +127,7 @@ class SlurmRunner:
         looking.start(project, running, wait_s=SHOW_S)
         said = reports.read(project, placements)
         return {
-            one.session: _make_shown(seen.get(one.session), said.get(one.session))
+            one.session: make_shown(seen.get(one.session), said.get(one.session))
             for one in placements
         }
 
@@ -193,10 +196,11 @@ def _runs(seen: Seen | None) -> bool:
     return seen is not None and seen.standing is Standing.RUNNING
 
 
-def _judge(project: Project, jobs: Sequence[Job], placement: Placement) -> Seen:
+def _judge(project: Project, jobs: Sequence[Job], placement: Placement, said: Said | None) -> Seen:
     name = name_job(project.root, placement.session)
     job = standing.find_job(jobs, name, placement.attempt)
-    return standing.judge(placement, job, time.time())
+    is_gone = said is not None and said.lacks is Lack.GONE
+    return standing.judge(placement, job, time.time(), is_gone=is_gone)
 
 
 def _be_silent(placement: Placement, before: Mapping[str, Seen], why: str) -> Seen:
@@ -205,9 +209,9 @@ def _be_silent(placement: Placement, before: Mapping[str, Seen], why: str) -> Se
     return Seen(Standing.SILENT, host, known_at, why)
 
 
-def _make_shown(seen: Seen | None, said: Said | None) -> Shown:
+def make_shown(seen: Seen | None, said: Said | None) -> Shown:
     """What is shown of a session: its last row, and what Slurm says if that is not that it runs."""
-    row, known_at = (said.row, said.at) if said else (None, 0.0)
+    row, known_at = (said.row or None, said.at) if said else (None, 0.0)
     if seen is None:
         return Shown(row, known_at, words="its job to be looked at")
     if seen.standing is Standing.SILENT:
@@ -219,7 +223,17 @@ def _make_shown(seen: Seen | None, said: Said | None) -> Shown:
     if seen.standing is Standing.WAITING:
         why = f" ({seen.words})" if seen.words else ""
         return Shown(None, 0.0, words=f"a place in the queue{why}")
-    return Shown(row, known_at, words=f"its agent on {seen.host} to be heard", host=seen.host)
+    lacks = said.lacks if said else None
+    return Shown(row, known_at, words=LACKS[lacks].format(host=seen.host), host=seen.host)
+
+
+LACKS: dict[Lack | None, str] = {
+    None: "its agent on {host} to be heard",
+    Lack.TO_BEGIN: "its session to begin in its job on {host}",
+    Lack.GONE: "another job: that on {host} runs, and knows nothing of its session any more",
+    Lack.ENDED: "its job on {host} to end: its session there is over",
+}
+"""What a session waits for whose job runs, and has no row of it."""
 
 
 RUNNER = SlurmRunner()

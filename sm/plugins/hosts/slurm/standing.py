@@ -19,6 +19,7 @@ That has EXPEDITING since 25.11. Why a job waits is told as Slurm says it: job_r
 """
 NO_REASON = "None"
 FORGOTTEN = "Slurm does not know its job any more"
+UNKNOWN = "its job runs, and knows nothing of it any more"
 
 
 def find_job(jobs: Iterable[Job], name: str, attempt: int) -> Job | None:
@@ -31,8 +32,8 @@ def _number(job: str) -> int:
     return int(job) if job.isdecimal() else 0
 
 
-def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
-    """Say how it stands.
+def judge(placement: Placement, job: Job | None, known_at: float, *, is_gone: bool = False) -> Seen:
+    """Say how it stands; `is_gone`: the job answers, and knows nothing of its session any more.
 
     Slurm forgets a job some minutes after its end (slurm.conf(5), MinJobAge), and may lose all. So
     one that it does not know is lost: if its session should still run, it is overtaken.
@@ -45,6 +46,8 @@ def judge(placement: Placement, job: Job | None, known_at: float) -> Seen:
     if job.state in WAITS:
         reason = "" if job.reason == NO_REASON else job.reason
         return Seen(Standing.WAITING, where, known_at, reason)
+    if job.state in RUNS and is_gone:
+        return Seen(Standing.LOST, where, known_at, UNKNOWN)
     if job.state in RUNS:
         return Seen(Standing.RUNNING, where, known_at, job.words)
     if job.state in STANDS:
