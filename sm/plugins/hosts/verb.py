@@ -312,13 +312,14 @@ def carry(ctx: click.Context, project: str) -> None:
 @click.argument("project")
 @click.pass_context
 def report(ctx: click.Context, project: str) -> None:
-    """Say how the sessions stand that stdin names, if any, and have them kept alive."""
+    """Say how the sessions stand that stdin names, if any, and have what is here looked after."""
     from sm.plugins.hosts.node.keep import keep_alive
     from sm.plugins.hosts.node.report import read_asked, report
 
     here, asked = find_project(load_config(ctx), project), read_asked(sys.stdin.read())
-    print_json(report(here, asked))
-    if asked:
+    said = report(here, asked)
+    print_json(said)
+    if asked or said.strays:
         keep_alive(here)
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from sm.issues.kept_messages import list_kept
+from sm.plugins.hosts.ssh.asking import read_trouble
+from sm.plugins.hosts.ssh.node import find_node
 from sm.store.paths import Root
 from tests.cable import BESIDE, NEAR, Cable
 from tests.e2e.stage import count_merges
@@ -98,6 +100,38 @@ def test_a_node_that_does_not_reach_home_ends_once_it_is_overtaken(
     wait_for(lambda: not world.box.has_sessions(), "the session there to end by itself", 60)
     assert not stage.merged(issue), "nobody has said to the successor that it may be"
     cable.join()
+
+
+def test_a_node_that_was_killed_ends_what_was_taken_over_once_it_reaches_the_remote(
+    world: World, cable: Cable
+) -> None:
+    stage, issue = world.stage, begin(world)
+    world.box.kill()
+
+    def is_moved() -> bool:
+        stage.poll(check=False)
+        return find(world, issue).attempt == 2 and bool(find(world, issue).handle)
+
+    wait_for(is_moved, "the other host to have it", 60)
+    world.machines["oak"].write_phase(issue, "PHASE:awaiting_review")
+    wait_for(lambda: stage.merged(issue), "the merge", 120)
+    cable.cut_from(REMOTE)
+    world.box.sshd.start()
+    node = find_node(world.project.config, "box")
+
+    def is_heard() -> bool:
+        stage.poll(check=False)
+        return read_trouble(node.folder) is None and not find_all(world)
+
+    wait_for(is_heard, "home to hear it, and to have nothing more to ask", 120)
+    assert world.box.has_sessions()
+    cable.join()
+
+    def has_ended() -> bool:
+        stage.poll(check=False)
+        return not world.box.has_sessions()
+
+    wait_for(has_ended, "the session to end that nobody asks about", 120)
 
 
 def find_all(world: World) -> list[Path]:

@@ -30,6 +30,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     `said_at` is that clock at the end, 0 for an `sm` that can be brought no look at the forge.
     `rows` are those of `sm status`, by session; `ended` were begun here and are over; whatever
     else was asked for is unknown here. `short` is what keeps anything more from being begun.
+    `strays` is how many other attempts have a session on record here, which is to end.
     `rules` are those by which it merges, None for an `sm` that does not say.
     """
 
@@ -39,6 +40,7 @@ class NodeReport(Struct, frozen=True, kw_only=True):
     ended: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
     rules: Rules | None = None
+    strays: int = 0
 
 
 Asked = tuple[str, int]
@@ -62,6 +64,10 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
         ),
         short=tuple(one.shortly for one in list_shortages(project)),
         rules=read_rules(project.settings),
+        strays=sum(
+            one.attempt > 0 and (one.name, one.attempt) not in wanted
+            for one in registry.list_for(project)
+        ),
     )
     return structs.replace(found, said_at=time.time())
 

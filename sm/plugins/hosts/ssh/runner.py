@@ -300,14 +300,15 @@ def _count_used(project: Project) -> dict[str, int]:
 
 
 def _is_overdue(project: str, node: Node) -> bool:
-    """Whether it did not answer some time ago, or lacked something.
+    """Whether it did not answer some time ago, lacked something, or had what is to end.
 
-    Unless it is asked again, it would get nothing any more.
+    Unless it is asked again, it would get nothing any more, and nothing there would end that: a
+    machine that was started again has no monitors, and a look at it may come when it cannot act.
     """
     if silence := looking.read_silence(node.folder):
         return not 0 <= time.time() - silence.last_at < RETURN_S
     kept = looking.read_report(node.folder, project)
-    if kept is None or not kept.report.short:
+    if kept is None or not (kept.report.short or kept.report.strays):
         return False
     return not 0 <= time.time() - kept.at < RETURN_S
 
