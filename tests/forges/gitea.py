@@ -393,7 +393,8 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(500, "")
     if len(agreed) < gitea.state.approvals:
         raise RefusalError(405, "Does not have enough approvals")
-    gitea.state.merge(entry, asked.data.get("MergeTitleField", "Merge"), who)
+    usual = f"Merge pull request '{entry.title}' (#{entry.number}) from {found.branch}"
+    gitea.state.merge(entry, asked.data.get("MergeTitleField", usual), who)
     return Reply(200)
 
 

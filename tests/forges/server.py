@@ -5,15 +5,40 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import struct
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+LOOPBACK = "127.0.0.1"
+CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+    "-subj /CN=localhost -addext"
+)
+
+
+def make_certificate(folder: Path, name: str = "DNS:localhost") -> Path:
+    """A certificate that nobody trusts, with its key beside it."""
+    made = folder / "certificate.pem"
+    argv = [*CERTIFICATE.split(), f"subjectAltName={name}"]
+    argv += ["-keyout", str(folder / "key.pem"), "-out", str(made)]
+    subprocess.run(argv, check=True, capture_output=True)
+    return made
+
+
+def speak_tls(certificate: Path) -> ssl.SSLContext:
+    """What a server with that certificate wraps its sockets by."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    return context
 
 
 @dataclass(frozen=True)
@@ -94,24 +119,28 @@ Respond = Callable[[Asked], Reply]
 class Site:
     """The server: `asked` has every request, oldest first; `faults` go wrong in their order."""
 
-    def __init__(self, respond: Respond) -> None:
+    def __init__(
+        self, respond: Respond, address: str = LOOPBACK, certificate: Path | None = None
+    ) -> None:
         self.respond = respond
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
         self.clock: Callable[[], float] = time.time
         self._lock = threading.RLock()
         self._server = ThreadingHTTPServer(
-            ("127.0.0.1", 0), type("Handler", (Handler,), {"site": self})
+            (address, 0), type("Handler", (Handler,), {"site": self})
         )
         self._server.daemon_threads = True
+        if certificate:  # each handshake in a thread of its own: a client may be cut off within
+            plain, context = self._server.socket, speak_tls(certificate)
+            self._server.socket = context.wrap_socket(
+                plain, server_side=True, do_handshake_on_connect=False
+            )
+        place = f"{address}:{self._server.server_port}"
+        self.url = f"https://{place}" if certificate else f"http://{place}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def lines(self, since: int = 0) -> list[str]:
         """The requests after the first `since`, each in a line."""
@@ -212,9 +241,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(respond: Respond) -> Iterator[Site]:
+def serving(
+    respond: Respond, address: str = LOOPBACK, certificate: Path | None = None
+) -> Iterator[Site]:
     """Serve until the end of the block."""
-    site = Site(respond)
+    site = Site(respond, address, certificate)
     site.start()
     try:
         yield site

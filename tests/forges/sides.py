@@ -32,7 +32,7 @@ from tests.forges.gitea import Gitea
 from tests.forges.github import Github
 from tests.forges.gitlab import Gitlab
 from tests.forges.hook import Hook
-from tests.forges.server import Site, serving
+from tests.forges.server import LOOPBACK, Site, serving
 from tests.forges.state import State
 from tests.hub import Hub
 
@@ -159,7 +159,9 @@ class RemoteSide:
 
 
 @contextmanager
-def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
+def remote_side(
+    kind: str, hub: Hub, folder: Path, address: str = LOOPBACK, certificate: Path | None = None
+) -> Iterator[RemoteSide]:
     """A forge until the end of the block; no exchange may be one that it does not describe.
 
     Until then this process tries and asks again almost without a pause.
@@ -167,7 +169,10 @@ def remote_side(kind: str, hub: Hub, folder: Path) -> Iterator[RemoteSide]:
     folder.mkdir(mode=0o700, exist_ok=True)
     state = State(BareRepository(hub.repository.bare))
     dialect = DIALECTS[kind](state)
-    with serving(dialect.respond) as site, pytest.MonkeyPatch.context() as environment:
+    with (
+        serving(dialect.respond, address, certificate) as site,
+        pytest.MonkeyPatch.context() as environment,
+    ):
         # No certificate is trusted there: all servers are on loopback, and to load those of the
         # machine takes longer than most requests.
         environment.setenv("SSL_CERT_DIR", str(folder))

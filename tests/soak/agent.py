@@ -243,6 +243,14 @@ class Worker:
             time.sleep(2 * STEP_S)
         return "awaiting_review"
 
+    def catch_up(self, message: str) -> str:
+        """An earlier attempt has pushed the same lines meanwhile."""
+        self.tidy()
+        run("git", "fetch", "--quiet", "origin", self.branch)
+        run("git", "merge", "--quiet", "--no-edit", "-X", "ours", "FETCH_HEAD")
+        self.push()
+        return self.last or "awaiting_ci"
+
     def write_again(self, message: str) -> str:
         """The phase was lost, or never read."""
         return "awaiting_ci" if self.work() or not self.last else self.last
@@ -262,6 +270,7 @@ REACTIONS: dict[str, Callable[[Worker, str], str]] = {
     "[sm] Reminder: pull request": Worker.merge,
     "[sm] PR not merged yet": Worker.merge,
     " conflicts with ": Worker.rebase,
+    " has commits that your worktree lacks": Worker.catch_up,
     " lacks your work": Worker.write_again,
     "[sm] The phase file was lost": Worker.write_again,
     "[sm] The phase file holds a line": Worker.write_again,

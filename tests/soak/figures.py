@@ -17,6 +17,10 @@ from tests.soak.room import Room
 from tests.soak.victims import describe
 from tests.soak.work import file_of
 
+MERGED = re.compile(
+    r"^Merge (?:branch '([^']+)'|pull request '.*' \(#\d+\) from (\S+))", re.MULTILINE
+)
+"""The subject of a merge by the embedded forge, or by Forgejo."""
 ENTRIES = frozenset(
     {"journal.jsonl", "health.jsonl", "new.lock", "passes", "passes.json", "passes.lock"}
     | {"sessions", "projects", "probe", "logs", "false-starts"}
@@ -120,7 +124,7 @@ class Outcome:
 def count_merges(bare: Path) -> Counter[str]:
     """How often each branch was merged; the subject names it."""
     log = git(bare, "log", "--merges", "--format=%s", "main")
-    return Counter(re.findall(r"^Merge branch '([^']+)'", log, re.MULTILINE))
+    return Counter(one or other for one, other in MERGED.findall(log))
 
 
 def read_text(path: Path) -> str:

@@ -2,27 +2,37 @@
 
 All share one machine, so each is known by the HOME that its processes have. git goes over a daemon
 that is nobody's: what a host that dies was about to push ends with the connection, as elsewhere.
+
+`bin/soak cut` has each host at the far end of a cable. There the forge, too, is reached by HTTP.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from sm.adapters.forge.model import BOT
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
+from tests.cable import BESIDE, Cable
 from tests.e2e.stage import Stage
+from tests.forges.server import make_certificate
+from tests.forges.sides import RemoteSide, remote_side
 from tests.gitdaemon import GitDaemon
 from tests.helpers import git
+from tests.hub import Hub
 from tests.plugins.hosts.world import Machine
 from tests.soak.room import Room
 
+HOME = "home"
+"""The controller, as the forge knows it."""
 FORGE_LOCKS = (".lock", ".merging")
 FREEZE_TRIES = 500
 
@@ -34,29 +44,69 @@ class Fleet:
         """Nothing of it exists before `build`."""
         self.room = room
         self.machines: dict[str, Machine] = {}
+        self.cables: dict[str, Cable] = {}
         self._daemon: GitDaemon | None = None
+        self._side: RemoteSide | None = None
+        self._open = contextlib.ExitStack()
         self._lost = 0
 
     def build(
-        self, settings: dict[str, object], *, hosts: int, sessions: int, lost_after: str
+        self,
+        settings: dict[str, object],
+        *,
+        hosts: int,
+        sessions: int,
+        lost_after: str,
+        cables: Sequence[Cable] = (),
     ) -> None:
-        """Make the controller with these settings, and have the sshd of each host listen."""
+        """Make the controller with these settings, and have the sshd of each host listen.
+
+        With a cable for each host, the forge is reached by HTTP, and knows who asks.
+        """
         self.room.enter()
         self.room.build(settings)
-        self._daemon = GitDaemon(self.room.repository.bare, self.room.ledger)
+        where = (BESIDE,) if cables else ()
+        self._daemon = GitDaemon(self.room.repository.bare, self.room.ledger, *where)
         stage = Stage(self.room.disk, self.room.repository, self.room.config)
         git(self.room.repository.clone, "remote", "set-url", "origin", self._daemon.url)
+        names = [f"host{number}" for number in range(1, hosts + 1)]
+        self.cables = dict(zip(names, cables, strict=False))
+        if cables:
+            hub = Hub(self.room.config, self.room.project.settings, self.room.repository)
+            certificate = make_certificate(self.room.disk, f"IP:{BESIDE}")
+            os.environ["SSL_CERT_FILE"] = str(certificate)
+            forge = remote_side("forgejo", hub, self.room.disk / "server", BESIDE, certificate)
+            self._side = self._open.enter_context(forge)
         known: dict[str, Any] = {}
-        for number in range(1, hosts + 1):
-            name = f"host{number}"
-            machine = self.machines[name] = Machine(stage, name)
+        for name in names:
+            machine = self.machines[name] = Machine(stage, name, self.cables.get(name))
             git(machine.place / "clone", "remote", "set-url", "origin", self._daemon.url)
             shutil.copy(self.room.home / ".gitconfig", machine.place / "home")
+            git(machine.place / "clone", "config", "user.name", name)
             known[name] = machine.host | {"sessions": sessions}
+            self._connect(machine.config, name)
+        self._connect(self.room.config, HOME)
         said = yaml.safe_load(self.room.config.read_text())
         section = {"ssh": known, "lost_after": lost_after}
         said |= {"hosts": section, "runner": "ssh"}
         self.room.config.write_text(yaml.safe_dump(said))
+
+    @property
+    def side(self) -> RemoteSide:
+        """The forge, if it is reached by HTTP."""
+        assert self._side, "this fleet has the forge of one machine"
+        return self._side
+
+    def _connect(self, config: Path, name: str) -> None:
+        """Have a machine use the forge that is reached by HTTP, with a token of its own."""
+        if self._side is None:
+            return
+        token = self._side.token_file(name)
+        self._side.state.tokens[token.read_text()] = BOT
+        place = {"kind": "forgejo", "repository": self._side.state.name, "url": self._side.site.url}
+        said = yaml.safe_load(config.read_text()) | {"ci": {"poll": "1s"}}
+        said["forge"] = place | {"token_file": str(token)}
+        config.write_text(yaml.safe_dump(said))
 
     def list_placed(self) -> list[Placement]:
         """What is worked on, and where."""
@@ -97,5 +147,6 @@ class Fleet:
             machine.kill()
             machine.end()
         self.room.kill_all()
+        self._open.close()
         if self._daemon:
             self._daemon.end()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sm.issues.kept_messages import list_kept
 from sm.issues.work.kept_worktrees import list_all
@@ -15,7 +16,6 @@ from tests.plugins.hosts.world import Machine
 from tests.soak import twice
 from tests.soak.figures import Figure, count_merges, read_text
 from tests.soak.fleet import Fleet
-from tests.soak.harm import Harm
 from tests.soak.people import People
 from tests.soak.work import file_of
 from tests.soak.writers import Writers, count_heard, list_lost
@@ -26,7 +26,7 @@ class HostOutcome:
     """Everything that is known at the end."""
 
     fleet: Fleet
-    harm: Harm
+    struck: Counter[Any]
     people: People
     writers: Writers
 
@@ -39,7 +39,7 @@ class HostOutcome:
 
     def figures(self) -> Iterator[Figure]:
         """The table, in its order."""
-        struck = ", ".join(f"{kind} {n}" for kind, n in sorted(self.harm.struck.items()))
+        struck = ", ".join(f"{kind} {n}" for kind, n in sorted(self.struck.items()))
         yield Figure("troubles", struck)
         yield from self._merges()
         yield from self._messages()

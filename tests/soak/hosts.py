@@ -79,8 +79,9 @@ def _run(fleet: Fleet, options: argparse.Namespace) -> int:
     began = time.monotonic()
     in_time = _play(story, whole_s + options.deadline)
     is_quiet = in_time and await_quiet(fleet)
+    fleet.room.stop_polling()
     took_s = time.monotonic() - began
-    figures = list(HostOutcome(fleet, story.harm, story.people, story.writers).figures())
+    figures = list(HostOutcome(fleet, story.harm.struck, story.people, story.writers).figures())
     if not in_time:
         figures.append(Figure("deadline", f"{took_s:.0f} s", ("not all was merged by then",)))
     elif not is_quiet:
@@ -116,7 +117,6 @@ def await_quiet(fleet: Fleet) -> bool:
     while time.monotonic() < deadline:
         fleet.room.keep_polling()
         if not (fleet.list_placed() or any(one.has_sessions() for one in fleet.machines.values())):
-            fleet.room.stop_polling()
             return True
         time.sleep(LOOK_S)
     return False

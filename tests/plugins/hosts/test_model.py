@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +12,8 @@ from pathlib import Path
 import pytest
 
 from sm.plugins.hosts.node.model import APIS, find_api, try_api, try_login
+from tests.forges.server import make_certificate, speak_tls
 
-CERTIFICATE = (
-    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-    "-subj /CN=localhost -addext subjectAltName=DNS:localhost"
-)
 REFUSED, TUNNELLED = b"HTTP/1.1 403 Forbidden\r\n\r\n", b"HTTP/1.1 200 Connected\r\n\r\n"
 
 
@@ -47,17 +42,13 @@ def listening(serve: object) -> Iterator[int]:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A certificate that nobody trusts, with its key beside it."""
-    made = tmp_path / "certificate.pem"
-    argv = [*CERTIFICATE.split(), "-keyout", str(tmp_path / "key.pem"), "-out", str(made)]
-    subprocess.run(argv, check=True, capture_output=True)
-    return made
+    return make_certificate(tmp_path)
 
 
 @pytest.fixture
 def api(certificate: Path) -> Iterator[str]:
     """An API on loopback that speaks TLS, and is never asked anything."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    context = speak_tls(certificate)
 
     def shake_hands(connection: socket.socket) -> None:
         with context.wrap_socket(connection, server_side=True) as secured:

@@ -23,7 +23,7 @@ from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
-from tests.cable import BESIDE, FAR, Cable
+from tests.cable import BESIDE, Cable
 from tests.conftest import end_tmux
 from tests.e2e.stage import Stage, make_stage
 from tests.gitdaemon import GitDaemon
@@ -32,7 +32,10 @@ from tests.plugins.hosts.conftest import end_link, find_holder
 from tests.sshd import Sshd, list_children
 from tests.teardown import end_sessions
 
-KEPT = ("PATH", "LANG", "VIRTUAL_ENV", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
+KEPT = (
+    *("PATH", "LANG", "VIRTUAL_ENV", "SSL_CERT_FILE"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"),
+)
 
 
 class Machine:
@@ -56,7 +59,7 @@ class Machine:
             "SM_CONFIG": str(self.config),
             "SM_PYTHON": sys.executable,
         }
-        where = (FAR, cable.entry) if cable else ()
+        where = (cable.far, cable.entry) if cable else ()
         self.sshd = Sshd(self.place / "sshd", self.environment, *where)
         self.sshd.start()
 
