@@ -23,6 +23,7 @@ Handler = Callable[["Gitea", Asked, str, tuple[str, ...]], Reply]
 ROUTES: list[tuple[str, re.Pattern[str], Handler]] = []
 EVENTS = ("APPROVED", "REQUEST_CHANGES", "COMMENT")
 REMARK = "COMMENTED"
+PAGE_OF_LOG = re.compile(r"/actions/runs/([0-9]+)/jobs/[0-9]+/logs")
 ORG_LABEL = 900
 """Added to the place of a label of the organisation: its id."""
 TIMELINE = 3
@@ -50,6 +51,8 @@ class Gitea:
     description: Description = field(default_factory=lambda: describe("forgejo.json"))
     site: Site | None = None
     is_old: bool = False
+    is_public: bool = False
+    """Whether everybody may see its pages."""
     tells_runs: bool = True
     """Whether our account owns the repository: Gitea lists runs to no other."""
     asked_until_sure: int = 0
@@ -78,6 +81,8 @@ class Gitea:
 
     def _respond(self, asked: Asked, path: str) -> Reply:
         who = self.state.tokens.get(asked.headers.get("authorization", "").removeprefix("token "))
+        if found := PAGE_OF_LOG.fullmatch(path.removeprefix(f"/{self.state.name}")):
+            return self._show_log(int(found[1]))
         if who is None:
             raise RefusalError(401, "invalid username, password or token")
         if path == "/user":
@@ -90,6 +95,13 @@ class Gitea:
             if method == asked.method and (found := pattern.fullmatch(below)):
                 return handler(self, asked, who, tuple(map(unquote, found.groups())))
         raise RefusalError(404, "The target couldn't be found.")
+
+    def _show_log(self, number: int) -> Reply:
+        """The page of a log: of a private repository there is none, with a token neither."""
+        if not self.is_public:
+            raise RefusalError(404, "Not found.")
+        log = next(one.log for one in self.state.runs if one.id == number)
+        return Reply(raw=log.encode(), headers={"Content-Type": "text/plain"})
 
     def entry(self, number: str, *, pull: bool = False) -> Entry:
         found = self.state.entries.get(int(number))

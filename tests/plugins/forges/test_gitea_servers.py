@@ -156,6 +156,35 @@ def test_what_others_run_is_told_by_the_tasks_where_runs_are_the_owners_alone(
     assert "an account that owns the repository" in found.log
 
 
+def test_the_log_of_a_public_repository_comes_from_its_page(side: RemoteSide) -> None:
+    """Where the interface gives it to the owner alone, as on Gitea, or not at all."""
+    _, head = opened(side)
+    side.state.runs = [Run(1, head, "CI / test (push)", "failure", time.time(), log="it broke\n")]
+    dialect_of(side).is_public = True
+    dialect_of(side).tells_runs = False
+    assert side.open().checks.read(head).log == "it broke\n"
+    dialect_of(side).tells_runs = True
+    none = Fault(part="/api/v1/repos/harbor/harb/actions/runs/", reply=Reply(404), times=9)
+    side.site.faults = [none]
+    assert side.open().checks.read(head).log == "it broke\n", "Forgejo 12 has no list of jobs"
+    page = [one for one in side.site.asked if one.path.endswith("/jobs/0/logs")]
+    assert not any("authorization" in one.headers for one in page)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://evil.example/a/actions/runs/1/jobs/0", "/a/actions/runs/1"]
+)
+def test_a_log_comes_from_no_other_server_and_no_other_page(side: RemoteSide, url: str) -> None:
+    """Whoever may write a status sets its address."""
+    _, head = opened(side)
+    dialect_of(side).is_public = True
+    dialect_of(side).tells_runs = False
+    status = Status(9, head, "CI / test (push)", "failure", time.time())
+    status.url = url
+    side.state.statuses.append(status)
+    assert "user should be the owner" in side.open().checks.read(head).log
+
+
 def test_doctor_says_that_an_account_gets_no_logs(side: RemoteSide) -> None:
     forge = side.open_as(BOT)
     assert isinstance(forge, Limited)

@@ -42,6 +42,9 @@ NOT_ALLOWED = 405
 FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
 """What stands behind the job in the name of a status."""
+JOB_PAGE = re.compile(r"/actions/runs/[0-9]{1,18}/jobs/[0-9]{1,9}\Z")
+"""What the address in a status of their own CI ends in; with `/logs` behind it, it is the log. Asked
+of Gitea 1.26.0-dev, and of Forgejo 12.0.0-dev, which gives a log in no other way."""
 FORBIDDEN = 403
 OWNER_ALONE = "the forge shows logs to an account that owns the repository (docs/FORGES.md)"
 OVER = ("completed", "success", "failure", "cancelled", "skipped")
@@ -96,8 +99,30 @@ class GiteaChecks(Checks[GiteaReader]):
 
     def read_report(self, part: Part, head: str) -> Report:
         """What a job of their own CI says, or else what the status says."""
-        job = self._find_job(part, head) if part.has_log else None
+        if not part.has_log:
+            return Report()
+        try:
+            job = self._find_job(part, head)
+        except RefusedError as error:
+            if error.status not in NOT_OFFERED:
+                raise
+            return Report(read_log=partial(self._page_log, part, error))
         return Report(step=name_step(job), read_log=partial(self._log, job)) if job else Report()
+
+    def _page_log(self, part: Part, error: RefusedError) -> str:
+        """The log as the page of the job has it, if everybody may read the repository.
+
+        Raises:
+            RefusedError: it is not for everybody; then what the interface has said counts.
+
+        """
+        url = part.url.rstrip("/")
+        if not JOB_PAGE.search(url):
+            raise error
+        try:
+            return clean_log(self.site.web.download_page(f"{url}/logs", BYTES))
+        except RefusedError:
+            raise error from None
 
     def _log(self, job: Job) -> str:
         path = f"{self.reader.at}/actions/jobs/{job.id}/logs"
@@ -181,7 +206,8 @@ class GiteaForge(RestForge[GiteaReader]):
         if self.site.web.get(path, READ, {"limit": 1}, accept=NOT_OFFERED).status == FORBIDDEN:
             yield (
                 "the account does not own the repository, and Gitea tells nobody else what its "
-                "Actions have run: agents get no log of a failure, and sm cannot run it again"
+                "Actions have run: agents get a log of a failure only if everybody may read the "
+                "repository, and sm cannot run it again"
             )
 
     def make_observer(self, *, anew: bool) -> Observer:

@@ -10,7 +10,8 @@ from msgspec import Raw, Struct
 from sm.plugins.forges.rest.shapes import File, Number, Run, Whole
 
 PULL = re.compile(r"@refs/pull/([0-9]{1,9})/head\Z|\A#([0-9]{1,9})\Z")
-"""The pull request that has begun a run: the end of Gitea's `path`, or Forgejo's `prettyref`."""
+"""The pull request that has begun a run: the end of Gitea's `path`, or Forgejo's `prettyref`, which
+is the `head_branch` of a task, and of a run of Forgejo 12."""
 
 
 class Statuses(Struct, frozen=True):
@@ -39,23 +40,29 @@ class Needed(Struct, frozen=True):
 
 
 class ActionRun(Run, frozen=True):
-    """A run of a workflow; whose pull request has begun it, the two forges say in other fields."""
+    """A run of a workflow; whose pull request has begun it, the two forges say in other fields.
+
+    Of Forgejo 12 `url` is its page, of others only if they have no `html_url`.
+    """
 
     html_url: str | None = None
+    url: str | None = None
     path: str | None = None
     prettyref: str | None = None
+    head_branch: str | None = None
     is_fork_pull_request: bool = False
 
     @property
     def pull(self) -> int:
         """The number of the pull request that has begun it, 0 for none."""
-        found = PULL.search(self.path or "") or PULL.search(self.prettyref or "")
+        told = (self.path, self.prettyref, self.head_branch)
+        found = next(filter(None, (PULL.search(one or "") for one in told)), None)
         return int(found[1] or found[2]) if found else 0
 
     @property
     def place(self) -> str:
         """The path of its page, which statuses link to."""
-        return urlsplit(self.html_url or "").path.rstrip("/")
+        return urlsplit(self.html_url or self.url or "").path.rstrip("/")
 
 
 class ActionRuns(Struct, frozen=True):
@@ -74,8 +81,8 @@ class ActionTask(Struct, frozen=True):
 
     @property
     def run(self) -> ActionRun:
-        """Its run, which has no id here. A pull request is told as Forgejo's `prettyref` does."""
-        return ActionRun(id=0, html_url=self.url, prettyref=self.head_branch)
+        """Its run, which has no id here."""
+        return ActionRun(id=0, url=self.url, head_branch=self.head_branch)
 
 
 class ActionTasks(Struct, frozen=True):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from msgspec import Struct, structs
@@ -43,6 +43,7 @@ BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
+CLOSED = (401, 403, 404, 410)
 TRANSIENT = (500, 502, 503, 504)
 THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<rest>[^?]*)")
 """An address in a repository, by its name or its id, and what it is of there."""
@@ -176,6 +177,17 @@ class Client:
             raise BadAnswerError(f"the answer to GET {path} leads nowhere safe")
         return repeat(lambda: self._try_elsewhere(where, path, limit)).body
 
+    def download_page(self, url: str, limit: int) -> bytes:
+        """The last `limit` bytes of a page of the forge, as everybody sees it: without the token.
+
+        Raises:
+            RefusedError: it is a page of another server, or not for everybody.
+
+        """
+        if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
+            raise RefusedError(f"{one_line(url, 200)} is no page of the forge", 0, "")
+        return repeat(lambda: self._try_elsewhere(url, url, limit)).body
+
     def _try_elsewhere(self, url: str, path: str, limit: int) -> Answer:
         import httpx2
 
@@ -190,6 +202,8 @@ class Client:
             raise AgainError(self._unreachable(path, error)) from None
         except httpx2.InvalidURL as error:
             raise BadAnswerError(f"no address for {path}: {_describe(error)}") from None
+        if status in CLOSED:
+            raise RefusedError(f"GET {path} is refused ({status})", status, "")
         if status != 200:
             raise AgainError(UnreachableError(f"GET {path} leads to an answer of {status}"))
         return Answer(status, {}, body, path)
