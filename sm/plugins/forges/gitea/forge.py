@@ -43,8 +43,10 @@ FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")
 """What stands behind the job in the name of a status."""
 JOB_PAGE = re.compile(r"/actions/runs/[0-9]{1,18}/jobs/[0-9]{1,9}\Z")
-"""What the address in a status of their own CI ends in; with `/logs` behind it, it is the log. Asked
-of Gitea 1.26.0-dev, and of Forgejo 12.0.0-dev, which gives a log in no other way."""
+"""What the address in a status of their own CI ends in; with `/logs` behind it, it is the log.
+
+Asked of Gitea 1.26.0-dev, and of Forgejo 12.0.0-dev, which gives a log in no other way.
+"""
 FORBIDDEN = 403
 OWNER_ALONE = "the forge shows logs to an account that owns the repository (docs/FORGES.md)"
 OVER = ("completed", "success", "failure", "cancelled", "skipped")
