@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.forge.errors import AtWorkError
+from sm.adapters.forge.errors import AtWorkError, UnreachableError
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.base.errors import UsageError
+from sm.plugins.forges.woodpecker.ci import LATE_S
 from tests.forges.server import Fault, Reply, Site
 from tests.forges.sides import RemoteSide, remote_side
 from tests.forges.state import Status
@@ -92,6 +93,20 @@ def test_a_clone_that_failed_is_no_fault_of_the_commit(
 ) -> None:
     wood.steps[5] = [Made(71, "clone", "failure", "no route to host", type="clone")]
     assert forge.checks.read(said(side, server, "failure")).outage == "the step 'clone' failed"
+
+
+def test_a_log_that_comes_after_its_failure_is_waited_for(
+    side: RemoteSide, server: tuple[Woodpecker, Site], wood: Woodpecker, forge: Forge
+) -> None:
+    wood.steps[5] = [step := Made(72, "unit", "failure", None)]
+    head = said(side, server, "failure")
+    with pytest.raises(UnreachableError, match="has no log of the step 'unit' yet"):
+        forge.checks.read(head)
+    side.state.statuses[-1].at -= LATE_S
+    assert "no log is to be had" in forge.checks.read(head).log
+    side.state.statuses[-1].at += LATE_S
+    step.log = "E  boom\n"
+    assert forge.checks.read(head).log == "E  boom\n"
 
 
 def test_a_step_without_a_log_says_why_and_costs_no_other_log(

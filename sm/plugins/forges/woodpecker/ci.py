@@ -7,12 +7,13 @@ only the pipeline's number is used: anybody who may write a status could name an
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 from sm.adapters.forge.combine import Part
-from sm.adapters.forge.errors import AtWorkError, RefusedError
+from sm.adapters.forge.errors import AtWorkError, RefusedError, UnreachableError
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
@@ -30,6 +31,9 @@ AXIS = re.compile(r"/[0-9]{1,9}\Z")
 """What the context of a status ends in, behind the workflow, if that has a matrix."""
 FAILED = ("failure", "error", "killed")
 CLONE = "clone"
+LATE_S = 30.0
+"""So long a log may come after its failure: it was 0.8, 1.8 and 3.2 s with Woodpecker 3.17. Until
+then its answer is `null`, as for a step that has none."""
 STEPS = 3
 """Failed steps whose logs are read."""
 GONE = (403, 404, 410)
@@ -67,13 +71,18 @@ class Woodpecker:
         names = dict.fromkeys(tidy(step.name)[:NAME_LIMIT] for step in failed[:STEPS])
 
         def read_log() -> str:
-            logs = [self._log(number, step) for step in failed[:STEPS]]
+            logs = [self._log(number, step, part.at) for step in failed[:STEPS]]
             return "\n".join(filter(None, [*logs, clean_log(said.encode())]))
 
         return Report(said, ", ".join(names), _outage(failed), read_log)
 
-    def _log(self, number: int, step: WorkflowStep) -> str:
-        """The log of a step, '' for one that has none, or none any more: others may have theirs."""
+    def _log(self, number: int, step: WorkflowStep, failed_at: float) -> str:
+        """The log of a step, '' for one that has none, or none any more: others may have theirs.
+
+        Raises:
+            UnreachableError: it may still come.
+
+        """
         at = f"{self._at}/logs/{number}/{step.id}"
         try:
             lines = self._get(at, list[LogEntry | None] | None)  # type: ignore[arg-type]  # a union
@@ -82,6 +91,8 @@ class Woodpecker:
                 raise
             return ""
         ordered = sorted((one for one in lines or () if one), key=lambda one: one.line)
+        if not ordered and not step.error and 0 <= time.time() - failed_at < LATE_S:
+            raise UnreachableError(f"Woodpecker has no log of the step '{tidy(step.name)}' yet")
         if not ordered:
             return ""
         data = b"\n".join((one.data or b"").rstrip(b"\n") for one in ordered)
