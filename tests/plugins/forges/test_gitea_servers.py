@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.errors import MergeRefusedError, NothingToMergeError
+from sm.adapters.forge.errors import BaseMovedError, MergeRefusedError, NothingToMergeError
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.model import (
     BOT,
@@ -183,6 +183,36 @@ def test_a_log_comes_from_no_other_server_and_no_other_page(side: RemoteSide, ur
     status.url = url
     side.state.statuses.append(status)
     assert "user should be the owner" in side.open().checks.read(head).log
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "kind", "said"),
+    [
+        (405, "The head branch is behind the base branch", MergeRefusedError, "rebase it and push"),
+        (
+            405,
+            "not allowed to merge [reason: The head branch is behind the base branch]",
+            MergeRefusedError,
+            "rebase it and push",
+        ),
+        (
+            409,
+            "PushRejected with remote message: error: cannot lock ref 'refs/heads/main'",
+            BaseMovedError,
+            "cannot be merged yet",
+        ),
+    ],
+)
+def test_words_of_real_servers_at_a_merge_lead_to_what_helps(
+    side: RemoteSide, status: int, words: str, kind: type[Exception], said: str
+) -> None:
+    """Of Gitea 1.26.0-dev and Forgejo 12.0.0-dev."""
+    number, head = opened(side)
+    side.finish(head, CheckState.SUCCESS)
+    refusal = Fault(part="/merge", method="POST", reply=Reply(status, {"message": words}))
+    side.site.faults = [refusal]
+    with pytest.raises(kind, match=said):
+        side.open().pulls.merge(number, head=head, author=BOT)
 
 
 def test_doctor_says_that_an_account_gets_no_logs(side: RemoteSide) -> None:

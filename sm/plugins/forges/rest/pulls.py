@@ -40,8 +40,13 @@ from sm.plugins.forges.web.errors import BadAnswerError
 PULLS = {None: "all", PullState.OPEN: "open"}
 DUPLICATE = (409, 422)
 NOT_NOW = (405, 409)
-PASSING = ("was modified", "try again later", "out of date", "does not match")
-"""What forges say of a merge that is refused only now: others merge, or it is still finding out."""
+PASSING = ("was modified", "try again later", "out of date", "does not match", "cannot lock ref")
+"""What forges say of a merge that is refused only now: others merge, or it is still finding out.
+
+The last one is Forgejo's of two merges at once (asked of 12.0.0-dev).
+"""
+BEHIND = "behind the base branch"
+"""What Gitea 1.26.0-dev and Forgejo 12.0.0-dev say where a branch must have all of its base."""
 
 
 class Pulls(ABC, Generic[R]):
@@ -316,4 +321,9 @@ def explain_unmerged(pull: PullRequest, shape: PullShape, error: RefusedError) -
     unsure = shape.mergeable is None and not shape.draft
     if error.status in NOT_NOW and (unsure or any(word in error.said for word in PASSING)):
         return BaseMovedError(f"pull request {pull.number} cannot be merged yet: {error.said}")
+    if BEHIND in error.said:
+        return MergeRefusedError(
+            f"'{pull.branch}' lacks commits of '{pull.base}', and the forge merges nothing that is "
+            "behind: rebase it and push"
+        )
     return MergeRefusedError(f"the forge does not merge pull request {pull.number}: {error.said}")
