@@ -99,7 +99,7 @@ class Limited:
 
     def __init__(self, forge: Forge, pause_s: float) -> None:
         self._forge = forge
-        self.pause_s = lambda: pause_s
+        self.pause_s = lambda *_: pause_s
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._forge, name)

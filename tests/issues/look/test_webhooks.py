@@ -181,7 +181,7 @@ def test_while_the_forge_takes_few_requests_a_webhook_starts_none(
     project = project_of(side)
     snapshot(project)
     before = looks(side)
-    monkeypatch.setattr(type(project.forge), "pause_s", lambda _: 600.0)
+    monkeypatch.setattr(type(project.forge), "pause_s", lambda *_: 600.0)
     note_webhook(project.directory, "issues", wakes=True)
     look_for_webhook(project)
     assert looks(side) == before

@@ -132,7 +132,7 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
     assert offered == ["reply", "send", "pause", "cycle", "recover", "kill"]
     about = {"session": PLACED.session, "project": "harb", "number": "7"}
     for act, call in (
-        ("reply", "reply harb 7 -"),
+        ("reply", r"reply --id [0-9a-z.-]+ harb 7 -"),
         ("pause", "pause harb#7"),
         ("resume", "resume harb#7"),
         ("cycle", "cycle harb#7"),
@@ -141,7 +141,7 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
     ):
         said = browser.act(act=act, text="blue", **about)
         assert said.status_code == 200, said.text
-        assert call in said.text
+        assert re.search(call, said.text)
     answer(farm, 1, "sm: there is no question\n")
     assert "here is no question" in browser.act(act="reply", text="x", **about).text
     assert not list_kept(project.directory)
