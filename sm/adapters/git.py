@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -47,7 +48,7 @@ class WorktreeEntry(Struct, frozen=True):
     locked: str | None = None
 
 
-class Git(Struct, frozen=True):
+class Git(Struct, frozen=True, dict=True):
     """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`.
 
     `access` are settings of git's for its remotes, see `sm.adapters.forge.git_access`.
@@ -203,6 +204,11 @@ class Git(Struct, frozen=True):
         """Store an object and return its SHA; the same content gives the same SHA."""
         args = ("hash-object", "-t", kind, "-w", "--stdin")
         return call(self.repo, *args, stdin=content).stdout.strip()
+
+    @cached_property
+    def empty_tree(self) -> str:
+        """The SHA of the tree without a file, which is stored."""
+        return self.write_object("tree", b"")
 
     def commit_text(self, sha: str) -> str:
         """Return the raw commit object: headers, an empty line, the message."""

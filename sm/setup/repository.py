@@ -239,7 +239,7 @@ def _signing(clone: Clone) -> Iterator[Trouble]:
     """Sign what nothing refers to, without a terminal or a display, as an agent has to."""
     if clone.git.setting("commit.gpgsign").lower() not in ("true", "yes", "on", "1"):
         return
-    tree = clone.git.write_object("tree", b"")
+    tree = clone.git.empty_tree
     line = ("commit-tree", "-S", "-m", "sm doctor tries a signature", tree)
     repo = clone.project.repo
     env = make_environment(repo, select_plain_environment())

@@ -292,7 +292,7 @@ def make_object(
     git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
 ) -> str:
     """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
-    tree = git.write_object("tree", b"")
+    tree = git.empty_tree
     return git.write_object("commit", _commit(git, project, issue, root, tree, on))
 
 
