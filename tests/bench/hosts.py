@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from sm.adapters import procfs
 from sm.issues import placements
 from sm.issues.runners import Placement
 from sm.plugins.hosts.folder import LinkPlace
@@ -20,7 +21,7 @@ from tests.bench.measure import Bench, Figure, Take, in_turns, measure_memory_mb
 from tests.helpers import REPOSITORY, wait_for
 from tests.plugins.hosts.conftest import find_holder
 from tests.plugins.hosts.world import World, living
-from tests.sshd import PROGRAM, list_children
+from tests.sshd import PROGRAM
 
 HOSTS = 5
 STATUS_MS = 1000
@@ -101,11 +102,13 @@ def _figure_status(bench: Bench, world: World) -> Iterator[Figure]:
 
 def list_ours(root: Root) -> list[int]:
     """Return the process that has the channels, the connections of ssh, and what uses these."""
-    process = find_holder(LinkPlace(root).lock)
+    process = procfs.find(find_holder(LinkPlace(root).lock))
+    assert process
     masters = [
         read_json(path, tuple[int, int]) for path in root.plugins.glob("hosts/*/master.json")
     ]
-    return [process, *list_children(process), *(found[0] for found in masters if found)]
+    family = {one.pid for one in procfs.find_family([process])}
+    return sorted(family | {found[0] for found in masters if found})
 
 
 def _add_hosts(config: Path, mute: int) -> None:
