@@ -318,7 +318,9 @@ def _is_outrun(session: IssueSession, head: str, tip: str) -> bool:
     An earlier attempt that goes on may push for some seconds more. What people push to the branch
     of a session it is told of as of any other refused push.
     """
-    return session.attempt > 1 and head != tip and not session.project.git.ancestry(head, tip)
+    if session.attempt < 2 or head == tip:
+        return False
+    return session.project.git.ancestry(head, tip) is False  # None: the remote has gone on since
 
 
 def _is_in_base(session: IssueSession, facts: Facts, base: str, head: str) -> bool:

@@ -215,6 +215,22 @@ def test_words_of_real_servers_at_a_merge_lead_to_what_helps(
         side.open().pulls.merge(number, head=head, author=BOT)
 
 
+@pytest.mark.parametrize(
+    "login",
+    [
+        Reply(303, raw=b"See Other", headers={"Location": "/user/login"}),
+        Reply(200, raw=b"<html>Sign in</html>", headers={"Content-Type": "text/html"}),
+    ],
+)
+def test_a_server_that_wants_a_login_delays_no_failure(side: RemoteSide, login: Reply) -> None:
+    _, head = opened(side)
+    side.state.runs = [Run(1, head, "CI / test (push)", "failure", time.time(), log="it broke\n")]
+    dialect_of(side).tells_runs = False
+    side.site.faults = [Fault(part="/jobs/0/logs", reply=login)]
+    assert "user should be the owner" in side.open().checks.read(head).log
+    assert len([one for one in side.site.asked if one.path.endswith("/jobs/0/logs")]) == 1
+
+
 def test_doctor_says_that_an_account_gets_no_logs(side: RemoteSide) -> None:
     forge = side.open_as(BOT)
     assert isinstance(forge, Limited)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -43,7 +43,9 @@ BODY_LIMIT = 16 * 1024 * 1024
 """Bytes of an answer."""
 REDIRECTS = 3
 MOVED = (301, 302, 307, 308)
-CLOSED = (401, 403, 404, 410)
+NOT_SHOWN = range(300, 500)
+"""A page leads to a login instead, or says that there is none for everybody."""
+PLAIN = "text/plain"
 TRANSIENT = (500, 502, 503, 504)
 THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<rest>[^?]*)")
 """An address in a repository, by its name or its id, and what it is of there."""
@@ -181,14 +183,19 @@ class Client:
         """The last `limit` bytes of a page of the forge, as everybody sees it: without the token.
 
         Raises:
-            RefusedError: it is a page of another server, or not for everybody.
+            RefusedError: it is a page of another server, not for everybody, or no plain text.
 
         """
         if urlsplit(url)[:2] != urlsplit(self.base)[:2]:
             raise RefusedError(f"{one_line(url, 200)} is no page of the forge", 0, "")
-        return repeat(lambda: self._try_elsewhere(url, url, limit)).body
+        found = repeat(lambda: self._try_elsewhere(url, url, limit, accept=NOT_SHOWN))
+        if found.status != 200 or not found.headers.get("content-type", "").startswith(PLAIN):
+            raise RefusedError(f"{one_line(url, 200)} is not to be had", found.status, "")
+        return found.body
 
-    def _try_elsewhere(self, url: str, path: str, limit: int) -> Answer:
+    def _try_elsewhere(
+        self, url: str, path: str, limit: int, accept: Collection[int] = ()
+    ) -> Answer:
         import httpx2
 
         from sm.plugins.forges.web import deadline
@@ -197,16 +204,14 @@ class Client:
             with deadline.exchange(EXCHANGE_S) as now, self._http.stream("GET", url) as found:
                 now.head_left = None
                 body = _read_bounded(found, -limit, path)
-                status = found.status_code
+                status, headers = found.status_code, dict(found.headers)
         except httpx2.HTTPError as error:
             raise AgainError(self._unreachable(path, error)) from None
         except httpx2.InvalidURL as error:
             raise BadAnswerError(f"no address for {path}: {_describe(error)}") from None
-        if status in CLOSED:
-            raise RefusedError(f"GET {path} is refused ({status})", status, "")
-        if status != 200:
+        if status != 200 and status not in accept:
             raise AgainError(UnreachableError(f"GET {path} leads to an answer of {status}"))
-        return Answer(status, {}, body, path)
+        return Answer(status, headers, body, path)
 
     # Writing
 

@@ -91,7 +91,7 @@ class Woodpecker:
                 raise
             return ""
         ordered = sorted((one for one in lines or () if one), key=lambda one: one.line)
-        if not ordered and not step.error and 0 <= time.time() - failed_at < LATE_S:
+        if not ordered and not step.error and abs(time.time() - failed_at) < LATE_S:
             raise UnreachableError(f"Woodpecker has no log of the step '{tidy(step.name)}' yet")
         if not ordered:
             return ""
