@@ -1,8 +1,8 @@
 """Hooks in git calls of `sm`: a person's own run, those among the files of a branch do not.
 
 With a relative `core.hooksPath`, as husky sets it, git takes hooks from the files that are checked
-out, and in a bare repository from the folder that `sm` was called in. Whoever wrote the branch
-would run a program at each fetch, push, merge or checkout of `sm`.
+out, or, in a bare repository, from the folder that `sm` was called in. Then the author of a branch
+could have a program run at each fetch, push, merge or checkout of `sm`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Has issues claimed and begun on their hosts: hosts side by side, those of one one after another.
+"""Has issues claimed and begun on all hosts side by side, and on each host one after another.
 
-A begin takes a node a second or more: a worktree, some requests to the forge, a terminal. The forge
-is asked by one machine for one thing after another, so a host gets the next when it has begun the
-last. One that refuses, or does not answer, is not asked for more.
+A begin takes a node a second or more: a worktree, some requests to the forge, a terminal. A host
+gets the next issue when it has begun the last one, so each machine begins one at a time. A host
+that refuses, or does not answer, is not asked for more.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 HOLD_S = 60.0
 """Seconds of a tick for beginning sessions: a tick is for all projects."""
 CLAIMS_AT_ONCE = 12
-"""Issues that are claimed side by side: each takes some processes of git, and requests, of which a
-forge takes a hundred at once (docs.github.com, "Rate limits for the REST API")."""
+"""Issues that are claimed side by side. GitHub takes a hundred requests at once (docs.github.com,
+"Rate limits for the REST API"), and would rather have one ("Best practices"). A claim has two short
+ones, and one after another a thousand would take half an hour."""
 
 Host = tuple[str, str]
 """A runner, and one of its hosts."""
@@ -75,7 +76,7 @@ class Dispatch:
             why = TemporaryError("it is begun at the next tick: this one has begun others so long")
         if why and order.placement:
             raise why
-        if why:  # nobody has claimed it, and another host may have it
+        if why:  # the issue stays unclaimed, so that another host may have it
             return None
         try:
             return begin(project, order)

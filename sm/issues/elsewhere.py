@@ -249,7 +249,7 @@ def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
     """Have an issue claimed and begun, if its runner has a free place; `finish` waits for that.
 
     Raises:
-        SmError: nobody can say what is free.
+        SmError: its runner cannot say which places are free.
 
     """
     runner = runners.choose_runner(away.project.settings, issue.labels)

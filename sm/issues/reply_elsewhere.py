@@ -20,7 +20,7 @@ from sm.store.paths import ProjectDir
 
 
 class Unconfirmed(Struct, frozen=True):
-    """The last reply of a session of which nobody knows whether it was taken."""
+    """The last reply to a session, until its node says that it has it."""
 
     ident: str
     attempt: int

@@ -233,7 +233,7 @@ class ProjectDir(Folder, frozen=True):
     lost_messages = StateEntry("lost-messages.json")
     """The last messages for sessions elsewhere that came to nothing."""
     unconfirmed_replies = StateEntry("unconfirmed-replies", EntryKind.DIRECTORY)
-    """For each session elsewhere the reply of which nobody knows whether its node has taken it."""
+    """The last reply to each session elsewhere, until its node says that it has it."""
     awaited_turns = StateEntry("awaited-turns", EntryKind.DIRECTORY)
     """Sessions here that wait for the end of a turn elsewhere, a file each."""
     placed_seen = StateEntry("placed-seen.json")

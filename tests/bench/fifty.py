@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.issues.placements import list_placements
-from sm.plugins.hosts.folder import LinkPlace
+from sm.plugins.hosts.folder import LinkFiles
 from sm.store.paths import Root
 from tests.bench.measure import Bench, Figure, measure_memory_mb
 from tests.e2e.stage import Stage, make_stage
@@ -89,7 +89,7 @@ def measure_links(root: Root) -> tuple[float, float]:
 
 
 def list_locks(root: Root) -> list[Path]:
-    return [LinkPlace(root).lock]
+    return [LinkFiles(root).lock]
 
 
 def end(root: Root) -> None:

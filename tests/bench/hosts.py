@@ -14,7 +14,7 @@ import yaml
 from sm.adapters import procfs
 from sm.issues import placements
 from sm.issues.runners import Placement
-from sm.plugins.hosts.folder import LinkPlace
+from sm.plugins.hosts.folder import LinkFiles
 from sm.store.files import read_json
 from sm.store.paths import Root, name_session
 from tests.bench.measure import Bench, Figure, Take, in_turns, measure_memory_mb, run
@@ -102,7 +102,7 @@ def _figure_status(bench: Bench, world: World) -> Iterator[Figure]:
 
 def list_ours(root: Root) -> list[int]:
     """Return the process that has the channels, the connections of ssh, and what uses these."""
-    process = procfs.find(find_holder(LinkPlace(root).lock))
+    process = procfs.find(find_holder(LinkFiles(root).lock))
     assert process
     masters = [
         read_json(path, tuple[int, int]) for path in root.plugins.glob("hosts/*/master.json")

@@ -60,7 +60,7 @@ class HostFolder(Struct, frozen=True):
         return self.path / f"report-{project}.json"
 
 
-class LinkPlace(Struct, frozen=True):
+class LinkFiles(Struct, frozen=True):
     """The files about the process that has the channels to all hosts. No host is called so."""
 
     root: Root
@@ -86,17 +86,17 @@ class LinkPlace(Struct, frozen=True):
         return self.path / ".link.log"
 
 
-def open_link_place(root: Root) -> LinkPlace:
-    """Return where the process of the channels has its files; the folder is made if it is missing.
+def open_plugin_folder(root: Root) -> Path:
+    """Return the folder of all that is kept here, made if it is missing.
 
     Raises:
         StateError: others could write there.
 
     """
-    place = LinkPlace(root)
-    for folder in (root.private, root.plugins, place.path):
-        ensure_private_dir(folder)
-    return place
+    folder = root.plugins / PLUGIN
+    for one in (root.private, root.plugins, folder):
+        ensure_private_dir(one)
+    return folder
 
 
 def open_folder(root: Root, host: str) -> HostFolder:
@@ -107,5 +107,5 @@ def open_folder(root: Root, host: str) -> HostFolder:
         StateError: others could write there.
 
     """
-    path = open_link_place(root).path / check_name(host, "host")
+    path = open_plugin_folder(root) / check_name(host, "host")
     return HostFolder(ensure_private_dir(path))

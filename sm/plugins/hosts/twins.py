@@ -24,13 +24,13 @@ class Ident(Struct, frozen=True):
 
 def note_ident(folder: HostFolder, ident: str) -> None:
     """Keep what a node says of who it is; '' from an older one says nothing."""
-    if ident and ident != read_ident(folder):
+    if ident and ident != recall_ident(folder):
         with contextlib.suppress(SmError):
             write_json(folder.ident, Ident(ident))
 
 
-def read_ident(folder: HostFolder) -> str:
-    """Return what the node has said last; '' if it never did."""
+def recall_ident(folder: HostFolder) -> str:
+    """Return who the node has said last that it is; '' if it never did."""
     with contextlib.suppress(SmError):
         if found := read_json(folder.ident, Ident):
             return found.ident
@@ -41,7 +41,7 @@ def find_twins(nodes: Iterable[Node]) -> dict[str, str]:
     """Return each host that is the machine of an earlier one, and the name of that."""
     first, twins = dict[str, str](), dict[str, str]()
     for node in nodes:
-        if not (ident := read_ident(node.folder)):
+        if not (ident := recall_ident(node.folder)):
             continue
         if ident in first:
             twins[node.name] = first[ident]

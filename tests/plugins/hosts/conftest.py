@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.hosts.folder import LinkPlace
+from sm.plugins.hosts.folder import LinkFiles
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
 from sm.plugins.hosts.ssh.asking import Node
@@ -60,7 +60,7 @@ def make_node(sshd: Sshd, root: Root, program: str = str(REPOSITORY / "bin" / "s
 
 def find_link(node: Node) -> int:
     """Return the process that has the channels; 0 if there is none."""
-    return find_holder(LinkPlace(node.root).lock)
+    return find_holder(LinkFiles(node.root).lock)
 
 
 def find_holder(path: Path) -> int:

@@ -17,8 +17,8 @@ from msgspec import structs
 
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.folder import LinkPlace
-from sm.plugins.hosts.ssh import channel, links
+from sm.plugins.hosts.folder import LinkFiles
+from sm.plugins.hosts.ssh import channel, link, links
 from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, greet, read_trouble
 from sm.store.paths import Root
@@ -218,12 +218,12 @@ def test_a_node_that_stands_still_is_hung_up_on(
 ) -> None:
     monkeypatch.setattr(channel, "BEAT_S", 0.2)
     monkeypatch.setattr(channel, "DEAD_S", 0.5)
-    monkeypatch.setattr(links, "REST_S", 2.0)
+    monkeypatch.setattr(link, "REST_S", 2.0)
     node = make_node(sshd, root, make_script(tmp_path, f"{HELLO}; exec sleep 600"))
     serving = threading.Thread(target=links.serve, args=[node.root])
     serving.start()
     try:
-        wait_for(LinkPlace(node.folder.root).socket.exists, "the link")
+        wait_for(LinkFiles(node.folder.root).socket.exists, "the link")
         with pytest.raises(NoAnswerError, match="has not answered for"):
             ask(node, ["--version"])
     finally:

@@ -12,8 +12,8 @@ import pytest
 
 from sm.issues import placements, poll
 from sm.issues.runners import NoAnswerError
-from sm.plugins.hosts.folder import LinkPlace
-from sm.plugins.hosts.ssh import links
+from sm.plugins.hosts.folder import LinkFiles
+from sm.plugins.hosts.ssh import link, links
 from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask
 from sm.plugins.hosts.ssh.node import list_nodes
@@ -78,11 +78,11 @@ def test_one_process_has_all_channels_and_a_silent_host_holds_up_no_other(
 def test_a_channel_that_nobody_uses_is_closed_alone(
     nodes: list[Node], crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "REST_S", 1.0)
+    monkeypatch.setattr(link, "REST_S", 1.0)
     monkeypatch.setattr(links, "LOOK_S", 0.1)
     serving = threading.Thread(target=links.serve, args=[nodes[0].root])
     serving.start()
-    wait_for(LinkPlace(nodes[0].root).socket.exists, "the links")
+    wait_for(LinkFiles(nodes[0].root).socket.exists, "the links")
     used, unused = nodes[:2]
     ask(unused, ["anything"])
 

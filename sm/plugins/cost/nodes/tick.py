@@ -6,7 +6,7 @@ Under a budget it goes on until about the next tick, so that sessions elsewhere 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from sm.base.clock import Deadline
 from sm.config.schema import Config
@@ -18,6 +18,9 @@ from sm.store.paths import Root
 
 if TYPE_CHECKING:
     from sm.plugins.cost.budget.decide import Limit, Used
+
+Measured: TypeAlias = "list[tuple[Limit, Used]]"
+"""Limits, each with what is used of it."""
 
 EVERY_S, SELDOM_S = 4.0, 16.0
 """The second while at least half of each limit is left: each time is a process on each machine."""
@@ -35,12 +38,12 @@ def _hear(root: Root, tick: Tick) -> None:
 
     deadline = Deadline(WATCH_S)
     while True:
-        if ask_all(tick.config, root):
-            follow_up(tick.config, root)
-        if not _tells_limits(tick.config, root):
-            return
-        pause_s = find_pause_s(tick.config, root)
-        if deadline.left_s < pause_s:
+        heard = ask_all(tick.config, root)
+        measured = measure_shared(tick.config, root)
+        if heard:
+            follow_up(root, measured)
+        pause_s = find_pause_s(measured)
+        if deadline.left_s < pause_s or not _tells_limits(tick.config, root):
             return
         time.sleep(pause_s)
 
@@ -52,19 +55,17 @@ def _tells_limits(config: Config, root: Root) -> bool:
     return any(list_meant(config, each) for each in sessions)
 
 
-def find_pause_s(config: Config, root: Root) -> float:
+def find_pause_s(measured: Measured) -> float:
     """Return after how many seconds machines are told again what is left of shared limits."""
-    measured = _measure(config, root)
     return SELDOM_S if all(2 * used.at_most <= one.height for one, used in measured) else EVERY_S
 
 
-def follow_up(config: Config, root: Root) -> None:
-    """Look up prices that a limit needs, and wake the sessions that share one that is used up."""
+def follow_up(root: Root, measured: Measured) -> None:
+    """Wake the sessions that share a limit that is used up; note that prices wait for a tick."""
     from sm.plugins.cost.budget.decide import weigh
     from sm.plugins.cost.waiting import note_waiting
     from sm.sessions import registry
 
-    measured = _measure(config, root)
     if not measured:
         note_waiting(root)
     elif any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
@@ -72,8 +73,8 @@ def follow_up(config: Config, root: Root) -> None:
             registry.poke(root.session(name))
 
 
-def _measure(config: Config, root: Root) -> list[tuple[Limit, Used]]:
-    """The limits of many sessions, each with what is used of it; with prices that they need."""
+def measure_shared(config: Config, root: Root) -> Measured:
+    """Return the limits that sessions share, and what is used of each; look up missing prices."""
     from sm.plugins.cost.budget import lag
     from sm.plugins.cost.budget.book import Book
     from sm.plugins.cost.budget.judge import measure

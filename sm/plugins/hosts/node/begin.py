@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sm.base.errors import UsageError
 from sm.issues.start import begin_placed
-from sm.plugins.hosts.folder import PLUGIN
+from sm.plugins.hosts.folder import open_plugin_folder
 from sm.plugins.hosts.rules import check
 from sm.sessions import registry
 from sm.sessions.project import Project
@@ -63,7 +63,5 @@ def find_attempt(root: Root, name: str) -> int:
 
 
 def _locate(root: Root, name: str) -> Path:
-    folder = root.plugins / PLUGIN / "begun"
-    for one in (root.private, root.plugins, folder.parent, folder):
-        ensure_private_dir(one)
+    folder = ensure_private_dir(open_plugin_folder(root) / "begun")
     return folder / f"{check_name(name, 'session')}.json"

@@ -14,10 +14,10 @@ from pathlib import Path
 from sm.adapters.own_start import fork_aside
 from sm.base.errors import SmError
 from sm.issues.poll import tick
-from sm.plugins.hosts.folder import PLUGIN
+from sm.plugins.hosts.folder import open_plugin_folder
 from sm.sessions.project import Project
 from sm.store import lock
-from sm.store.files import ensure_private_dir, write_atomic
+from sm.store.files import write_atomic
 
 EVERY_S = 20.0
 
@@ -45,10 +45,7 @@ def _keep_alive(project: Project) -> None:
 
 
 def _locate(project: Project, what: str) -> Path:
-    folder = project.root.plugins / PLUGIN
-    for one in (project.root.private, project.root.plugins, folder):
-        ensure_private_dir(one)
-    return folder / f"{what}-{project.name}"
+    return open_plugin_folder(project.root) / f"{what}-{project.name}"
 
 
 def _tend(project: Project) -> None:

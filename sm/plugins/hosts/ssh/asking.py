@@ -15,7 +15,7 @@ from sm.base.errors import SmError
 from sm.base.wire import WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
-from sm.plugins.hosts.folder import HostFolder, LinkPlace, open_folder, open_link_place
+from sm.plugins.hosts.folder import HostFolder, LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh.asked import ENDLESS, Ask, Patience, Reply, Trouble
 from sm.plugins.hosts.wire import Answer, Hello, Request
@@ -121,11 +121,12 @@ def _read_line(connection: socket.socket, deadline: Deadline) -> bytes:
 
 def _connect(node: Node, deadline: Deadline) -> socket.socket:
     """Return a connection to the process of links; one is started if there is none."""
-    place = open_link_place(node.root)
+    open_plugin_folder(node.root)
+    files = LinkFiles(node.root)
     starting, again = Deadline(min(START_S, deadline.left_s)), Deadline(0.0)
-    while not (found := _try_connect(place)):
+    while not (found := _try_connect(files)):
         if again.is_over:  # one that found an earlier one still there has gone again
-            _start(place)
+            _start(files)
             again = Deadline(START_AGAIN_S)
         if starting.is_over:
             raise TimeoutError("the link does not start")
@@ -133,11 +134,11 @@ def _connect(node: Node, deadline: Deadline) -> socket.socket:
     return found
 
 
-def _try_connect(place: LinkPlace) -> socket.socket | None:
-    folder = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
+def _try_connect(files: LinkFiles) -> socket.socket | None:
+    folder = os.open(files.path, os.O_RDONLY | os.O_DIRECTORY)
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.connect(f"/proc/self/fd/{folder}/{place.socket.name}")
+        connection.connect(f"/proc/self/fd/{folder}/{files.socket.name}")
     except OSError:
         connection.close()
         return None
@@ -146,15 +147,15 @@ def _try_connect(place: LinkPlace) -> socket.socket | None:
     return connection
 
 
-def _start(place: LinkPlace) -> None:
+def _start(files: LinkFiles) -> None:
     from sm.adapters import own_start
     from sm.adapters.environment import select_lasting_environment
 
     with contextlib.suppress(OSError):
-        if place.log.stat().st_size > LOG_LIMIT:
-            place.log.unlink()
+        if files.log.stat().st_size > LOG_LIMIT:
+            files.log.unlink()
     own_start.start(
-        *("host", "link", str(place.root.path)),
-        log=place.log,
+        *("host", "link", str(files.root.path)),
+        log=files.log,
         env=select_lasting_environment(),
     )

@@ -13,7 +13,7 @@ from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_pr
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, greet
-from sm.plugins.hosts.twins import read_ident
+from sm.plugins.hosts.twins import recall_ident
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok
 
@@ -58,7 +58,7 @@ def examine(
 
 
 def _find_same(node: Node, ident: str, others: Collection[Node]) -> Iterator[Finding]:
-    same = [one.name for one in others if ident == read_ident(one.folder)]
+    same = [one.name for one in others if ident == recall_ident(one.folder)]
     if ident and same:
         yield fail(
             f"it is the machine of host '{same[0]}', with the same state root",

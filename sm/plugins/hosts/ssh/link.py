@@ -24,6 +24,8 @@ from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_chann
 from sm.plugins.hosts.twins import note_ident
 from sm.store.files import discard, read_json, write_json
 
+REST_S = 180.0
+"""So long nobody has used a link that is closed; a tick of dev-poll comes more often."""
 OPENING_S = 1.0
 """A channel that takes so long to open is told of, for those who would rather not wait for it."""
 AGAIN_S = (0.5, 8.0)
@@ -48,11 +50,25 @@ class Link:
         self.failed: NodeError | None = None
         self.again_at = 0.0
         self.pause_s = AGAIN_S[0]
+        self.guests, self.asked_at = 0, time.monotonic()
         self.is_troubled = True  # by what an earlier process has left, perhaps
         self.trouble = ""
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nobody has used it for a while."""
+        return not self.guests and time.monotonic() >= self.asked_at + REST_S
+
     async def answer_in_time(self, asked: Ask) -> Reply:
         """Answer; or say why not, as soon as the host was silent for longer than is waited for."""
+        self.guests += 1
+        try:
+            return await self._await_answer(asked)
+        finally:
+            self.guests -= 1
+            self.asked_at = time.monotonic()
+
+    async def _await_answer(self, asked: Ask) -> Reply:
         answering = self._begin(self._answer(asked))
         while (left_s := self._find_left_s(asked)) > 0:
             await asyncio.wait({answering}, timeout=min(left_s, LOOK_S))

@@ -20,7 +20,7 @@ from sm.plugins.cost.ledger import open_ledger
 from sm.plugins.cost.nodes import contacts, told_limits
 from sm.plugins.cost.nodes.answering import answer
 from sm.plugins.cost.nodes.asking import ask_all
-from sm.plugins.cost.nodes.tick import EVERY_S, SELDOM_S, find_pause_s, follow_up
+from sm.plugins.cost.nodes.tick import EVERY_S, SELDOM_S, find_pause_s, follow_up, measure_shared
 from sm.plugins.cost.nodes.wire import Inquiry
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, read_sums
@@ -129,7 +129,7 @@ def test_a_limit_that_many_share_is_told_to_each(away: Away, tmp_path: Path, roo
         place(project, number, host)
         spend(away, host, make_node(away, tmp_path, host), number)
     ask_all(project.config, root, 60.0)
-    follow_up(project.config, root)
+    follow_up(root, measure_shared(project.config, root))
     ask_all(project.config, root, 60.0)
     told = {
         host: {
@@ -155,8 +155,7 @@ def test_machines_are_told_seldom_while_half_of_each_limit_is_left(
     transcript = make_node(away, tmp_path, "box")
     spend(away, "box", transcript, 2.4)
     ask_all(project.config, root, 60.0)
-    follow_up(project.config, root)  # which brings the price
-    assert find_pause_s(project.config, root) == SELDOM_S
+    assert find_pause_s(measure_shared(project.config, root)) == SELDOM_S
     spend(away, "box", transcript, 0.2)
     ask_all(project.config, root, 60.0)
-    assert find_pause_s(project.config, root) == EVERY_S
+    assert find_pause_s(measure_shared(project.config, root)) == EVERY_S
