@@ -32,7 +32,7 @@ from sm.plugins.forges.web.errors import (
     TooLongError,
 )
 from sm.plugins.forges.web.ledger import Book, Count, Ledger
-from sm.plugins.forges.web.limits import CORE, find_wait, read_limit
+from sm.plugins.forges.web.limits import find_wait, is_of_bucket, read_limit
 
 if TYPE_CHECKING:
     import httpx2
@@ -291,6 +291,7 @@ class Client:
         answer = self._follow(request)
         if answer.status in TRANSIENT:
             raise self._lost(request, f"it answers {answer.status} {answer.said}".rstrip())
+        self._refuse_limited(answer)  # also one that has a status that would be accepted
         if answer.status in request.accept or answer.status < 300:
             return answer
         raise self._refusal(request, answer)
@@ -382,13 +383,19 @@ class Client:
         why = _describe(error)
         return UnreachableError(self._clean(f"cannot reach '{self.base}' for {what}: {why}"))
 
-    def _refusal(self, request: Request, answer: Answer) -> Exception:
+    def _refuse_limited(self, answer: Answer) -> None:
+        """Raise AgainError if no more requests are taken for a while."""
+        if answer.status < 400:
+            return
         now = time.time()
-        if (wait_s := find_wait(answer.status, answer.headers, answer.said, now)) is not None:
-            limited = self._limited(now + wait_s)
-            if wait_s > PATIENCE_S and not _has_own_limit(answer):
-                self.ledger.block(limited.until)
-            return AgainError(limited, wait_s)
+        if (wait_s := find_wait(answer.status, answer.headers, answer.said, now)) is None:
+            return
+        limited = self._limited(now + wait_s)
+        if wait_s > PATIENCE_S and not is_of_bucket(answer.headers, now):
+            self.ledger.block(limited.until)
+        raise AgainError(limited, wait_s)
+
+    def _refusal(self, request: Request, answer: Answer) -> Exception:
         said = self._clean(answer.said)
         if answer.status == 401:
             self._token = None  # it may have been replaced where it comes from
@@ -401,11 +408,6 @@ class Client:
     def _clean(self, text: str) -> str:
         known = [self._token.secret] if self._token else []
         return one_line(redact(text, known), 500)
-
-
-def _has_own_limit(answer: Answer) -> bool:
-    """Whether only one kind of requests is refused, beside those that most are of."""
-    return answer.headers.get("x-ratelimit-resource", CORE) != CORE
 
 
 def _describe(error: Exception) -> str:

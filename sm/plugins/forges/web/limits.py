@@ -17,6 +17,8 @@ SECONDARY_S = 60.0
 LONGEST_S = 6 * 3600.0
 """A limit never holds longer, whatever a header says."""
 LIMITED = (403, 429)
+TOO_QUICKLY, HURRIED = 422, "submitted too quickly"
+"""How GitHub refuses a comment that comes too soon after others (cli/cli#4801)."""
 CORE = "core"
 """The limit that nearly all requests count against."""
 EASY = 0.5
@@ -47,15 +49,27 @@ def read_limit(headers: Mapping[str, str], now: float) -> Limit | None:
 
 def find_wait(status: int, headers: Mapping[str, str], said: str, now: float) -> float | None:
     """Seconds until the forge takes requests again; None if it has not refused for their number."""
-    if status not in LIMITED:
+    is_hurried = status == TOO_QUICKLY and HURRIED in said
+    if status not in LIMITED and not is_hurried:
         return None
     if after := headers.get("retry-after", ""):
         return _bounded(_seconds(after, headers, now))
     limit = read_limit(headers, now)
     if limit is not None and limit.left == 0:
         return limit.resets_at - now
-    is_limit = status == 429 or "rate limit" in said.lower()
+    is_limit = status == 429 or is_hurried or "rate limit" in said.lower()
     return SECONDARY_S if is_limit else None
+
+
+def is_of_bucket(headers: Mapping[str, str], now: float) -> bool:
+    """Whether a refusal for their number is of requests of one kind, and others are still taken.
+
+    A bucket of requests is empty then. A limit for bursts, which GitHub calls secondary, leaves
+    some in it, and is counted over all that an account sends: to go on with another interface
+    makes it longer (docs.github.com, "Rate limits for the REST API": "secondary rate limits").
+    """
+    limit = read_limit(headers, now)
+    return limit is not None and limit.bucket != CORE and limit.left == 0
 
 
 def find_pause(

@@ -40,6 +40,7 @@ NO_FIELD = "doesn't exist on type"
 NOT_FOUND, FORBIDDEN = "NOT_FOUND", "FORBIDDEN"
 LIMITED = ("RATE_LIMIT", "RATE_LIMITED", "graphql_rate_limit")
 """The words for a limit, in an answer of 200: the type of the error, an older one, and its code."""
+SECONDARY = "secondary rate limit"
 ANSWERED = "of GraphQL's answer"
 ROLLUP = "statusCheckRollup"
 
@@ -184,6 +185,8 @@ class Graphql:
         kept = Limit(BUCKET, told.limit if told else FLOOR, 0, until)
         self._web.ledger.count(OBSERVE, Count(), kept, self._web.token.fingerprint)
         said = one_line(fault.message or "", 200)
+        if SECONDARY in said.lower():
+            self._web.ledger.block(until)  # it is counted over both interfaces
         return LimitedError(f"GraphQL takes no more queries for now: {said}", until)
 
     def _enter(self, cost: Cost | None) -> None:
