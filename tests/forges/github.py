@@ -564,7 +564,7 @@ def check_runs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> R
             "output": {"title": None, "summary": one.text, "text": None},
         }
         for one in github.state.runs
-        if one.head == at[0]
+        if one.head == at[0] and not one.is_bare
     ]
     return listed(github, asked, "check_runs", found)
 
@@ -661,7 +661,7 @@ def listed(github: Github, asked: Asked, name: str, items: list[Any]) -> Reply:
 def run_jobs(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     """The jobs of a run: each is the check run of its id (octokit/webhooks, `check_run_url`)."""
     run = next(one for one in github.state.runs if one.id == int(at[0]))
-    return listed(github, asked, "jobs", [job_data(run)])
+    return listed(github, asked, "jobs", [] if run.is_bare else [job_data(run)])
 
 
 @route("POST", "/actions/runs/([0-9]+)/(rerun|rerun-failed-jobs)")

@@ -109,7 +109,14 @@ class View:
         return partial(connect, kind, nodes, holes=self.github.holes)
 
     def commit(self, oid: str) -> dict[str, Any]:
-        return {"__typename": "Commit", "oid": oid, ROLLUP: self._rollup_of(oid)}
+        runs = [one for one in self.state.runs if one.head == oid]
+        suites = {one.suite: _suite(one) for one in runs}  # what it is in last
+        return {
+            "__typename": "Commit",
+            "oid": oid,
+            ROLLUP: self._rollup_of(oid),
+            "checkSuites": self._connection("CheckSuiteConnection", list(suites.values())),
+        }
 
     def nodes(self, ids: list[str]) -> list[Any]:
         """Reviews by their ids."""
@@ -261,13 +268,13 @@ class View:
     # Checks
 
     def _rollup_of(self, head: str) -> dict[str, Any] | None:
-        runs = [one for one in self.state.runs if one.head == head]
+        runs = [one for one in self.state.runs if one.head == head and not one.is_bare]
         statuses = {one.context: one for one in self.state.statuses if one.head == head}
         return self._rollup(runs, list(statuses.values())) if runs or statuses else None
 
     def _rollup(self, runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
         words = [one.word or "pending" for one in runs] + [one.word for one in statuses]
-        bad = {"failure", "error", "cancelled", "timed_out"}
+        bad = {"failure", "error", "cancelled", "timed_out", "action_required"}
         state = "FAILURE" if bad & set(words) else "PENDING" if "pending" in words else "SUCCESS"
         nodes: list[Any] = [
             graphql.Refused() if self.github.hides_checks else _run(one) for one in runs
@@ -336,10 +343,22 @@ def _count(kind: str, words: Iterable[str]) -> list[dict[str, Any]]:
     return [{"__typename": kind, "state": word, "count": counts[word]} for word in counts]
 
 
-def _run(run: Run) -> dict[str, Any]:
-    workflow = {"__typename": "Workflow", "id": f"W_{run.workflow}"}
+def _suite(run: Run) -> dict[str, Any]:
+    """Where a check run is; octokit/graphql-schema, `CheckSuite`, `WorkflowRun`."""
+    workflow = {"__typename": "Workflow", "id": f"W_{run.workflow}", "name": run.workflow}
     of = {"__typename": "WorkflowRun", "event": run.event, "workflow": workflow}
-    app = {"__typename": "App", "slug": run.app}
+    of["url"] = f"https://ci.example.com/runs/{run.id}"
+    return {
+        "__typename": "CheckSuite",
+        "app": {"__typename": "App", "slug": run.app},
+        "workflowRun": of if run.app == "github-actions" else None,
+        "status": "COMPLETED" if run.word else "IN_PROGRESS",
+        "conclusion": run.word.upper() or None,
+        "updatedAt": iso(run.at),
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
     return {
         "__typename": "CheckRun",
         "name": run.name,
@@ -348,7 +367,7 @@ def _run(run: Run) -> dict[str, Any]:
         "detailsUrl": f"https://ci.example.com/{run.id}",
         "startedAt": iso(run.at),
         "completedAt": iso(run.at) if run.word else None,
-        "checkSuite": {"__typename": "CheckSuite", "app": app, "workflowRun": of},
+        "checkSuite": _suite(run),
     }
 
 

@@ -143,6 +143,8 @@ class Run:
     of_fork: bool = False
     """It has run for a pull request of a fork that is at the same commit."""
     event: str = "pull_request"
+    is_bare: bool = False
+    """Its workflow has no job: it could not begin, or waits for a person."""
 
     @property
     def suite(self) -> int:

@@ -16,7 +16,11 @@ from sm.adapters.forge.model import Check, CheckState
 from sm.adapters.forge.patterns import matches
 
 PASSED = frozenset({"success", "neutral", "skipped"})
-FAILED = frozenset({"failure", "error", "timed_out", "startup_failure", "warning"})
+UNBEGUN = "startup_failure"
+"""The word for something that could not begin, such as a workflow whose file is wrong."""
+FAILED = frozenset({"failure", "error", "timed_out", "action_required", "warning", UNBEGUN})
+"""`action_required` is an app's: whoever pushes has to do something (cli/cli, `api/queries_pr.go`,
+counts it so)."""
 BROKEN = frozenset({"cancelled", "stale", "killed"})
 """CI itself has ended it, so it says nothing of the commit. Any other word means: not yet."""
 BAD = (CheckState.FAILURE, CheckState.BROKEN)
@@ -58,7 +62,7 @@ def combine(
     """
     latest = list(_latest(parts).values())
     missing = find_missing(latest, required)
-    decisive = find_required(latest, required)
+    decisive = find_decisive(latest, required)
     others = [part.name for part in latest if part not in decisive and part.state in BAD]
     found = _combine(decisive, head, expected=expected or bool(required), waits=bool(missing))
     return structs.replace(found, missing=missing[:NAMED], optional=tuple(others[:NAMED]))
@@ -81,16 +85,24 @@ def _combine(parts: list[Part], head: str, *, expected: bool, waits: bool) -> Ch
 
 def find_failed(parts: Iterable[Part], required: Collection[str] = ()) -> list[Part]:
     """The parts that have failed, or broken where none has failed; of the required ones alone."""
-    latest = find_required(list(_latest(parts).values()), required)
+    latest = find_decisive(list(_latest(parts).values()), required)
     failed = [part for part in latest if part.state is CheckState.FAILURE]
     return failed or [part for part in latest if part.state is CheckState.BROKEN]
 
 
-def find_required(parts: list[Part], required: Collection[str]) -> list[Part]:
-    """The parts that decide: all, if none is required."""
+def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
+    """The parts that decide: all, if none is required.
+
+    While one of those is missing, so do those that could not begin: they may be why.
+    """
     if not required:
         return parts
-    return [part for part in parts if any(matches(part.name, name) for name in required)]
+    is_short = bool(find_missing(parts, required))
+    return [
+        part
+        for part in parts
+        if (is_short and part.word == UNBEGUN) or any(matches(part.name, name) for name in required)
+    ]
 
 
 def find_missing(parts: Collection[Part], required: Collection[str]) -> tuple[str, ...]:

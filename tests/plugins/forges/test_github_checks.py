@@ -41,6 +41,66 @@ def state_of(side: RemoteSide, head: str) -> set[CheckState]:
     }
 
 
+# What ends without a job, or asks for something
+
+
+@pytest.mark.parametrize("graphql", [True, False])
+@pytest.mark.parametrize("hides_checks", [True, False])
+@pytest.mark.parametrize("word", ["startup_failure", "failure"])
+def test_a_workflow_that_cannot_begin_has_failed(
+    side: RemoteSide, word: str, graphql: bool, hides_checks: bool
+) -> None:
+    number, head = opened(side)
+    side.state.runs = [Run(9, head, "", word, time.time(), workflow="ci.yml", is_bare=True)]
+    github_of(side).has_graphql, github_of(side).hides_checks = graphql, hides_checks
+    assert state_of(side, head) == {CheckState.FAILURE}
+    found = side.open().pulls.read(number).check
+    assert (found.step, "its file may be wrong" in found.log) == ("ci.yml", True)
+
+
+def test_that_it_could_not_begin_is_seen_by_the_next_look(side: RemoteSide) -> None:
+    _, head = opened(side)
+    side.state.runs.clear()
+    age(side)
+    since = side.open().observe()
+    assert since.pulls[0].check.state is CheckState.PENDING
+    since, lines = asked_for(side, since)
+    assert lines == ["GET /issues", "POST /graphql"]
+    side.state.runs = [Run(9, head, "", "failure", time.time(), workflow="ci.yml", is_bare=True)]
+    assert side.open().observe(since).pulls[0].check.state is CheckState.FAILURE
+
+
+def test_it_decides_while_a_required_check_is_missing_and_not_else(side: RemoteSide) -> None:
+    _, head = opened(side)
+    side.state.protected = ["build"]
+    wrong = Run(9, head, "", "failure", time.time(), workflow="other", is_bare=True)
+    side.state.runs = [wrong]
+    assert state_of(side, head) == {CheckState.FAILURE}
+    side.state.runs += [Run(10, head, "build", "success", time.time())]
+    assert state_of(side, head) == {CheckState.SUCCESS}
+
+
+def test_a_run_that_waits_for_a_person_has_not_failed(side: RemoteSide) -> None:
+    _, head = opened(side)
+    github_of(side).hides_checks = True
+    side.state.runs = [Run(9, head, "", "action_required", time.time(), is_bare=True)]
+    assert state_of(side, head) == {CheckState.PENDING}
+
+
+@pytest.mark.parametrize("graphql", [True, False])
+def test_a_check_that_asks_for_something_has_failed_with_its_words(
+    side: RemoteSide, graphql: bool
+) -> None:
+    number, head = opened(side)
+    said = "Amend the commit with a sign-off line and push again."
+    side.state.runs = [
+        Run(71, head, "signed-off", "action_required", time.time(), app="sign-off-bot", text=said)
+    ]
+    github_of(side).has_graphql = graphql
+    assert state_of(side, head) == {CheckState.FAILURE}
+    assert said in side.open().pulls.read(number).check.log
+
+
 # A token without the permission "Checks"
 
 

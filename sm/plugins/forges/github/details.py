@@ -111,12 +111,15 @@ class Details:
         found = combine(parts, pull.head, expected=self._has_ci, required=required)
         return structs.replace(found, progress=pull.check.progress)
 
-    def states(self, numbers: Sequence[int]) -> dict[int, PullNode] | None:
-        """What changes of these without a trace in a list; None if GraphQL is not to be had."""
+    def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode] | None:
+        """What changes of these without a trace in a list; None if GraphQL is not to be had.
+
+        Nothing has checked the `bare` ones yet.
+        """
         found = dict[int, PullNode]()
         try:
             for some in portions(list(numbers), queries.STATES):
-                there = self._graphql.ask(queries.ask_states(some)).there
+                there = self._graphql.ask(queries.ask_states(some, bare)).there
                 found |= {node.number: node for node in self._read_pulls(there.values())}
         except NOT_TO_BE_HAD:
             return None

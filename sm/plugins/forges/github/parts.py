@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import UNBEGUN, Part
 from sm.base.foreign import NAME_LIMIT, tidy
+from sm.plugins.forges.github.graphql.shapes import CheckSuite
 from sm.plugins.forges.github.shapes import ActionsJob, ActionsRun, CheckRunShape
 from sm.plugins.forges.rest.convert import read_moment
 
 ACTIONS = "github-actions"
+WAITING = "waiting"
+NOT_BEGUN = ("failure", UNBEGUN)
+"""How a run of a workflow has ended that has no job, as its file is wrong."""
+WRONG_FILE = "GitHub could begin no job of this workflow: its file may be wrong"
 
 
 def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
@@ -35,11 +40,6 @@ def make_run_part(shape: CheckRunShape, workflows: Mapping[int, str]) -> Part:
     )
 
 
-def is_of_actions(shape: CheckRunShape) -> bool:
-    """Whether it is a job of GitHub Actions."""
-    return bool(shape.app and shape.app.slug == ACTIONS)
-
-
 def make_job_part(job: ActionsJob, run: ActionsRun) -> Part:
     """A job of a run of Actions as a part of what CI says: the check run with its id."""
     is_over = job.status == "completed"
@@ -55,8 +55,49 @@ def make_job_part(job: ActionsJob, run: ActionsRun) -> Part:
     )
 
 
-def make_bare_run_part(run: ActionsRun) -> Part:
-    """A run of Actions that has no job, as a part: it waits, or could not begin."""
+def make_bare_run_part(run: ActionsRun, *, has_none: bool = True) -> Part:
+    """A run of Actions of which no job is told, as a part; whether it `has_none`.
+
+    Then it could not begin, or waits: for a person of the repository if an action is required.
+    """
     word = (run.conclusion if run.status == "completed" else run.status) or ""
-    name, url = tidy(run.name or "")[:NAME_LIMIT], (run.html_url or "")[:1000]
-    return Part(name, word, url, read_moment(run.updated_at), run.id, f"run {run.key}")
+    word = WAITING if word == "action_required" else word
+    word = UNBEGUN if has_none and word in NOT_BEGUN else word
+    return _make_bare_part(run.name, word, run.html_url, run.updated_at, run.key, run.id)
+
+
+def make_unbegun_parts(runs: Iterable[ActionsRun], begun: Collection[int]) -> list[Part]:
+    """The runs that could not begin: they are over, and have no job in the suites `begun`."""
+    return [
+        make_bare_run_part(run)
+        for run in runs
+        if run.status == "completed"
+        and run.conclusion in NOT_BEGUN
+        and run.check_suite_id not in begun
+    ]
+
+
+def make_unbegun_suite_parts(suites: Iterable[CheckSuite], begun: Collection[str]) -> list[Part]:
+    """The same of GraphQL's suites; `begun` are the workflows and events that have a job."""
+    found = []
+    for suite in suites:
+        run, word = suite.workflow_run, (suite.conclusion or "").lower()
+        if run is None or word not in NOT_BEGUN or (key := run.key) in begun:
+            continue
+        name = run.workflow.name if run.workflow else ""
+        found.append(_make_bare_part(name, UNBEGUN, run.url, suite.updated_at, key))
+    return found
+
+
+def _make_bare_part(
+    name: str | None, word: str, url: str | None, at: str | None, key: str, ident: int = 0
+) -> Part:
+    return Part(
+        name=tidy(name or "")[:NAME_LIMIT],
+        word=word,
+        url=(url or "")[:1000],
+        at=read_moment(at),
+        id=ident,
+        key=f"run {key}",
+        text=WRONG_FILE if word == UNBEGUN else "",
+    )

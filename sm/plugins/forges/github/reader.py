@@ -14,10 +14,10 @@ from sm.adapters.forge.model import CheckState
 from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD, Graphql
 from sm.plugins.forges.github.graphql.convert import WORDS
 from sm.plugins.forges.github.parts import (
-    is_of_actions,
     make_bare_run_part,
     make_job_part,
     make_run_part,
+    make_unbegun_parts,
 )
 from sm.plugins.forges.github.shapes import (
     ActionsJob,
@@ -120,11 +120,13 @@ class GithubReader(Reader):
             self.hides_runs = True
             return None
         found, unread = self._read_each(entries, CheckRunShape)
-        runs = (self.actions_runs(head, purpose) or []) if any(map(is_of_actions, found)) else []
+        runs = self.actions_runs(head, purpose) or []
         foreign = {run.check_suite_id for run in runs if not run.is_ours}
         keys = {run.check_suite_id: run.key for run in runs}
         ours = [one for one in found if not (one.check_suite and one.check_suite.id in foreign)]
-        return [*(make_run_part(one, keys) for one in ours), *unread]
+        begun = {one.check_suite.id for one in found if one.check_suite}
+        unbegun = make_unbegun_parts((run for run in runs if run.is_ours), begun)
+        return [*(make_run_part(one, keys) for one in ours), *unbegun, *unread]
 
     def may_read_runs(self, head: str) -> bool:
         """Whether the token may read check runs."""
@@ -164,18 +166,19 @@ class GithubReader(Reader):
         return [part for run in newest.values() for part in self._job_parts(run, purpose)]
 
     def _job_parts(self, run: ActionsRun, purpose: str) -> list[Part]:
-        """The jobs of a run; the run itself while it has none, or if it never had one."""
-        entries: list[Raw] = []
+        """The jobs of a run; the run itself while it has none, or if they are not told."""
+        entries, is_told = list[Raw](), True
         for number in range(1, RUN_PAGES + 1):
             asked: Params = {"per_page": PAGE, "page": number}
             path = f"{self.at}/actions/runs/{run.id}/jobs"
             answer = self.web.get(path, purpose, asked, accept=(403, *GONE))
             entries += answer.read(ActionsJobs).jobs if answer.status < 300 else []
-            if answer.status >= 300 or not has_next(answer.headers):
+            is_told = answer.status < 300
+            if not is_told or not has_next(answer.headers):
                 break
         found, unread = self._read_each(entries, ActionsJob)
         parts = [*(make_job_part(one, run) for one in found), *unread]
-        return parts or [make_bare_run_part(run)]
+        return parts or [make_bare_run_part(run, has_none=is_told)]
 
     def _stand_in(self, parts: list[Part], head: str, *, is_dark: bool) -> list[Part]:
         """A part for the checks that are not told, if GitHub's word for all says more than `parts`.

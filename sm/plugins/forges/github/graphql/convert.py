@@ -34,6 +34,7 @@ from sm.plugins.forges.github.graphql.shapes import (
     TimelineNode,
     there,
 )
+from sm.plugins.forges.github.parts import make_unbegun_suite_parts
 from sm.plugins.forges.rest.convert import (
     REVIEWS,
     cut_hunk,
@@ -193,7 +194,9 @@ def _remark(remark: Remark) -> InlineComment:
 def make_check(node: PullNode, rules: BranchRules, *, has_ci: bool) -> Check:
     """What CI says of the head."""
     contexts = node.rollup.contexts.nodes if node.rollup and node.rollup.contexts else ()
-    parts = map(make_part, there(contexts))
+    runs = (one.check_suite.workflow_run for one in there(contexts) if one.check_suite)
+    begun = {run.key for run in runs if run}
+    parts = [*map(make_part, there(contexts)), *make_unbegun_suite_parts(node.suites, begun)]
     found = combine(parts, node.head_ref_oid, expected=has_ci, required=rules.checks)
     return structs.replace(found, progress=node.progress if rules.checks else "")
 
@@ -215,8 +218,7 @@ def _owner(context: Context) -> str:
     """What tells two check runs of one name apart, and not two runs of the same."""
     suite = context.check_suite
     if suite and suite.workflow_run:
-        run = suite.workflow_run
-        return f"{run.workflow.id if run.workflow else ''}/{run.event}"
+        return suite.workflow_run.key
     return (suite.app.slug or "") if suite and suite.app else ""
 
 

@@ -5,7 +5,7 @@ Only numbers go into the text of a query; names are variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 STATES = 100
 """Pull requests in a query for their states alone, which is short."""
@@ -18,6 +18,10 @@ statusCheckRollup { state contexts(first: 100) { ...counts pageInfo { hasNextPag
 __typename ... on CheckRun { name status conclusion detailsUrl startedAt completedAt \
 checkSuite { app { slug } workflowRun { event workflow { id } } } } \
 ... on StatusContext { context state targetUrl createdAt } } } }"""
+SUITES = """\
+checkSuites(first: 50) { nodes { status conclusion updatedAt app { slug } \
+workflowRun { event url workflow { id name } } } }"""
+"""What has no check run may still have failed: a workflow whose file is wrong."""
 COUNTS = """\
 fragment counts on StatusCheckRollupContextConnection { checkRunCountsByState { state count } \
 statusContextCountsByState { state count } }"""
@@ -36,11 +40,15 @@ authorCanPushToRepository commit {{ oid }} {EDITED} }} }}"""
 """Reviews without their texts: whoever may write there can make these too long for an answer."""
 WHOLE = f"""\
 fragment whole on PullRequest {{ ...brief reviews(last: 100) {JUDGED} \
-commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} }} }} }} }}"""
+commits(last: 1) {{ nodes {{ commit {{ oid {ROLLUP} {SUITES} }} }} }} }}"""
 SHORT = f"""\
 fragment short on PullRequest {{ number state headRefOid mergeable {MERGING} \
 statusCheckRollup {{ state contexts(first: 1) {{ ...counts }} }} }}"""
 """One connection for each pull request, so that a hundred of them cost one point."""
+BARE = f"""\
+fragment bare on PullRequest {{ ...short \
+commits(last: 1) {{ nodes {{ commit {{ oid {SUITES} }} }} }} }}"""
+"""The same of one that nothing has checked yet."""
 SETTLED = f"""\
 {{ {AFTER} nodes {{ isResolved comments(first: 1) {{ nodes {{ fullDatabaseId }} }} }} }}"""
 """Threads by their first remarks: those that answer it name it."""
@@ -73,9 +81,14 @@ def ask_pulls(whole: Iterable[int], brief: Iterable[int] = ()) -> str:
     return _query(aliases, used)
 
 
-def ask_states(numbers: Iterable[int]) -> str:
-    """Of these pull requests only what changes without a trace in any list."""
-    return _query(_aliases("short", numbers), [SHORT, COUNTS])
+def ask_states(numbers: Iterable[int], bare: Collection[int] = ()) -> str:
+    """Of these pull requests only what changes without a trace in any list.
+
+    Of the `bare` ones nothing was checked when they were looked at last.
+    """
+    asked = sorted(set(numbers) - set(bare)), sorted(set(numbers) & set(bare))
+    aliases = [*_aliases("short", asked[0]), *_aliases("bare", asked[1])]
+    return _query(aliases, [SHORT, COUNTS, *([BARE] if asked[1] else [])])
 
 
 def ask_comments(kind: str, numbers: Iterable[int], size: int = 100) -> str:

@@ -89,6 +89,7 @@ class Workflow(Struct, frozen=True):
     """A workflow, by its file: two files may have one name."""
 
     id: str = ""
+    name: str = ""
 
 
 class WorkflowRun(Struct, frozen=True):
@@ -96,13 +97,28 @@ class WorkflowRun(Struct, frozen=True):
 
     event: str = ""
     workflow: Workflow | None = None
+    url: str = ""
+
+    @property
+    def key(self) -> str:
+        """What two runs of the same have alike."""
+        return f"{self.workflow.id if self.workflow else ''}/{self.event}"
 
 
 class CheckSuite(Struct, frozen=True, rename="camel"):
-    """Where a check run belongs."""
+    """Where a check run belongs. One of a workflow that could not begin has none."""
 
     app: App | None = None
     workflow_run: WorkflowRun | None = None
+    status: str = ""
+    conclusion: str | None = None
+    updated_at: str | None = None
+
+
+class Suites(Struct, frozen=True):
+    """Those of a commit."""
+
+    nodes: list[CheckSuite | None] | None = None
 
 
 class Context(Struct, frozen=True, rename="camel"):
@@ -162,6 +178,7 @@ class CommitNode(Struct, frozen=True, rename="camel"):
 
     oid: Sha = ""
     status_check_rollup: Rollup | None = None
+    check_suites: Suites | None = None
 
 
 class CommitLink(Struct, frozen=True):
@@ -313,8 +330,19 @@ class PullNode(Struct, frozen=True, rename="camel"):
     @property
     def rollup(self) -> Rollup | None:
         """What CI says of the last commit."""
+        found = self._commit.status_check_rollup if self._commit else None
+        return found or self.status_check_rollup
+
+    @property
+    def suites(self) -> list[CheckSuite]:
+        """The suites of the last commit, if they were asked for."""
+        found = self._commit.check_suites if self._commit else None
+        return there(found.nodes) if found else []
+
+    @property
+    def _commit(self) -> CommitNode | None:
         links = there(self.commits.nodes) if self.commits else []
-        return links[-1].commit.status_check_rollup if links else self.status_check_rollup
+        return links[-1].commit if links else None
 
     @property
     def progress(self) -> str:
