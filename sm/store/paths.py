@@ -255,6 +255,7 @@ class ProjectDir(Folder, frozen=True):
     shortage_told = StateEntry("shortage.told")
     """The session that tells people of it."""
     account = StateEntry("account.json")
+    strict_branches = StateEntry("strict-branches.json")
     """Whose token it is by which we write to a forge elsewhere."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""

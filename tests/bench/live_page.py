@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from tempfile import TemporaryDirectory
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from sm.issues.look.snapshot import look
 from sm.store import events
@@ -18,6 +16,7 @@ from sm.store.paths import name_session
 from tests.bench.crowd import Crowd, make_crowd
 from tests.bench.measure import Bench, Figure, used_s
 from tests.bench.page import fill_journal
+from tests.chromium import browsing
 from tests.serving import STARTED, serving
 
 CHANGED_MS, IDLE_PERCENT = 300.0, 0.2
@@ -66,16 +65,11 @@ def figures(bench: Bench) -> Iterator[Figure]:
 @contextmanager
 def open_page(url: str) -> Iterator[Page]:
     """A browser before the page, which is fresh."""
-    program = os.environ.get("SM_TEST_CHROMIUM") or shutil.which("chromium")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
-        known: dict[str, str | float | bool] = {**os.environ, "TMPDIR": folder}
-        browser = driver.chromium.launch(executable_path=program, args=flags, env=known)
+    with browsing() as browser:
         page = browser.new_page()
         page.goto(url)
         page.wait_for_selector("body[data-live=on]")
         yield page
-        browser.close()
 
 
 def _take_change(page: Page, crowd: Crowd, number: int) -> float:

@@ -33,6 +33,7 @@ import pytest  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
+from tests import chromium, sshd  # noqa: E402
 from tests.bench.measure import Bench, Figure  # noqa: E402
 from tests.conftest import sealed_environment  # noqa: E402
 from tests.real import client  # noqa: E402, F401 - reads what is sealed off below
@@ -68,6 +69,8 @@ BENCHMARKS = {
 
 OF_THE_CLIENT = ("receipt", "delivery", "throughput", "rotation")
 """Without the real client there is nothing to measure."""
+NEEDED = {"hosts": (sshd.PROGRAM, sshd.MISSING), "live": (chromium.PROGRAM, chromium.MISSING)}
+"""The programs without which some cannot be taken, and the words for that."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,6 +81,9 @@ def main(arguments: Sequence[str]) -> int:
     found: dict[str, list[Figure]] = {}
     failed: dict[str, str] = {}
     for name in options.names or BENCHMARKS:
+        if why := find_missing(name):
+            console.print(f"[dim]{name} is left out: {why}", highlight=False)
+            continue
         console.print(f"[dim]{name} …", highlight=False)
         found[name] = []
         try:
@@ -93,6 +99,12 @@ def main(arguments: Sequence[str]) -> int:
     for name, reason in failed.items():
         print(f"bench: {name} failed: {reason}", file=sys.stderr)
     return int(bool(failed))
+
+
+def find_missing(name: str) -> str:
+    """Why a benchmark cannot be taken on this machine, '' if it can."""
+    program, missing = NEEDED.get(name, ("-", ""))
+    return "" if program else missing
 
 
 def take(name: str, *, quick: bool = False, once: bool = False) -> Iterator[Figure]:

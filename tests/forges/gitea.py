@@ -63,6 +63,10 @@ class Gitea:
     """Whose review is asked for, of each pull request; '' is a team."""
     waits_for: dict[int, list[int]] = field(default_factory=dict)
     """What each issue or pull request depends on."""
+    may_merge: bool = True
+    """Whether the accounts may merge into the protected base (`services/convert/convert.go`)."""
+    is_strict: bool = False
+    """The base takes nothing that lacks commits of it: `block_on_outdated_branch`."""
     begun_by: dict[int, int] = field(default_factory=dict)
     """Which pull request has begun each run; others were begun by a push."""
 
@@ -189,7 +193,8 @@ class Gitea:
             "merged_at": iso(pull.merged_at) if pull.merged_at else None,
             "merge_commit_sha": pull.merged_as or None,
             "mergeable": entry.is_open and not pull.conflicts and not self.asked_until_sure,
-            "draft": entry.title.startswith("WIP:"),
+            "draft": entry.title.upper().startswith(("WIP:", "[WIP]")),
+            "merge_base": "b" * 40 if self.is_behind(pull) else heads.get(pull.base, ""),
             "head": head,
             "base": {
                 "label": pull.base,
@@ -199,11 +204,16 @@ class Gitea:
             },
         }
 
+    def is_behind(self, pull: Pull) -> bool:
+        """Whether it lacks commits of its base, where that matters."""
+        base = self.state.heads().get(pull.base, "")
+        return self.is_strict and not self.state.repository.contains(pull.head, base)
+
 
 @route("GET", "")
 def repository(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     found = {"id": gitea.state.id, "full_name": gitea.state.name}
-    return Reply(data=found | {"permissions": {"push": True}})
+    return Reply(data=found | {"permissions": {"push": True}} | gitea.state.flags)
 
 
 @route("GET", "/labels")
@@ -234,11 +244,12 @@ def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     head = gitea.state.heads().get(at[0])
     if head is None:
         raise RefusalError(404, "branch does not exist")
-    found: dict[str, Any] = {"name": at[0], "commit": {"id": head}}
+    found: dict[str, Any] = {"name": at[0], "commit": {"id": head}, "user_can_merge": True}
     if at[0] == "main":
         required = gitea.state.protected
         found |= {"enable_status_check": bool(required), "status_check_contexts": required}
         found |= {"required_approvals": gitea.state.approvals, "protected": bool(required)}
+        found |= {"user_can_merge": gitea.may_merge}
     return Reply(data=found)
 
 
@@ -403,6 +414,14 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     if any(gitea.entry(str(one)).is_open for one in gitea.waits_for.get(entry.number, ())):
         # `ErrDependenciesLeft` is no error that the handler knows; the words are an admin's alone.
         raise RefusalError(500, "")
+    method = {"merge": "allow_merge_commits", "rebase": "allow_rebase"}.get(asked.data["Do"], "")
+    if gitea.state.flags.get(method) is False:
+        said = f"{asked.data['Do']} is not allowed an allowed merge style for this repository"
+        raise RefusalError(405, said)
+    if gitea.is_behind(found):
+        raise RefusalError(405, "The head branch is behind the base branch")
+    if not gitea.may_merge:
+        raise RefusalError(405, "User not allowed to merge PR")
     if len(agreed) < gitea.state.approvals:
         raise RefusalError(405, "Does not have enough approvals")
     usual = f"Merge pull request '{entry.title}' (#{entry.number}) from {found.branch}"

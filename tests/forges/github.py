@@ -54,11 +54,16 @@ def describe_github() -> Description:
 
     `position` and `line` of a review comment are null once its code has changed:
     octokit/webhooks, payload-schemas/api.github.com/common/pull-request-review-comment.schema.json;
-    google/go-github, github/pulls_comments.go (`*int`).
+    google/go-github, github/pulls_comments.go (`*int`). It has some kinds of rules alone;
+    `required_linear_history` is one more (google/go-github, github/rules.go).
     """
     found = describe("github.json")
     remark = found.data["components"]["schemas"]["pull-request-review-comment"]["properties"]
     remark |= {name: {"type": ["integer", "null"]} for name in ("position", "line")}
+    rules = found.data["paths"]["/repos/{owner}/{repo}/rules/branches/{branch}"]["get"]
+    shown = rules["responses"]["200"]["content"]["application/json"]["schema"]["items"]["anyOf"]
+    linear = {"type": "string", "enum": ["required_linear_history"]}
+    shown.append({"type": "object", "required": ["type"], "properties": {"type": linear}})
     return found
 
 
@@ -79,6 +84,8 @@ class Github:
     """It was not given the permission "Actions" either."""
     is_limited: bool = False
     """No points are left for GraphQL: that is an answer of 200 (yanyongyu/githubkit#271)."""
+    scopes: str = ""
+    """What the token is for, if it is a classic one (docs.github.com, "Scopes for OAuth apps")."""
     holes: bool = False
     """Lists of GraphQL have an element that is null: the schema has `nodes: [T]` everywhere
     (octokit/graphql-schema, schema.graphql).
@@ -228,6 +235,7 @@ class Github:
             "merged": bool(entry.pull.merged_at),
             "mergeable": mergeable,
             "mergeable_state": "unknown" if self.state.unsure else state,
+            "draft": entry.pull.is_draft,
             "node_id": f"PR_{entry.number}",
         }
 
@@ -276,7 +284,9 @@ def review_data(one: Opinion) -> dict[str, Any]:
 @route("GET", "")
 def repository(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     found = {"id": github.state.id, "full_name": github.state.name}
-    return Reply(data=found | {"permissions": {"push": who in github.state.writers or who == "sm"}})
+    found |= {"permissions": {"push": who in github.state.writers or who == "sm"}}
+    scopes = {"X-OAuth-Scopes": github.scopes} if github.scopes else {}
+    return Reply(data=found | github.state.flags, headers=scopes)
 
 
 @route("GET", "/labels")
@@ -469,6 +479,8 @@ def merge(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(405, "Pull Request is not mergeable")
     if github.state.has_queue:
         raise RefusalError(405, "Changes must be made through the merge queue")
+    if found.is_draft:
+        raise RefusalError(405, "Pull Request is still a draft")
     if found.merge_state in ("BLOCKED", "BEHIND"):
         raise RefusalError(405, "At least 1 approving review is required by reviewers")
     if asked.data.get("sha", found.head) != found.head:

@@ -203,6 +203,7 @@ class View:
             "commits": self._connection("PullRequestCommitConnection", [commit]),
             ROLLUP: self._rollup_of(pull.head),
             "mergeStateStatus": "UNKNOWN" if state.unsure else merge_state(state, entry),
+            "isDraft": pull.is_draft,
             "reviewDecision": pull.decision or None,
             "isInMergeQueue": bool(pull.place),
             "isMergeQueueEnabled": state.has_queue,
@@ -303,6 +304,8 @@ def merge_state(state: State, entry: Entry) -> str:
     assert pull
     if pull.conflicts:
         return "DIRTY"
+    if pull.is_draft:
+        return "DRAFT"
     if pull.merge_state:
         return pull.merge_state
     runs = [one for one in state.runs if one.head == pull.head]

@@ -460,7 +460,7 @@ def project(gitlab: Gitlab, asked: Asked, who: str, _: tuple[str, ...]) -> Reply
     access = {"project_access": {"access_level": 40}, "group_access": None}
     found = {"id": gitlab.state.id, "path_with_namespace": gitlab.state.name}
     found |= {"merge_method": gitlab.merge_method, "merge_trains_enabled": gitlab.state.has_queue}
-    return Reply(data=found | {"permissions": access})
+    return Reply(data=found | {"permissions": access} | gitlab.state.flags)
 
 
 @route("GET", "/members/all", f"query {PAGES}")

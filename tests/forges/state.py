@@ -84,6 +84,7 @@ class Pull:
     merge_state: str = ""
     """What the forge says of its merge, in GitHub's word, where that is not what its checks say."""
     decision: str = ""
+    is_draft: bool = False
     place: int = 0
     """In the merge queue."""
     dropped: str = ""
@@ -195,6 +196,8 @@ class State:
     approvals: int = 0
     has_queue: bool = False
     """Pull requests are merged by a queue."""
+    flags: dict[str, Any] = field(default_factory=dict)
+    """What the repository says of itself besides, such as how it may be merged into."""
     unsure: bool = False
     """It has not found out of any pull request whether it conflicts."""
 

@@ -18,6 +18,8 @@ from tests.bench.measure import Bench, Figure
 @pytest.mark.parametrize("name", run.BENCHMARKS)
 def test_its_figures_can_be_taken(name: str) -> None:
     """As small as can be: what they are is not looked at."""
+    if why := run.find_missing(name):
+        pytest.skip(why)
     figures = list(run.take(name, once=True))
     assert figures or name in run.OF_THE_CLIENT
     for figure in figures:

@@ -44,6 +44,10 @@ class ConflictError(MergeRefusedError):
     """The branch and its base change the same lines."""
 
 
+class BehindError(MergeRefusedError):
+    """The forge merges only what has all commits of the base, and it lacks some."""
+
+
 class AtWorkError(TemporaryError):
     """CI is at work on the commit, or has not begun."""
 

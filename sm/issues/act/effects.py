@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from sm.adapters.forge.errors import AtWorkError, ConflictError, RefusedError
+from sm.adapters.forge.errors import AtWorkError, BehindError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
 from sm.base.acts import before_act
@@ -205,9 +205,10 @@ def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
     forge = session.project.forge
     try:
         made = forge.pulls.merge(pull.number, head=step.text, author=BOT)
-    except ConflictError as error:
+    except (ConflictError, BehindError) as error:
         # Others came first. A forge that shows it has the agent told; else a person is asked.
-        if forge.pulls.read(pull.number).conflicts:
+        now = forge.pulls.read(pull.number)
+        if now.conflicts or now.hold is Hold.BEHIND:
             raise PointlessError(error.message) from error
         raise
     return QUEUED if made.hold is Hold.QUEUED else made.merged_as[:10]

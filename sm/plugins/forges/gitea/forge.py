@@ -11,6 +11,7 @@ from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
+from sm.plugins.forges.gitea.held import hold_back
 from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
@@ -56,6 +57,12 @@ NOT_OFFERED = (400, 403, *GONE)
 
 class GiteaPulls(Pulls[GiteaReader]):
     """Those of one repository."""
+
+    def read(self, number: int) -> PullRequest:
+        """One pull request with its texts, its check with the failing log, and what holds it."""
+        found = super().read(number)
+        shape = self.reader.pull_shape(number)
+        return hold_back(found, shape, self.checks.rules(found.base))
 
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str

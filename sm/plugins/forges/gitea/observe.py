@@ -23,10 +23,10 @@ from sm.adapters.forge.model import (
     hash_review,
 )
 from sm.base.foreign import format_utc
+from sm.plugins.forges.gitea.held import hold_back
 from sm.plugins.forges.gitea.reader import GiteaReader
 from sm.plugins.forges.rest.changed import CURSOR
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
-from sm.plugins.forges.rest.held import count_approvals
 from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.plugins.forges.rest.people import list_people, recall_people
 from sm.plugins.forges.rest.reader import OBSERVE
@@ -101,13 +101,14 @@ class Observer(ListObserver[GiteaReader]):
         if is_of_fork(pull):
             return pull
         if pull.conflicts:
-            pull = make_pull(self._reader.shape_later(pull.number))
+            shape = self._reader.shape_later(pull.number)
+            pull = make_pull(shape)
         parts, rules = self._reader.parts(pull.head, OBSERVE), self._rules(pull.base)
         has_ci = self._settings.has_ci
         check = combine(parts, pull.head, expected=has_ci, required=rules.checks)
         reviews = self._reviews(pull.number, known)
         pull = structs.replace(pull, reviews=reviews, check=check)
-        return count_approvals(pull, rules)
+        return hold_back(pull, shape, rules)
 
     def _reviews(self, number: int, known: PullRequest | None) -> tuple[Review, ...]:
         """The reviews without texts. No list shows that one was edited.

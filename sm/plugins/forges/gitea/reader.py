@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar
@@ -41,6 +42,9 @@ EMPTY_PAGES = 2
 """Pages of a timeline without an entry, one after the other, before it is taken to be over."""
 NOT_ORGANISED = (403, 404, 410)
 """The owner is a person, or the token may not read organisations."""
+DRAFT = re.compile(r"^(?:\s*(?:wip:|\[wip\]))+\s*", re.IGNORECASE)
+"""What makes a draft of a pull request if nothing else is configured: `WorkInProgressPrefixes` in
+`modules/setting/repository.go`."""
 RECENT_PAGES = 4
 """Pages of pull requests in which a closed one of a branch is looked for."""
 LOOKS = 8
@@ -197,7 +201,7 @@ class GiteaReader(RunReader):
 
         """
         refuse_nothing(self, branch, base)
-        return super().offer(branch, base, title, body, landed)
+        return super().offer(branch, base, DRAFT.sub("", title) or title, body, landed)
 
     def compare(self, base: str, head: str, what: str) -> Comparison:
         """What `head` has that `base` lacks."""
@@ -262,7 +266,8 @@ def _read_rules(answer: Answer) -> BranchRules:
     """The required statuses, which may be patterns, and how many reviewers must agree."""
     found = answer.read(Branch)
     names = found.status_check_contexts or [] if found.enable_status_check else []
-    return BranchRules(name_checks(names), found.required_approvals)
+    rules = BranchRules(name_checks(names), found.required_approvals)
+    return structs.replace(rules, may_merge=found.user_can_merge)
 
 
 def tidy_pull(shape: PullShape) -> PullShape:

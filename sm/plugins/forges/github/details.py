@@ -22,7 +22,7 @@ from sm.plugins.forges.github.graphql.convert import UNKNOWN, make_pull, make_re
 from sm.plugins.forges.github.graphql.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.github.reader import GithubReader
 from sm.plugins.forges.rest import convert
-from sm.plugins.forges.rest.held import hold_back
+from sm.plugins.forges.rest.held import DRAFT, hold_back
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import PullShape
@@ -251,5 +251,6 @@ class Details:
         pull = convert.make_pull(shape, self._reader.reviews(number))
         if pull.state is PullState.OPEN:
             pull = structs.replace(pull, check=self._check(pull))
-            pull = hold_back(pull, shape.mergeable_state, "", self.rules(pull.base))
+            state = DRAFT if shape.draft else shape.mergeable_state
+            pull = hold_back(pull, state, "", self.rules(pull.base))
         return pull

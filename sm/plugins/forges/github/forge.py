@@ -53,6 +53,10 @@ EVENTS = {
     ReviewState.COMMENTED: "COMMENT",
 }
 NOT_TOLD = (FORBIDDEN, *GONE)
+AGENTS = "agents"
+SCOPES, WORKFLOW = "x-oauth-scopes", "workflow"
+"""The header with what a classic token is for, and what it needs to push workflows: "refusing to
+allow a Personal Access Token to create or update workflow … without `workflow` scope"."""
 
 
 class GithubIssues(Issues[GithubReader]):
@@ -246,12 +250,31 @@ class GithubForge(RestForge[GithubReader]):
         return Observer(self.reader, details, self.site.settings)
 
     def find_limits(self) -> Iterator[str]:
-        """That a token may not read check runs: the rest of CI is seen without them."""
+        """What goes on without something: check runs, workflows, a person's approval."""
+        yield from self._find_push_limits()
         head = self._blind_at()
         if head and self.reader.actions_runs(head) is not None:
             yield (
                 "the token may not read check runs, as no fine-grained one can: jobs of GitHub "
                 "Actions and statuses count, and of other checks only whether they pass"
+            )
+
+    def _find_push_limits(self) -> Iterator[str]:
+        """What is refused because of who pushes. Only a classic token says what it is for."""
+        settings = self.site.settings
+        if settings.git_access != AGENTS:
+            if self.checks.rules(settings.base).last_push:
+                yield (
+                    f"'{settings.base}' wants the last push approved by somebody else, and agents "
+                    "push as you do: your approval may not count (forge.git_access: agents)"
+                )
+            return
+        told = self.site.web.get(self.reader.at, READ).headers.get(SCOPES, "")
+        scopes = {one.strip() for one in told.split(",") if one.strip()}
+        if scopes and WORKFLOW not in scopes:
+            yield (
+                "the token has no scope 'workflow': GitHub refuses what an agent pushes that "
+                "changes a file in .github/workflows"
             )
 
     def find_blindness(self) -> Iterator[str]:

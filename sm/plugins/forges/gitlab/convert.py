@@ -27,6 +27,8 @@ from sm.plugins.forges.rest.shapes import (
 
 DEVELOPER = 30
 """The lowest role that may push."""
+NO_SQUASH = "never"
+"""What a project's `squash_option` says if it takes none (docs.gitlab.com, "Projects API")."""
 
 
 def make_user(account: Account | None) -> User | None:
@@ -39,7 +41,13 @@ def make_repository(shape: Project) -> Repository:
     found = shape.permissions or Permissions()
     roles = [one.access_level for one in (found.project_access, found.group_access) if one]
     permissions = {"push": max(roles) >= DEVELOPER} if roles else None
-    return Repository(shape.id, shape.path_with_namespace, permissions)
+    return Repository(
+        shape.id,
+        shape.path_with_namespace,
+        permissions,
+        archived=shape.archived,
+        allow_squash_merge=shape.squash_option != NO_SQUASH,
+    )
 
 
 def make_issue_shape(shape: IssueJson) -> IssueShape:

@@ -200,6 +200,8 @@ class Project(Struct, frozen=True):
     path_with_namespace: str
     permissions: Permissions | None = None
     merge_trains_enabled: bool = False
+    archived: bool = False
+    squash_option: str | None = None
 
 
 class CommitJson(Struct, frozen=True):

@@ -47,12 +47,16 @@ class Checks(ABC, Generic[R]):
         kept = self.site.files.read_rules()
         known = kept.find(base)
         if known is not None and not anew:
-            return known
+            return self._add_strict(known, base)
         paths = self.reader.rule_paths(base)
         found = read_sources(self.reader.web, paths, kept.branches.get(base, {}), OBSERVE)
         kept = kept.put(base, found)
         self.site.files.keep_rules(kept)
-        return kept.find(base) or BranchRules()
+        return self._add_strict(kept.find(base) or BranchRules(), base)
+
+    def _add_strict(self, rules: BranchRules, base: str) -> BranchRules:
+        """With what a refusal has told, where the forge does not tell it before."""
+        return structs.replace(rules, strict=rules.strict or self.site.files.is_strict(base))
 
     def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
         """Gives the rules of a branch; within one observation each is read once."""

@@ -59,4 +59,5 @@ def make_settings(
         reserve=settings.reserve,
         labels=(labels.backlog, labels.in_progress, labels.blocked),
         base=project.primary_branch,
+        git_access=settings.git_access,
     )

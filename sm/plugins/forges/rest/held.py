@@ -7,7 +7,8 @@ from msgspec import structs
 from sm.adapters.forge.model import Hold, PullRequest, ReviewState
 from sm.plugins.forges.rest.rules import BranchRules
 
-STATES = {"BLOCKED": Hold.BLOCKED, "BEHIND": Hold.BEHIND}
+DRAFT = "DRAFT"
+STATES = {"BLOCKED": Hold.BLOCKED, "BEHIND": Hold.BEHIND, DRAFT: Hold.BLOCKED}
 """GitHub's words for what it would do. By any other it merges, or something else tells why not."""
 UNTOLD = "the forge does not say why: its page of the pull request does"
 
@@ -17,9 +18,16 @@ def hold_back(pull: PullRequest, state: str, decision: str, rules: BranchRules) 
     hold = STATES.get(state.upper(), Hold.NONE)
     if hold is Hold.BEHIND:
         return structs.replace(pull, hold=hold, held=f"the branch is behind '{pull.base}'")
+    if state.upper() == DRAFT:
+        return hold_draft(pull)
     if hold is Hold.BLOCKED:
         return structs.replace(pull, hold=hold, held=_explain(decision.upper(), rules))
     return pull
+
+
+def hold_draft(pull: PullRequest) -> PullRequest:
+    """`pull`, which is a draft."""
+    return structs.replace(pull, hold=Hold.BLOCKED, held="it is a draft: mark it as ready")
 
 
 def _explain(decision: str, rules: BranchRules) -> str:
@@ -37,7 +45,8 @@ def _explain(decision: str, rules: BranchRules) -> str:
 def _whose(rules: BranchRules) -> str:
     many = f"{rules.approvals} in all" if rules.approvals > 1 else ""
     owner = "one by an owner of the code" if rules.code_owners else ""
-    said = ", ".join(filter(None, (many, owner)))
+    other = "one by somebody who has not made the last push" if rules.last_push else ""
+    said = ", ".join(filter(None, (many, owner, other)))
     return f" ({said})" if said else ""
 
 

@@ -34,6 +34,7 @@ def find_rest_problems(
     yield from _find_access_problems(project, url)
     try:
         yield from _ask(forge)
+        yield from _find_merge_problems(forge)
         yield from _find_reviewer_problems(forge, project)
     except RefusedError as error:
         if error.status == 404:
@@ -72,12 +73,29 @@ def _ask(forge: RestForge[Reader]) -> Iterator[str]:
     found = forge.reader.repository_shape(CHECK)
     if found.full_name.lower() != named.lower():
         yield f"'{named}' is called '{found.full_name}' now: set forge.repository"
+    if found.archived:
+        yield f"'{named}' is archived: nothing can be written there until its owner opens it again"
     if found.permissions is not None and not found.permissions.get("push"):
         yield f"the token may not write to '{named}': give it the right to"
     missing = sorted(set(forge.site.settings.labels) - forge.issues.list_labels())
     if missing:
         words = ", ".join(f"'{label}'" for label in missing)
         yield f"'{named}' has no label {words}: make it on the forge, or set 'labels'"
+
+
+def _find_merge_problems(forge: RestForge[Reader]) -> Iterator[str]:
+    """What keeps the forge from merging as it is configured."""
+    settings, rules = forge.site.settings, forge.checks.rules(forge.site.settings.base, anew=True)
+    method, base = settings.merge_method, settings.base
+    allowed = forge.reader.repository_shape(CHECK).methods.intersection(rules.methods)
+    if method not in allowed:
+        ways = ", ".join(sorted(allowed)) or "none that sm knows"
+        yield (
+            f"'{settings.repository}' does not allow forge.merge_method '{method}' for '{base}' "
+            f"(allowed: {ways}): set another one"
+        )
+    if not rules.may_merge:
+        yield f"the account of the token may not merge into '{base}': let it, in its protection"
 
 
 def leads_to(url: str, repository: str) -> bool:

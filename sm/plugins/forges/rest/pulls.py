@@ -11,6 +11,7 @@ from msgspec import structs
 from sm.adapters.forge import merge_rules
 from sm.adapters.forge.errors import (
     BaseMovedError,
+    BehindError,
     ConflictError,
     HeadMovedError,
     MergeRefusedError,
@@ -40,11 +41,12 @@ from sm.plugins.forges.web.errors import BadAnswerError
 PULLS = {None: "all", PullState.OPEN: "open"}
 DUPLICATE = (409, 422)
 NOT_NOW = (405, 409)
-PASSING = ("was modified", "try again later", "out of date", "does not match", "cannot lock ref")
-"""What forges say of a merge that is refused only now: others merge, or it is still finding out.
-
-The last one is Forgejo's of two merges at once (asked of 12.0.0-dev).
-"""
+PASSING = (
+    *("was modified", "try again later", "out of date", "does not match"),
+    "cannot lock ref",  # Forgejo 12.0.0-dev, of two merges at once: asked of it
+    "already in progress",  # GitHub: "Merge already in progress"
+)
+"""What forges say of a merge that is refused only now: others merge, or it is still finding out."""
 BEHIND = "behind the base branch"
 """What Gitea 1.26.0-dev and Forgejo 12.0.0-dev say where a branch must have all of its base."""
 
@@ -185,7 +187,10 @@ class Pulls(ABC, Generic[R]):
             now = make_pull(shape)
             if now.state is PullState.MERGED:
                 return now
-            raise explain_unmerged(pull, shape, error) from None
+            why = explain_unmerged(pull, shape, error)
+            if isinstance(why, BehindError):
+                self.site.files.note_strict(pull.base)
+            raise why from None
         now = make_pull(self.reader.pull_shape(pull.number))
         if now.state is PullState.MERGED:
             return now
@@ -322,8 +327,9 @@ def explain_unmerged(pull: PullRequest, shape: PullShape, error: RefusedError) -
     if error.status in NOT_NOW and (unsure or any(word in error.said for word in PASSING)):
         return BaseMovedError(f"pull request {pull.number} cannot be merged yet: {error.said}")
     if BEHIND in error.said:
-        return MergeRefusedError(
+        return BehindError(
             f"'{pull.branch}' lacks commits of '{pull.base}', and the forge merges nothing that is "
             "behind: rebase it and push"
         )
-    return MergeRefusedError(f"the forge does not merge pull request {pull.number}: {error.said}")
+    said = error.said or "it does not say why"
+    return MergeRefusedError(f"the forge does not merge pull request {pull.number}: {said}")

@@ -20,7 +20,7 @@ from sm.plugins.forges.rest.convert import (
     space_out,
 )
 from sm.plugins.forges.rest.pages import read_page
-from sm.plugins.forges.rest.rules import BranchRules, name_checks
+from sm.plugins.forges.rest.rules import METHODS, BranchRules, name_checks
 from sm.plugins.forges.rest.shapes import (
     Branch,
     CommentShape,
@@ -381,6 +381,14 @@ class Reader:
         return []
 
 
+def _read_methods(kind: str, asked: RuleParameters) -> tuple[str, ...]:
+    """How a rule of GitHub's lets the branch be merged into."""
+    if kind == "required_linear_history":
+        return ("squash", "rebase")
+    allowed = asked.allowed_merge_methods
+    return METHODS if allowed is None else tuple(one for one in METHODS if one in allowed)
+
+
 def _read_protection(answer: Answer) -> BranchRules:
     """What the protection of a branch requires of checks; it tells the rest to administrators."""
     found = answer.read(Branch).protection
@@ -402,6 +410,8 @@ def _read_rulesets(answer: Answer) -> BranchRules:
                 asked.required_approving_review_count,
                 asked.require_code_owner_review,
                 asked.required_review_thread_resolution,
+                asked.require_last_push_approval,
+                _read_methods(rule.type, asked),
             )
         )
     return found

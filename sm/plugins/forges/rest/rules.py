@@ -8,6 +8,7 @@ from sm.base.foreign import NAME_LIMIT, tidy
 
 CHECKS = 100
 """Required checks that are kept."""
+METHODS = ("merge", "squash", "rebase")
 
 
 class BranchRules(Struct, frozen=True):
@@ -21,6 +22,14 @@ class BranchRules(Struct, frozen=True):
     code_owners: bool = False
     threads: bool = False
     """Every thread of a review must be resolved."""
+    last_push: bool = False
+    """One who has not pushed the last commit must agree."""
+    methods: tuple[str, ...] = METHODS
+    """How it may be merged into."""
+    strict: bool = False
+    """Only what has all commits of the branch is merged into it."""
+    may_merge: bool = True
+    """Whether the account of the token may merge into it."""
 
     def join(self, other: BranchRules) -> BranchRules:
         """Return what both ask for: of each rule the stricter one."""
@@ -29,6 +38,10 @@ class BranchRules(Struct, frozen=True):
             approvals=max(self.approvals, other.approvals),
             code_owners=self.code_owners or other.code_owners,
             threads=self.threads or other.threads,
+            last_push=self.last_push or other.last_push,
+            methods=tuple(one for one in self.methods if one in other.methods),
+            strict=self.strict or other.strict,
+            may_merge=self.may_merge and other.may_merge,
         )
 
 

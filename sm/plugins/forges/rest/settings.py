@@ -26,3 +26,5 @@ class RestSettings(Struct, frozen=True):
     labels: tuple[str, ...] = ()
     base: str = "main"
     """What work is merged into."""
+    git_access: str = "own"
+    """Who gets the token for git: see the configuration."""

@@ -68,11 +68,31 @@ class CommentShape(Struct, frozen=True):
 
 
 class Repository(Struct, frozen=True):
-    """A repository. Its id stays when it is renamed or moved."""
+    """A repository. Its id stays when it is renamed or moved.
+
+    How it may be merged into is told to those who may push. GitHub has a field of its own for
+    merges and for rebases, and so have Forgejo and Gitea (`modules/structs/repo.go`).
+    """
 
     id: Whole
     full_name: str
     permissions: dict[str, bool] | None = None
+    archived: bool = False
+    allow_merge_commit: bool | None = None
+    allow_merge_commits: bool | None = None
+    allow_squash_merge: bool | None = None
+    allow_rebase_merge: bool | None = None
+    allow_rebase: bool | None = None
+
+    @property
+    def methods(self) -> frozenset[str]:
+        """How it may be merged into; what is not told is taken for allowed."""
+        told = {
+            "merge": (self.allow_merge_commit, self.allow_merge_commits),
+            "squash": (self.allow_squash_merge,),
+            "rebase": (self.allow_rebase_merge, self.allow_rebase),
+        }
+        return frozenset(method for method, flags in told.items() if False not in flags)
 
 
 class End(Struct, frozen=True):
@@ -102,6 +122,7 @@ class PullShape(Struct, frozen=True):
     mergeable: bool | None = None
     mergeable_state: str = ""
     draft: bool = False
+    merge_base: Sha = ""
     updated_at: str = ""
     sign: Sign = Sign.SHARED
 
@@ -241,6 +262,7 @@ class Branch(Struct, frozen=True):
     enable_status_check: bool = False
     status_check_contexts: list[str] | None = None
     required_approvals: Whole = 0
+    user_can_merge: bool = True
 
 
 class RuleParameters(Struct, frozen=True):
@@ -250,6 +272,8 @@ class RuleParameters(Struct, frozen=True):
     required_approving_review_count: Whole = 0
     require_code_owner_review: bool = False
     required_review_thread_resolution: bool = False
+    require_last_push_approval: bool = False
+    allowed_merge_methods: list[str] | None = None
 
 
 class Rule(Struct, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
 from sm.store.paths import ProjectDir
 
+STRICT_S = 86400.0
+"""So long a branch is taken to be strict after it was so: then it is tried again."""
 LOGS = 20
 """Logs that are kept: those written last."""
 
@@ -44,6 +47,15 @@ class KeptAccount(Struct, frozen=True):
 
     fingerprint: str
     name: str
+
+
+class StrictBranches(Struct, frozen=True):
+    """When a forge that does not tell its rule has last refused a merge into each branch.
+
+    It was of a pull request that lacked commits of the branch.
+    """
+
+    refused: dict[str, float] = {}
 
 
 class StateFiles:
@@ -114,6 +126,22 @@ class StateFiles:
         if self._files:
             with contextlib.suppress(SmError):
                 write_json(self._files.rules, rules)
+
+    def note_strict(self, branch: str) -> None:
+        """Note that the forge has refused a merge into `branch` of what lacked commits of it."""
+        if self._files:
+            known = read_rebuildable(self._files.strict_branches, StrictBranches)
+            refused = {**(known.refused if known else {}), branch: time.time()}
+            with contextlib.suppress(SmError):
+                write_json(self._files.strict_branches, StrictBranches(refused))
+
+    def is_strict(self, branch: str) -> bool:
+        """Whether it has refused that within a day, also of another process."""
+        if self._files is None:
+            return False
+        known = read_rebuildable(self._files.strict_branches, StrictBranches)
+        at = known.refused.get(branch, 0.0) if known else 0.0
+        return 0 <= time.time() - at < STRICT_S
 
     def keep_log(self, head: str, text: str) -> str:
         """Keep the log of a commit in a file; its path, '' if nothing is kept."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.chromium import MISSING, PROGRAM, browsing
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage
 from tests.helpers import HANG_S
 from tests.serving import STARTED, Served, serving
 
-PROGRAM = os.environ.get("SM_TEST_CHROMIUM") or shutil.which("chromium") or ""
 WIDTH = 1100
 
 expect.set_options(timeout=HANG_S * 1000)
@@ -26,17 +23,11 @@ expect.set_options(timeout=HANG_S * 1000)
 
 @pytest.fixture
 def chromium() -> Iterator[Browser]:
-    """A browser for one test: while its driver runs, no other loop can run in this thread."""
+    """A browser for one test."""
     if not PROGRAM:
-        pytest.skip("no chromium: apt-get install chromium")
-    # The path of its socket has no room for the folder of a test.
-    with TemporaryDirectory(dir="/tmp", prefix="sm-page-") as folder, sync_playwright() as driver:
-        # Root, as in a container, has no sandbox; only pages of our own are opened.
-        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        known: dict[str, str | float | bool] = {**os.environ, "TMPDIR": folder}
-        browser = driver.chromium.launch(executable_path=PROGRAM, args=flags, env=known)
+        pytest.skip(MISSING)
+    with browsing() as browser:
         yield browser
-        browser.close()
 
 
 EXPECTED = (

@@ -43,7 +43,7 @@ from sm.plugins.forges.rest.convert import (
     space_out,
     stand,
 )
-from sm.plugins.forges.rest.held import hold_back, queue_up
+from sm.plugins.forges.rest.held import DRAFT, hold_back, queue_up
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import User
 
@@ -100,7 +100,8 @@ def read_hold(pull: PullRequest, node: PullNode, rules: BranchRules) -> PullRequ
     if node.is_in_merge_queue:
         entry = node.merge_queue_entry or QueueEntry()
         return queue_up(pull, entry.position, entry.state)
-    return hold_back(pull, node.merge_state_status, node.review_decision or "", rules)
+    state = DRAFT if node.is_draft else node.merge_state_status
+    return hold_back(pull, state, node.review_decision or "", rules)
 
 
 def make_reviews(nodes: Iterable[ReviewNode | None] | None) -> tuple[Review, ...]:

@@ -26,7 +26,7 @@ COUNTS = """\
 fragment counts on StatusCheckRollupContextConnection { checkRunCountsByState { state count } \
 statusContextCountsByState { state count } }"""
 MERGING = """\
-mergeStateStatus reviewDecision isInMergeQueue mergeQueueEntry { position state }"""
+isDraft mergeStateStatus reviewDecision isInMergeQueue mergeQueueEntry { position state }"""
 BRIEF = f"""\
 fragment brief on PullRequest {{ number state title isCrossRepository createdAt closedAt updatedAt \
 headRefName headRefOid baseRefName mergeable {MERGING} author {ACTOR} headRepositoryOwner {ACTOR} \

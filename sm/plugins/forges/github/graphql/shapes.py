@@ -312,6 +312,7 @@ class PullNode(Struct, frozen=True, rename="camel"):
     reviews: Reviews | None = None
     commits: Commits | None = None
     status_check_rollup: Rollup | None = None
+    is_draft: bool = False
     merge_state_status: str = "UNKNOWN"
     review_decision: str | None = None
     is_in_merge_queue: bool = False
