@@ -20,6 +20,10 @@ LABELS, DEPENDENCIES = 100, 100
 SHOWN = 60
 """Characters of a wrong value that a message quotes."""
 
+EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
+JOINED = re.compile(f"(?<=[{EMOJI}\ufe0f])\u200d(?=[{EMOJI}])")
+"""What joins two emoji to one (Unicode Technical Standard 51, 2.3): elsewhere it hides."""
+
 NUMBER = re.compile(r"0*([0-9]{1,9})")
 SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]*)?")
 EARLIEST_S = datetime(2, 1, 1, tzinfo=UTC).timestamp()
@@ -69,9 +73,13 @@ def tidy(text: str) -> str:
 
 
 def tidy_name(text: str) -> str:
-    """`text` as a name that is compared with others: what would be left out makes it another."""
-    name = tidy(text)
-    return name if text.isprintable() else f"{name}\N{REPLACEMENT CHARACTER}"
+    """`text` as a name that is compared with others: what would be left out makes it another.
+
+    Emoji may be joined to one.
+    """
+    if JOINED.sub("", text).isprintable():
+        return " ".join(text.split())
+    return f"{tidy(text)}\N{REPLACEMENT CHARACTER}"
 
 
 def shorten(text: str) -> str:

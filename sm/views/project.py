@@ -295,6 +295,8 @@ def _why(project: Project, known: Snapshot, issue: Issue) -> str:
     if needed := list_blockers(known, issue):
         circle = find_circle(issue.number, lambda number: _list_needs(known, number))
         return "depends on " + ", ".join(f"#{one}" for one in needed) + explain_circle(circle)
+    if issue.waits:
+        return f"depends on {issue.waits} (set on the forge)"
     if claim.is_held(issue.number, known.refs):
         return "claimed: worked on elsewhere, or about to be taken up again"
     return ""

@@ -303,7 +303,12 @@ def issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("PATCH", "/issues/([0-9]+)")
 def edit_issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """An open dependency keeps an issue open: `EditIssue` in `routers/api/v1/repo/issue.go`."""
     entry, data = gitea.entry(at[0]), asked.data
+    needed = [gitea.entry(str(one)) for one in gitea.waits_for.get(entry.number, ())]
+    if data.get("state") == "closed" and any(one.is_open for one in needed):
+        said = "cannot close this issue because it still has open dependencies"
+        raise RefusalError(412, said)
     gitea.state.edit(entry, who, data.get("title"), data.get("body"))
     if "state" in data:
         gitea.state.close(entry, is_open=data["state"] == "open")

@@ -114,6 +114,8 @@ class Github:
             raise RefusalError(401, "Bad credentials")
         if asked.path == "/graphql":
             return github_graphql.answer(self, asked, who)
+        if asked.path == "/user" and who.endswith("[bot]"):
+            raise RefusalError(403, "Resource not accessible by integration")
         if asked.path == "/user":
             return Reply(data={"login": who, "id": 1})
         return self._in_repository(asked, who)
@@ -226,7 +228,15 @@ class Github:
             "updated_at": iso(entry.updated),
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
             "repository_url": f"https://api.github.com/repos/{self.state.name}",
+            "issue_dependencies_summary": self._blockers(entry.number),
         } | ({"pull_request": merged} if pull else {})
+
+    def _blockers(self, number: int) -> dict[str, int]:
+        """How many open issues block it: `issue-dependencies-summary` in the description."""
+        named = self.state.blocked_by.get(number, [])
+        still = [one for one in named if self.state.entries[one].is_open]
+        told = {"blocked_by": len(still), "total_blocked_by": len(named)}
+        return told | {"blocking": 0, "total_blocking": 0}
 
     def _merging(self, entry: Entry, *, mergeable: bool | None) -> dict[str, Any]:
         assert entry.pull
@@ -296,6 +306,9 @@ def labels(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 
 @route("POST", "/labels")
 def make_label(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
+    if asked.data["name"].casefold() in {one.casefold() for one in github.state.labels}:
+        said = [{"resource": "Label", "code": "already_exists", "field": "name"}]
+        raise RefusalError(422, "Validation Failed", said)
     github.state.labels.append(asked.data["name"])
     return Reply(201, {"name": asked.data["name"], "id": 1})
 
@@ -348,13 +361,13 @@ def compare(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Repl
 @route("GET", "/issues")
 def issues(github: Github, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
     query = asked.query
-    wanted = set(filter(None, query.get("labels", "").split(",")))
+    wanted = set(filter(None, query.get("labels", "").casefold().split(",")))
     state, since = query.get("state", "open"), query.get("since", "")
     found = [
         entry
         for entry in github.state.entries.values()
         if state in ("all", "open" if entry.is_open else "closed")
-        and wanted <= set(entry.labels)
+        and wanted <= {label.casefold() for label in entry.labels}
         and iso(entry.updated) >= since
     ]
     by = (lambda e: e.updated) if query.get("sort") == "updated" else (lambda e: e.at)
@@ -500,6 +513,9 @@ def review(github: Github, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     data, words = asked.data, {"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
     if entry.author == who and data["event"] != "COMMENT":
         raise RefusalError(422, "Can not approve your own pull request")
+    if any(one["line"] > 1 for one in data.get("comments", ())):  # the tests' files have one line
+        said = ["Pull request review thread line must be part of the diff"]
+        raise RefusalError(422, "Unprocessable Entity", said)
     ident, state = github.state.next_id(), words.get(data["event"], "COMMENTED")
     head = data.get("commit_id", found.head)
     made = Opinion(ident, who, state, data.get("body", ""), head, github.state.clock())

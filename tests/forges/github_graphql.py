@@ -45,6 +45,7 @@ def answer(github: Github, asked: Asked, who: str) -> Reply:
 
     root = {"rateLimit": {"__typename": "RateLimit", "cost": 1}, "repository": repository}
     root |= {"enqueuePullRequest": enqueue, "nodes": view.nodes}
+    root |= {"viewer": {"__typename": "User", "login": who}}  # an app's, too: fullsend#1953
     data = asked.data
     return Reply(data=graphql.run(data["query"], data.get("variables", {}), root))
 

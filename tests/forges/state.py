@@ -196,6 +196,8 @@ class State:
     approvals: int = 0
     has_queue: bool = False
     """Pull requests are merged by a queue."""
+    blocked_by: dict[int, list[int]] = field(default_factory=dict)
+    """What each issue depends on by the forge's own means."""
     flags: dict[str, Any] = field(default_factory=dict)
     """What the repository says of itself besides, such as how it may be merged into."""
     unsure: bool = False

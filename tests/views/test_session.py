@@ -233,6 +233,7 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(project: Projec
         an_issue(4, "backlog", "blocked"),
         an_issue(5),
         an_issue(6, "backlog"),
+        structs.replace(an_issue(7, "backlog"), waits="#2"),
         refs={"refs/sm/claims/6": "a" * 40},
     )
     found = {
@@ -243,6 +244,7 @@ def test_the_backlog_tells_what_is_ready_and_what_waits_for_what(project: Projec
         3: "depends on #2, #1",
         4: "labelled blocked",
         6: "claimed",
+        7: "depends on #2 (set on the forge)",
     }
 
 

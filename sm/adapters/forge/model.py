@@ -103,6 +103,7 @@ class Issue(Struct, frozen=True):
     """Something to do. `at` is when it was filed, in seconds since the epoch.
 
     `text_hash` is what title and text are known by where they are left out, '' where they are not.
+    `waits` says what is open and it depends on by the forge's own means, '' for nothing.
     """
 
     number: int
@@ -115,6 +116,7 @@ class Issue(Struct, frozen=True):
     comments: tuple[Comment, ...] = ()
     assignees: tuple[str, ...] = ()
     text_hash: str = ""
+    waits: str = ""
 
     def dependencies(self) -> tuple[int, ...]:
         """The issues named after the words `Depends on`, each once."""

@@ -320,7 +320,12 @@ def _clean_labels(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _close_issue(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    session.project.forge.issues.close(session.issue)
+    try:
+        session.project.forge.issues.close(session.issue)
+    except RefusedError as error:  # such as for an open issue that it depends on
+        said = f"the forge does not close issue #{session.issue}: {error.said or error.message}"
+        people.tell(session, Word(ident, f"{said}. Its work is merged: close it by hand.", said))
+        return f"kept open: {error.said or error.message}"
     return ""
 
 

@@ -19,6 +19,7 @@ def list_ready(project: Project, seen: Snapshot) -> list[Issue]:
             and labels.backlog in issue.labels
             and trust.includes(issue.author)
             and not list_blockers(seen, issue)
+            and not issue.waits
         ),
         key=lambda issue: issue.number,
     )

@@ -43,6 +43,7 @@ def brief_issue(issue: Issue, labels: Collection[str]) -> Issue:
         title=cut(issue.title),
         author=cut(issue.author),
         labels=tuple(label for label in issue.labels if label in labels),
+        waits=cut(issue.waits),
         body=_write_dependencies(issue) if is_open else "",
         comments=tuple(map(_brief_comment, issue.comments[-COMMENTS_LIMIT:])) if is_open else (),
         assignees=tuple(map(cut, issue.assignees[:ASSIGNEES_LIMIT])) if is_open else (),

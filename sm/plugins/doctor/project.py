@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sm.adapters.agent import profiles
 from sm.adapters.forge.kinds import kind_of
-from sm.adapters.forge.protocol import Limited
+from sm.adapters.forge.model import Issue
+from sm.adapters.forge.protocol import Accounted, Limited
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
@@ -51,9 +52,28 @@ def check_forge(project: Project) -> Iterator[Finding]:
         yield warn(one_line(problem), "the others go on without it")
     if not found.problems:
         yield ok(f"forge: {len(found.issues)} issues, {len(found.pulls)} pull requests")
+    if isinstance(project.forge, Accounted):
+        yield from _find_mention_of_self(project, project.forge.find_account(), found.issues)
     if isinstance(project.forge, Limited):
         for limit in project.forge.find_limits():
             yield warn(limit, "docs/FORGES.md says what a token needs")
+
+
+def _find_mention_of_self(
+    project: Project, account: str, issues: Iterable[Issue]
+) -> Iterator[Finding]:
+    """Whether questions would name the very account that writes them, which a forge tells nobody.
+
+    That is of GitHub's notifications; for the other forges it is unproven.
+    """
+    mention = project.settings.escalation.mention
+    asked = {name for issue in issues for name in issue.assignees or (issue.author,)}
+    if account in (mention or asked):
+        yield warn(
+            f"sm writes there as '{account}', and a forge tells nobody of their own words: "
+            f"'{account}' hears of a question by other channels alone",
+            "give sm an account of its own, or set notify or notify_command",
+        )
 
 
 def check_webhooks(project: Project) -> Iterator[Finding]:

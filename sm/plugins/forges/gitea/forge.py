@@ -13,7 +13,7 @@ from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewSt
 from sm.base.errors import UsageError
 from sm.plugins.forges.gitea.held import hold_back
 from sm.plugins.forges.gitea.observe import Observer
-from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
 from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
@@ -37,8 +37,6 @@ EVENTS = {
     ReviewState.COMMENTED: "COMMENT",
 }
 """Any other word would make a draft of the review, without an error."""
-NEEDED = 5
-"""What a pull request depends on: so many are named."""
 NOT_ALLOWED = 405
 FAILED = "failure"
 EVENT = re.compile(r" \([a-z_]{1,40}\)\Z")

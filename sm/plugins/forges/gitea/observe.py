@@ -8,13 +8,15 @@ a check nor a review is sure to show in the list.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import structs
 
 from sm.adapters.forge.combine import combine
 from sm.adapters.forge.model import (
     Batch,
+    Issue,
+    IssueState,
     PullRequest,
     PullState,
     Review,
@@ -24,7 +26,7 @@ from sm.adapters.forge.model import (
 )
 from sm.base.foreign import format_utc
 from sm.plugins.forges.gitea.held import hold_back
-from sm.plugins.forges.gitea.reader import GiteaReader
+from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.rest.changed import CURSOR
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
 from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
@@ -33,6 +35,11 @@ from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import IssueShape, PullShape
+
+RACY_S = 10.0
+"""What was changed so lately may have changed again."""
+READY = 30
+"""Issues of a look of which is asked what they depend on: the oldest, which are begun first."""
 
 
 class Observer(ListObserver[GiteaReader]):
@@ -55,6 +62,14 @@ class Observer(ListObserver[GiteaReader]):
         known = {issue.number: issue for issue in since.issues}
         issues = known | self._issues(_drop_pulls(changed), known)
         issues |= self._named(issues, [one.number for one in changed])
+        issues |= {
+            number: structs.replace(issues[number], waits=one.waits)
+            for number, one in known.items()
+            if one.waits  # no list tells it
+        }
+        if news := [one.number for one in changed if _is_new(one, cursor)]:
+            waiting = [one.number for one in known.values() if one.waits]
+            issues |= self._ask_waiting(issues, [*news, *waiting])
         pulls = {pull.number: pull for pull in since.pulls}
         moved = {one.number for one in changed if one.pull_request is not None}
         if moved or any(pull.state is PullState.OPEN for pull in pulls.values()):
@@ -70,6 +85,7 @@ class Observer(ListObserver[GiteaReader]):
         entries = list(listed.values())
         issues = self._issues(_drop_pulls(entries))
         issues |= self._named(issues, list(listed))
+        issues |= self._ask_waiting(issues, list(issues))
         pulls = self._pulls([one.number for one in entries if one.pull_request is not None], {})
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
@@ -81,6 +97,27 @@ class Observer(ListObserver[GiteaReader]):
         asked: dict[str, str | int] = {"state": state}
         asked |= {"since": format_utc(since)} if since > 0 else {}
         return list(self._reader.entries("/issues", IssueShape, asked, OBSERVE))
+
+    def _ask_waiting(self, issues: Mapping[int, Issue], of: Collection[int]) -> dict[int, Issue]:
+        """Those numbered `of` that are ready, with what they depend on by the forge's own means.
+
+        No list tells that, so the oldest of them are asked for, one by one.
+        """
+        labels = set(self._settings.labels)
+        ready = [
+            issues[number]
+            for number in sorted(of)
+            if number in issues
+            and issues[number].state is IssueState.OPEN
+            and labels.intersection(issues[number].labels)
+        ]
+        asked = {one.number: one for one in ready[:READY]}
+        return self._reader.read_each(
+            asked,
+            lambda number: structs.replace(
+                asked[number], waits=", ".join(self._reader.needed(number)[:NEEDED])
+            ),
+        )
 
     # Pull requests
 
@@ -122,6 +159,12 @@ class Observer(ListObserver[GiteaReader]):
         if all(one.state is not ReviewState.CHANGES_REQUESTED for one in found):
             return found
         return tuple(shorten(one, hash_review(one)) for one in self._reader.whole_reviews(number))
+
+
+def _is_new(entry: IssueShape, cursor: float) -> bool:
+    """Whether it was changed since the last look, or may have been: their times are seconds."""
+    at = read_moment(entry.updated_at)
+    return at > cursor or abs(time.time() - at) < RACY_S
 
 
 def _drop_pulls(entries: Iterable[IssueShape]) -> list[IssueShape]:

@@ -35,6 +35,8 @@ from sm.plugins.forges.rest.shapes import (
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client, Params
 
+NEEDED = 5
+"""What an issue or a pull request depends on: so many are named."""
 LIMIT = 50
 """Entries of a page; a server may give fewer."""
 TOTAL = "x-total-count"

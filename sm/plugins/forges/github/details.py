@@ -205,7 +205,9 @@ class Details:
 
         """
         for data in self._graphql.ask(queries.ask_source(number)).there.values():
-            return make_source(read_part(data, IssueNode, ANSWERED))
+            found = make_source(read_part(data, IssueNode, ANSWERED))
+            spelled = {self._reader.spell(name): by for name, by in found.labelled.items()}
+            return structs.replace(found, labelled=spelled)
         raise NotFoundError(f"there is no issue {number} in '{self._reader.repository}'")
 
     def reviews(self, number: int, first: Collection[str] = ()) -> tuple[Review, ...]:

@@ -39,6 +39,7 @@ from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Merged
+from sm.plugins.forges.rest.shown_lines import add_to_text, find_shown, is_shown
 from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
@@ -53,6 +54,12 @@ EVENTS = {
     ReviewState.COMMENTED: "COMMENT",
 }
 NOT_TOLD = (FORBIDDEN, *GONE)
+UNFIT, OUTSIDE = 422, "must be part of the diff"
+"""How GitHub refuses a review with a remark on another line: "Pull request review thread line must
+be part of the diff" (The-PR-Agent/pr-agent#592)."""
+ALREADY = "already running"
+"""What GitHub says of a workflow that is to run again and does: "This workflow is already running"
+(cli/cli#9221)."""
 AGENTS = "agents"
 SCOPES, WORKFLOW = "x-oauth-scopes", "workflow"
 """The header with what a classic token is for, and what it needs to push workflows: "refusing to
@@ -140,7 +147,25 @@ class GithubPulls(Pulls[GithubReader]):
     def send_review(
         self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
     ) -> Review:
-        """Review the commit `head`."""
+        """Review the commit `head`.
+
+        A remark on a line that the diff does not show stands in the text: for one, GitHub refuses
+        the whole review.
+        """
+        try:
+            return self._send_review(number, state, body, comments, head)
+        except RefusedError as error:
+            if not comments or error.status != UNFIT or OUTSIDE not in error.said:
+                raise
+        shown = find_shown(self.read_diff(number).decode("utf-8", "replace"))
+        within = [one for one in comments if is_shown(one, shown)]
+        within = within if len(within) < len(comments) else []  # GitHub knows better
+        text = add_to_text(body, (one for one in comments if one not in within))
+        return self._send_review(number, state, text, within, head)
+
+    def _send_review(
+        self, number: int, state: ReviewState, body: str, comments: list[InlineComment], head: str
+    ) -> Review:
         remarks = [
             {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
             for one in comments
@@ -223,6 +248,8 @@ class GithubChecks(Checks[GithubReader]):
             try:
                 self.site.web.write("POST", path, WRITE, harmless=True)
             except RefusedError as error:
+                if ALREADY in error.said:
+                    raise AtWorkError("GitHub Actions is at work on it: wait for it") from None
                 if error.status == FORBIDDEN:
                     raise UsageError(
                         f"the token may not run CI again ({error.said}): give it write access to "
@@ -240,7 +267,8 @@ class GithubForge(RestForge[GithubReader]):
         self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
     ) -> None:
         """Nothing is asked yet; `woodpecker` is the repository's CI, if it is one."""
-        site = Site(web, settings, GithubReader)
+        labels = settings.labels
+        site = Site(web, settings, lambda web, name: GithubReader(web, name, labels))
         checks = GithubChecks(site, woodpecker)
         super().__init__(site, GithubIssues(site, checks), GithubPulls(site, checks), checks)
 

@@ -18,6 +18,7 @@ from sm.adapters.forge.model import (
     CheckState,
     Hold,
     Issue,
+    IssueState,
     PullRequest,
     PullState,
     ReviewState,
@@ -38,7 +39,7 @@ from sm.plugins.forges.github.parts import make_unbegun_suite_parts
 from sm.plugins.forges.github.reader import GithubReader
 from sm.plugins.forges.github.shapes import Remarked
 from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
-from sm.plugins.forges.rest.convert import is_of_fork, make_issue, read_moment
+from sm.plugins.forges.rest.convert import is_of_fork, read_moment
 from sm.plugins.forges.rest.issues import read_dependencies
 from sm.plugins.forges.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found, recall_comments
 from sm.plugins.forges.rest.people import find_people, keep_people, list_people, recall_people
@@ -53,6 +54,8 @@ NEWEST_FIRST = {"sort": "updated", "direction": "desc"}
 OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 UNTOLD = "/"
 """The progress of checks of which nothing is told."""
+WAITING = 20
+"""Issues that others block and that are asked for again when something has changed."""
 REMARK_PAGES = 10
 """Of the remarks on lines that were edited since the last look."""
 
@@ -81,6 +84,7 @@ class Observer:
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
         issues |= self._issues(changed, issues)
+        issues |= self._ask_waiting(issues) if changed else {}
         issues |= read_dependencies(
             self._reader, self._settings, issues, [one.number for one in changed]
         )
@@ -162,10 +166,25 @@ class Observer:
         shapes = [one for one in entries if one.pull_request is None]
         discussed = [one.number for one in shapes if one.comments and one.state == "open"]
         labels = set(self._settings.labels)
-        ours = {one.number for one in shapes if labels.intersection(make_issue(one).labels)}
+        ours = {
+            one.number for one in shapes if labels.intersection(self._reader.make_issue(one).labels)
+        }
         said = self._details.comments(discussed[:DISCUSSED], ours) if discussed else {}
         said |= recall_comments(set(discussed) - set(said), known)
-        return {one.number: make_issue(one, said.get(one.number, ())) for one in shapes}
+        return {
+            one.number: self._reader.make_issue(one, said.get(one.number, ())) for one in shapes
+        }
+
+    def _ask_waiting(self, issues: Mapping[int, Issue]) -> dict[int, Issue]:
+        """Those that others block: whether these are done may show at those alone."""
+        waiting = [one for one in issues.values() if one.waits and one.state is IssueState.OPEN]
+        asked = {one.number: one for one in sorted(waiting, key=lambda one: one.number)[:WAITING]}
+        return self._reader.read_each(
+            asked,
+            lambda number: self._reader.make_issue(
+                self._reader.issue_shape(number), asked[number].comments
+            ),
+        )
 
     # Pull requests
 

@@ -29,16 +29,18 @@ from sm.plugins.forges.github.shapes import (
     Remarked,
     StatusPage,
 )
-from sm.plugins.forges.rest.convert import make_status_part
+from sm.plugins.forges.rest.convert import make_status_part, read_login
 from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
-from sm.plugins.forges.rest.shapes import IssueShape, StatusShape
+from sm.plugins.forges.rest.shapes import IssueShape, StatusShape, User
 from sm.plugins.forges.web.answer import Answer, has_next, read_part
-from sm.plugins.forges.web.client import Params
+from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadShapeError
 
 T = TypeVar("T")
 
 FORBIDDEN = 403
+APP = "[bot]"
+"""What the name of an app's account ends in over REST."""
 UNREAD = "a check that cannot be read"
 HIDDEN = "a check that the token may not read"
 RUN_PAGES = 10
@@ -51,6 +53,26 @@ class GithubReader(Reader):
     apart: ClassVar[frozenset[type]] = Reader.apart | {Remarked}
     hides_runs = False
     """Whether the token has turned out to be one that may not read check runs."""
+
+    def __init__(self, web: Client, repository: str, labels: Iterable[str] = ()) -> None:
+        """`repository` is its present name, `labels` are those of the project."""
+        super().__init__(web, repository)
+        self._labels = {label.casefold(): label for label in labels}
+
+    def spell(self, label: str) -> str:
+        """A label as it is configured: to GitHub, `Backlog` and `backlog` are the same."""
+        return self._labels.get(label.casefold(), label)
+
+    @cached_property
+    def account(self) -> str:
+        """Who we are. An app's token may not ask for its user, and is told by GraphQL."""
+        try:
+            return read_login(self.web.get("/user", READ).read(User))
+        except RefusedError as error:
+            if error.status != FORBIDDEN:
+                raise
+            name = self.graphql.read_viewer().removesuffix(APP)
+            return read_login(User(f"{name}{APP}"))
 
     @cached_property
     def graphql(self) -> Graphql:

@@ -18,6 +18,8 @@ UNSURE = frozenset(
     {"checking", "unchecked", "preparing", "approvals_syncing", "cannot_be_merged_recheck"}
 )
 """GitLab is still finding out."""
+FREE = frozenset({"mergeable", "can_be_merged", "not_open"})
+"""Nothing is in the way, or it is open no more; the second is an older server's word."""
 CONFLICTS = frozenset({"conflict", "broken_status", "cannot_be_merged"})
 BEHIND = "need_rebase"
 """The project merges only what has the last commit of the target: semi-linear, or fast-forward."""
@@ -59,6 +61,9 @@ def hold_back(pull: PullRequest, shape: MergeRequest) -> PullRequest:
     if shape.standing == BEHIND:
         return structs.replace(pull, hold=Hold.BEHIND, held=f"the branch is behind '{pull.base}'")
     if said := REASONS.get(shape.standing):
+        return structs.replace(pull, hold=Hold.BLOCKED, held=said)
+    if shape.standing and shape.standing not in FREE | UNSURE | CONFLICTS:
+        said = f"GitLab says '{one_line(shape.standing, 60)}', which sm does not know"
         return structs.replace(pull, hold=Hold.BLOCKED, held=said)
     return pull
 

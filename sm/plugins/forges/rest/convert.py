@@ -5,7 +5,7 @@ Every word was written by others, so it is bounded here, where it enters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
@@ -23,6 +23,7 @@ from sm.adapters.forge.model import (
 )
 from sm.base.foreign import LABELS, NAME_LIMIT, TITLE_LIMIT, read_time, tidy, tidy_name
 from sm.plugins.forges.rest.shapes import (
+    BlockersShape,
     CommentShape,
     InlineShape,
     IssueShape,
@@ -63,8 +64,10 @@ def read_moment(text: str | None) -> float:
         return 0.0
 
 
-def make_issue(shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
-    """An issue with these comments."""
+def make_issue(
+    shape: IssueShape, comments: Sequence[Comment] = (), spell: Callable[[str], str] = str
+) -> Issue:
+    """An issue with these comments; `spell` gives a label as it is configured."""
     names = (one if isinstance(one, str) else one.name or "" for one in shape.labels[:LABELS])
     return Issue(
         number=shape.number,
@@ -72,11 +75,19 @@ def make_issue(shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
         state=IssueState.OPEN if shape.state == "open" else IssueState.CLOSED,
         author=read_login(shape.user),
         at=read_moment(shape.created_at),
-        labels=tuple(filter(None, (tidy_name(name)[:NAME_LIMIT] for name in names))),
+        labels=tuple(filter(None, (spell(tidy_name(name)[:NAME_LIMIT]) for name in names))),
+        waits=_tell_blockers(shape.issue_dependencies_summary),
         body=(shape.body or "").replace("\r\n", "\n"),
         comments=tuple(comments),
         assignees=tuple(read_login(one) for one in (shape.assignees or [])[:LABELS] if one.login),
     )
+
+
+def _tell_blockers(told: BlockersShape | None) -> str:
+    """What an issue waits for, as GitHub counts it."""
+    if told is None or not told.blocked_by:
+        return ""
+    return "another issue" if told.blocked_by == 1 else f"{told.blocked_by} other issues"
 
 
 def make_comment(shape: CommentShape, account: str) -> Comment:

@@ -11,7 +11,6 @@ from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
-from sm.plugins.forges.rest.convert import make_issue
 from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.site import R, Site
@@ -46,7 +45,7 @@ class Issues(Generic[R]):
         """
         wanted = list(labels)
         found = self.reader.issue_shapes(state, wanted)
-        issues = [make_issue(one) for one in found if one.pull_request is None]
+        issues = [self.reader.make_issue(one) for one in found if one.pull_request is None]
         chosen = [one for one in issues if set(wanted) <= set(one.labels)]
         return sorted(chosen, key=lambda one: one.number), []
 
@@ -56,14 +55,16 @@ class Issues(Generic[R]):
 
     def read_source(self, number: int) -> SourcedText:
         """Title and text of an issue. These forges do not say over REST who has edited a text."""
-        found = make_issue(self.reader.issue_shape(number))
+        found = self.reader.make_issue(self.reader.issue_shape(number))
         unknown = Saved(0.0)
         return SourcedText(found.title, found.body, found.author, unknown, unknown)
 
     def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
         """File an issue. If its answer is lost, the caller is told that it may be there."""
         title, body = self.site.clean(title), add_marker(self.site.clean(body), "")
-        return make_issue(self.site.write(lambda: self.reader.add_issue(title, body, labels)))
+        return self.reader.make_issue(
+            self.site.write(lambda: self.reader.add_issue(title, body, labels))
+        )
 
     def edit(
         self,
@@ -80,14 +81,16 @@ class Issues(Generic[R]):
         return self.site.write(lambda: self._edit(number, changes, instead_of))
 
     def _edit(self, number: int, changes: dict[str, str], instead_of: str | None) -> Issue:
-        known = make_issue(self.reader.issue_shape(number))
+        known = self.reader.make_issue(self.reader.issue_shape(number))
         if instead_of is not None and known.body != instead_of:
             raise UsageError(f"the text of issue {number} has changed meanwhile: look at it again")
-        return make_issue(self.reader.change_issue(number, changes)) if changes else known
+        return (
+            self.reader.make_issue(self.reader.change_issue(number, changes)) if changes else known
+        )
 
     def list_labels(self) -> set[str]:
         """Every label that an issue of the repository can have."""
-        return {label.name or "" for label in self.reader.labels()}
+        return {self.reader.spell(label.name or "") for label in self.reader.labels()}
 
     def close(self, number: int) -> Issue:
         """Close an issue; a closed one stays so."""
@@ -98,20 +101,21 @@ class Issues(Generic[R]):
         return self.site.write(lambda: self._set_state(number, IssueState.OPEN))
 
     def _set_state(self, number: int, state: IssueState) -> Issue:
-        known = make_issue(self.reader.issue_shape(number))
+        known = self.reader.make_issue(self.reader.issue_shape(number))
         if known.state is state:
             return known
-        return make_issue(self.reader.change_issue(number, {"state": str(state)}))
+        return self.reader.make_issue(self.reader.change_issue(number, {"state": str(state)}))
 
     def add_label(self, number: int, label: str) -> Issue:
         """Give an issue a label, if it lacks it. The forge makes one that it does not know."""
         return self.site.write(lambda: self._add_label(number, label))
 
     def _add_label(self, number: int, label: str) -> Issue:
-        known = make_issue(self.reader.issue_shape(number))
+        known = self.reader.make_issue(self.reader.issue_shape(number))
         if label in known.labels:
             return known
-        names = tuple(one.name or "" for one in self.reader.add_label(number, label))
+        given = self.reader.add_label(number, label)
+        names = tuple(self.reader.spell(one.name or "") for one in given)
         return structs.replace(known, labels=names)
 
     def remove_label(self, number: int, label: str) -> Issue:
@@ -119,9 +123,11 @@ class Issues(Generic[R]):
         return self.site.write(lambda: self._remove_label(number, label))
 
     def _remove_label(self, number: int, label: str) -> Issue:
-        known = make_issue(self.reader.issue_shape(number))
-        if label in known.labels:
-            self.reader.remove_label(number, label)
+        shape = self.reader.issue_shape(number)
+        known = self.reader.make_issue(shape)
+        for name in (one if isinstance(one, str) else one.name or "" for one in shape.labels):
+            if self.reader.spell(name) == label:
+                self.reader.remove_label(number, name)
         left = tuple(one for one in known.labels if one != label)
         return structs.replace(known, labels=left)
 
@@ -170,4 +176,4 @@ def read_dependencies(
     ready = [one for one in waiting if set(one.labels) & set(settings.labels)]
     named = dict.fromkeys(number for one in ready for number in one.dependencies())
     missing = [one for one in named if one not in issues][:NAMED]
-    return reader.read_each(missing, lambda one: make_issue(reader.issue_shape(one)))
+    return reader.read_each(missing, lambda one: reader.make_issue(reader.issue_shape(one)))

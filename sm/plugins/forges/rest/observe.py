@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Batch, Comment, Issue, PullRequest, authors_in
 from sm.plugins.forges.rest.changed import CURSOR
-from sm.plugins.forges.rest.convert import make_issue
 from sm.plugins.forges.rest.issues import read_dependencies
 from sm.plugins.forges.rest.people import People, find_people, keep_people
 from sm.plugins.forges.rest.reader import Reader
@@ -60,7 +59,9 @@ class ListObserver(Generic[R]):
         discussed = [one.number for one in newest if one.comments and one.state == "open"]
         said = self._reader.read_each(discussed[:DISCUSSED], self._reader.comments)
         said |= recall_comments(set(discussed) - set(said), known)
-        return {one.number: make_issue(one, said.get(one.number, ())) for one in newest}
+        return {
+            one.number: self._reader.make_issue(one, said.get(one.number, ())) for one in newest
+        }
 
     def _named(self, issues: Mapping[int, Issue], of: Iterable[int]) -> dict[int, Issue]:
         """The issues that those numbered `of` depend on, and that are in no list any more."""

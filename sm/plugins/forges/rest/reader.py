@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
@@ -256,6 +256,14 @@ class Reader:
         """Where the comments are. Here pull requests and issues have the same numbers."""
         return f"{self.at}/issues/{number}/comments"
 
+    def spell(self, label: str) -> str:
+        """A label as it is configured, where the forge takes another spelling for the same."""
+        return label
+
+    def make_issue(self, shape: IssueShape, comments: Sequence[Comment] = ()) -> Issue:
+        """An issue with these comments."""
+        return make_issue(shape, comments, self.spell)
+
     def issue_shape(self, number: int) -> IssueShape:
         """An issue as the forge has it; NotFoundError if there is none, or a pull request."""
         found = self.ask(f"/issues/{number}", IssueShape, f"issue {number}")
@@ -266,7 +274,7 @@ class Reader:
     def issue(self, number: int) -> Issue:
         """An issue with its comments."""
         shape = self.issue_shape(number)
-        return make_issue(shape, self.comments(number) if shape.comments else ())
+        return self.make_issue(shape, self.comments(number) if shape.comments else ())
 
     def comment_data(self, body: str) -> dict[str, str]:
         """A comment as the forge takes it."""

@@ -35,6 +35,12 @@ class PullLink(Struct, frozen=True):
     merged_at: str | None = None
 
 
+class BlockersShape(Struct, frozen=True):
+    """How many open issues an issue of GitHub is blocked by."""
+
+    blocked_by: Whole = 0
+
+
 class IssueShape(Struct, frozen=True):
     """An issue, or a pull request as the list of issues has it."""
 
@@ -50,6 +56,7 @@ class IssueShape(Struct, frozen=True):
     assignees: list[User] | None = None
     pull_request: PullLink | None = None
     repository_url: str | None = None
+    issue_dependencies_summary: BlockersShape | None = None
 
 
 class Changed(Struct, frozen=True):

@@ -50,6 +50,10 @@ TRANSIENT = (500, 502, 503, 504)
 THING = re.compile(r"/(?:repos/[^/?]+/[^/?]+|repositories/(?P<id>[0-9]+))(?P<rest>[^?]*)")
 """An address in a repository, by its name or its id, and what it is of there."""
 
+SSO = re.compile(r"\burl=(https://\S{1,500})")
+"""Where GitHub lets a person authorise a token for an organisation: the header `X-GitHub-SSO`
+(docs.github.com, "Authenticating to the REST API")."""
+
 Params = Mapping[str, str | int]
 
 
@@ -402,6 +406,8 @@ class Client:
             return TokenRefusedError(
                 f"'{self.base}' does not accept the token ({said}): see 'sm doctor'"
             )
+        if found := SSO.search(answer.headers.get("x-github-sso", "")):
+            said = f"{said} Do that at {self._clean(found[1])}".strip()
         words = f"{request.what} is refused ({answer.status}): {said or 'it does not say why'}"
         return RefusedError(words, answer.status, said)
 

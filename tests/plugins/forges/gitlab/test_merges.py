@@ -89,6 +89,12 @@ def held(side: RemoteSide, since: Batch | None = None) -> tuple[Hold, str]:
     return pull.hold, pull.held
 
 
+def test_a_word_of_gitlabs_that_is_not_known_is_told(side: RemoteSide) -> None:
+    ready(side)
+    dialect_of(side).standing = "a_new_word"
+    assert held(side) == (Hold.BLOCKED, "GitLab says 'a_new_word', which sm does not know")
+
+
 def test_a_branch_that_must_be_rebased_is_behind(side: RemoteSide) -> None:
     number, _ = ready(side)
     dialect_of(side).merge_method = "rebase_merge"

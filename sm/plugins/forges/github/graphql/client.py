@@ -21,6 +21,7 @@ from sm.plugins.forges.github.graphql.shapes import (
     Outcome,
     PullNode,
     Result,
+    Viewed,
 )
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.web.answer import Answer, read_part
@@ -145,6 +146,13 @@ class Graphql:
             rollup = read_part(one, CommitNode, ANSWERED).status_check_rollup
             return rollup.state if rollup else ""
         return ""
+
+    def read_viewer(self) -> str:
+        """The name of the account whose token we have, also of an app."""
+        found = self.send(queries.ASK_VIEWER, Viewed, {})
+        if found.data is None or found.data.viewer is None:
+            raise _query_error(found.faults)
+        return found.data.viewer.login
 
     @property
     def _name(self) -> dict[str, str]:

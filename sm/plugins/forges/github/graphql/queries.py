@@ -152,6 +152,7 @@ query($ids: [ID!]!) {{ rateLimit {{ cost }} nodes(ids: $ids) {{ __typename \
 ASK_REMARKS_AFTER = f"""\
 query($ids: [ID!]!, $cursor: String) {{ rateLimit {{ cost }} nodes(ids: $ids) {{ __typename \
 ... on PullRequestReview {{ id state comments(first: 100, after: $cursor) {REMARKS} }} }} }}"""
+ASK_VIEWER = "query { viewer { login } }"
 ENQUEUE = """\
 mutation($input: EnqueuePullRequestInput!) { enqueuePullRequest(input: $input) \
 { mergeQueueEntry { position state } } }"""

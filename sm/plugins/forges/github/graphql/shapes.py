@@ -286,6 +286,18 @@ class Outcome(Struct, frozen=True):
         return self.errors or []
 
 
+class Viewer(Struct, frozen=True):
+    """Whose token we have."""
+
+    viewer: Actor | None = None
+
+
+class Viewed(Outcome, frozen=True):
+    """The answer to the question for it."""
+
+    data: Viewer | None = None
+
+
 class EnqueueResult(Outcome, frozen=True):
     """The answer to the request to queue it."""
 
