@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from tests.forges.server import Asked, Reply, Site, serving
 
 REPOSITORY = 17
 """Its own id of the repository, which is not the forge's."""
+FIRST_UNBEGUN = 1000
 PAGE = b"<!DOCTYPE html><html><title>Woodpecker</title></html>"
 
 
@@ -45,6 +47,9 @@ class Woodpecker:
     steps: dict[int, list[Made]] = field(default_factory=dict)
     """Of each pipeline. All of its workflows are called `test`."""
     errors: list[str] = field(default_factory=list)
+    unbegun: dict[str, str] = field(default_factory=dict)
+    """Commits whose pipelines could not begin, and why; no status is written for them
+    (`updatePipelineWithErr` in `server/pipeline/create.go`)."""
     reruns: list[int] = field(default_factory=list)
     may_rerun: bool = True
     description: Description = field(default_factory=lambda: describe("woodpecker.json"))
@@ -67,8 +72,12 @@ class Woodpecker:
         return reply
 
     def _in_repository(self, asked: Asked, path: str) -> Reply:
+        if path == f"/repos/{REPOSITORY}/pipelines":
+            return Reply(data=[self._unbegun(commit) for commit in self.unbegun])
         if found := re.fullmatch(rf"/repos/{REPOSITORY}/pipelines/(\d+)", path):
             number = int(found[1])
+            if number > FIRST_UNBEGUN:
+                return Reply(data=self._unbegun(list(self.unbegun)[number - FIRST_UNBEGUN - 1]))
             if asked.method == "POST":
                 if not self.may_rerun:
                     return Reply(403, {"message": "no push access"})
@@ -78,6 +87,13 @@ class Woodpecker:
             steps = [one for one in self.steps[int(found[1])] if one.id == int(found[2])]
             return _answer_log(steps[0]) if steps else Reply(404)
         return Reply(raw=PAGE, headers={"Content-Type": "text/html"})
+
+    def _unbegun(self, commit: str) -> dict[str, Any]:
+        place = list(self.unbegun).index(commit) + 1
+        errors = [{"type": "compiler", "message": self.unbegun[commit], "is_warning": False}]
+        number = FIRST_UNBEGUN + place
+        found = {"id": number, "number": number, "status": "error", "commit": commit}
+        return found | {"errors": errors, "created": int(time.time())}
 
     def _pipeline(self, number: int) -> dict[str, Any]:
         steps = self.steps[number]

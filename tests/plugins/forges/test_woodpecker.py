@@ -32,6 +32,7 @@ def server() -> Iterator[tuple[Woodpecker, Site]]:
 def wood(server: tuple[Woodpecker, Site]) -> Woodpecker:
     known, _ = server
     known.steps, known.errors, known.reruns, known.may_rerun = {}, [], [], True
+    known.unbegun = {}
     return known
 
 
@@ -183,3 +184,33 @@ def test_an_address_that_is_no_woodpeckers_is_told(
         assert "is forge.woodpecker_url right?" in forge.checks.read(head).log
     finally:
         server[1].respond = wood.respond
+
+
+def test_a_pipeline_that_cannot_begin_has_failed_although_it_writes_no_status(
+    side: RemoteSide, wood: Woodpecker, forge: Forge
+) -> None:
+    """As with a wrong .woodpecker.yaml."""
+    head = side.hub.push("fix/1")
+    number = side.open().pulls.open("fix/1", "main", "a", author=BOT).number
+    since = forge.observe()
+    assert since.pulls[0].check.state is CheckState.PENDING
+    wood.unbegun = {"a" * 40: "another", head: "yaml: line 3: did not find expected key"}
+    since = forge.observe(since)
+    assert (since.pulls[0].check.state, since.pulls[0].check.step) == (
+        CheckState.FAILURE,
+        "woodpecker",
+    )
+    assert forge.observe(since).pulls[0].check.state is CheckState.FAILURE
+    assert "line 3: did not find expected key" in forge.pulls.read(number).check.log
+
+
+def test_a_woodpecker_that_is_silent_costs_nothing_else(
+    side: RemoteSide, server: tuple[Woodpecker, Site], forge: Forge
+) -> None:
+    side.hub.push("fix/1")
+    side.open().pulls.open("fix/1", "main", "a", author=BOT)
+    server[1].faults = [Fault("/pipelines", drop=True, times=9)]
+    found = forge.observe()
+    server[1].faults = []
+    assert [pull.branch for pull in found.pulls] == ["fix/1"]
+    assert "/pipelines" in found.problems[0]

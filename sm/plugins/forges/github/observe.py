@@ -39,6 +39,7 @@ from sm.plugins.forges.github.parts import make_unbegun_suite_parts
 from sm.plugins.forges.github.reader import GithubReader
 from sm.plugins.forges.github.shapes import Remarked
 from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
+from sm.plugins.forges.rest.checks import is_bare
 from sm.plugins.forges.rest.convert import is_of_fork, read_moment
 from sm.plugins.forges.rest.issues import read_dependencies
 from sm.plugins.forges.rest.observe import DISCUSSED, OVERLAP_S, RECENT_S, Found, recall_comments
@@ -194,7 +195,7 @@ class Observer:
         """Those of `numbers` that have changed without a trace in a list."""
         if not numbers:
             return {}
-        states = self._details.states(numbers, [n for n in numbers if _is_bare(pulls[n])])
+        states = self._details.states(numbers, [n for n in numbers if is_bare(pulls[n])])
         if states is None:
             waiting = [n for n in numbers if pulls[n].check.state is CheckState.PENDING]
             return self._details.pulls(waiting)
@@ -211,7 +212,7 @@ class Observer:
         held = read_hold(plain, node, self._details.rules(pull.base))
         if node.merge_state_status != UNKNOWN and (held.hold, held.held) != (pull.hold, pull.held):
             return True
-        if _is_bare(pull) and make_unbegun_suite_parts(node.suites, ()):
+        if is_bare(pull) and make_unbegun_suite_parts(node.suites, ()):
             return True
         if self._details.rules(pull.base).checks and node.progress != UNTOLD:
             # The word for all of them says little of those that are required.
@@ -316,11 +317,6 @@ def _list_restless(
 def _is_restless(pull: PullRequest) -> bool:
     """Whether something goes on there: checks run, or the merge queue is at it."""
     return pull.check.state is CheckState.PENDING or pull.hold is Hold.QUEUED
-
-
-def _is_bare(pull: PullRequest) -> bool:
-    """Whether nothing has checked it yet."""
-    return pull.check.state is CheckState.PENDING and not pull.check.at
 
 
 def _pull_numbers(entries: Iterable[IssueShape]) -> list[int]:

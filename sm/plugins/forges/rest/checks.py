@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Generic
 
@@ -12,8 +12,9 @@ from msgspec import structs
 
 from sm.adapters.forge.combine import Part, combine, find_failed
 from sm.adapters.forge.errors import UnreachableError
-from sm.adapters.forge.model import Check, CheckState
+from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.base.errors import SmError
+from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
 from sm.plugins.forges.rest.read_rules import read_sources
 from sm.plugins.forges.rest.reader import OBSERVE
@@ -65,7 +66,7 @@ class Checks(ABC, Generic[R]):
     def read(self, head: str, base: str = "") -> Check:
         """What CI says of a commit that is to be merged into `base`, with the failing log."""
         required = self.rules(base or self.site.settings.base).checks
-        parts = self.reader.parts(head)
+        parts = self._parts(head)
         found = self._combine(parts, head, required)
         if found.state not in (CheckState.FAILURE, CheckState.BROKEN):
             return found
@@ -83,7 +84,27 @@ class Checks(ABC, Generic[R]):
     def read_short(self, head: str, base: str) -> Check:
         """What CI says of `head`, without a log."""
         required = self.rules(base).checks
-        return self._combine(self.reader.parts(head), head, required)
+        return self._combine(self._parts(head), head, required)
+
+    def _parts(self, head: str) -> list[Part]:
+        """What all programs say of a commit."""
+        found = self.reader.parts(head)
+        if found or self.woodpecker is None:
+            return found
+        part = self.woodpecker.list_unbegun().get(head)
+        return [part] if part else []
+
+    def add_unbegun(self, pulls: Iterable[PullRequest]) -> tuple[PullRequest, ...]:
+        """The pull requests; of those that nothing has checked, with what could not even begin."""
+        found = list(pulls)
+        bare = [one for one in found if is_bare(one)]
+        told = self.woodpecker.list_unbegun() if self.woodpecker and bare else {}
+        for pull in bare:
+            if part := told.get(pull.head):
+                required = self.rules(pull.base).checks
+                check = self._combine([part], pull.head, required)
+                found[found.index(pull)] = structs.replace(pull, check=check)
+        return tuple(found)
 
     def _combine(self, parts: list[Part], head: str, required: tuple[str, ...]) -> Check:
         return combine(parts, head, expected=self.site.settings.has_ci, required=required)
@@ -131,6 +152,12 @@ class Checks(ABC, Generic[R]):
     @abstractmethod
     def rerun_jobs(self, head: str) -> None:
         """Have the forge's own CI run on a commit again."""
+
+
+def is_bare(pull: PullRequest) -> bool:
+    """Whether nothing has checked an open pull request of ours yet."""
+    is_ours = pull.state is PullState.OPEN and not is_of_fork(pull)
+    return is_ours and pull.check.state is CheckState.PENDING and not pull.check.at
 
 
 def _join(parts: list[Part], texts: list[str]) -> str:

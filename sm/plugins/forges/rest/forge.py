@@ -10,6 +10,7 @@ from typing import Generic, Protocol
 from msgspec import structs
 
 from sm.adapters.forge.model import Batch
+from sm.base.errors import SmError
 from sm.plugins.forges.rest import people
 from sm.plugins.forges.rest.changed import CURSOR
 from sm.plugins.forges.rest.checks import Checks
@@ -66,8 +67,13 @@ class RestForge(ABC, Generic[R]):
             found = self.make_observer(anew=False).go_on(since, is_written=is_written)
             problems += since.problems  # what was passed over is not in sight until it changes
         validators = found.validators | {"written": written}
+        try:
+            pulls = self.checks.add_unbegun(found.pulls)
+        except SmError as error:  # of Woodpecker: what the forge says is known all the same
+            pulls = found.pulls
+            problems.append(error.message)
         told = tuple(dict.fromkeys((*problems, *found.problems)))[:PROBLEMS]
-        return structs.replace(found, problems=told, validators=validators)
+        return structs.replace(found, pulls=pulls, problems=told, validators=validators)
 
     @abstractmethod
     def make_observer(self, *, anew: bool) -> Observer:

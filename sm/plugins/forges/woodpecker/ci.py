@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import UNBEGUN, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError, UnreachableError
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
@@ -29,6 +29,8 @@ PIPELINE = re.compile(r"/repos/[0-9]{1,18}/pipeline/([0-9]{1,18})(?:/([0-9]{1,9}
 """The page of a pipeline, or of a workflow in it: `server/forge/common/status.go`."""
 AXIS = re.compile(r"/[0-9]{1,9}\Z")
 """What the context of a status ends in, behind the workflow, if that has a matrix."""
+NAME, ERROR = "woodpecker", "error"
+LISTED = 50
 FAILED = ("failure", "error", "killed")
 CLONE = "clone"
 LATE_S = 30.0
@@ -57,6 +59,26 @@ class Woodpecker:
             return 0
         found = PIPELINE.search(part.url)
         return int(found[1]) if found else 0
+
+    def list_unbegun(self) -> dict[str, Part]:
+        """The last pipelines that could not begin, by their commits.
+
+        Their configuration is wrong: they have no workflow, so no status is written for them
+        (`updatePipelineWithErr` in `server/pipeline/create.go`; asked of 3.17).
+        """
+        asked = {"status": ERROR, "perPage": LISTED}
+        found = self._web.get(f"{self._at}/pipelines", PURPOSE, asked).read(list[Pipeline])
+        return {
+            one.commit: Part(
+                name=NAME,
+                word=UNBEGUN,
+                url=f"{self._web.base}{self._at.removeprefix('/api')}/pipeline/{one.number}",
+                at=float(one.created),
+                key=NAME,
+            )
+            for one in sorted(found, key=lambda one: one.number)
+            if one.status == ERROR and one.commit and not one.from_fork
+        }
 
     def read_report(self, part: Part) -> Report:
         """What failed in the pipeline of a status: the steps by name, with their logs."""

@@ -46,6 +46,10 @@ class Pipeline(Struct, frozen=True):
     number: int
     errors: list[Mistake] | None = None
     workflows: list[Workflow] | None = None
+    status: str = ""
+    commit: str = ""
+    created: int = 0
+    from_fork: bool = False
 
 
 class LogEntry(Struct, frozen=True):
