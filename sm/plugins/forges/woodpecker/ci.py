@@ -18,7 +18,7 @@ from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
-from sm.plugins.forges.web.client import Client
+from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadAnswerError
 from sm.plugins.forges.woodpecker.shapes import LogEntry, Pipeline, Repo, Workflow, WorkflowStep
 
@@ -66,7 +66,7 @@ class Woodpecker:
         Their configuration is wrong: they have no workflow, so no status is written for them
         (`updatePipelineWithErr` in `server/pipeline/create.go`; asked of 3.17).
         """
-        asked = {"status": ERROR, "perPage": LISTED}
+        asked: Params = {"status": ERROR, "perPage": LISTED}
         found = self._web.get(f"{self._at}/pipelines", PURPOSE, asked).read(list[Pipeline])
         return {
             one.commit: Part(
