@@ -28,6 +28,9 @@ SLACK_S = 20.0
 PAUSES_S = tuple(minutes * MINUTE_S for minutes in (1, 2, 4, 8, 16, 30))
 PATIENCE = 10
 """After so many failures in a row sm asks a person."""
+REFUSALS = 2
+"""A conversation that was refused so often in a row will be refused again: an image that is too
+large, or more than the API takes, goes with each of its requests."""
 
 
 class Fault(StrEnum):
@@ -37,11 +40,13 @@ class Fault(StrEnum):
     SERVICE = "API trouble"
     ACCESS = "no access to the API"
     REQUEST = "the API refuses the request"
+    CONVERSATION = "the API refuses the conversation"
 
 
 FAULTS = (
     (("authentication", "oauth", "billing", "account", "permission"), Fault.ACCESS),
-    (("invalid_request", "model_not_found", "prompt_too_long"), Fault.REQUEST),
+    (("model_not_found",), Fault.REQUEST),
+    (("invalid_request", "prompt_too_long", "request_too_large"), Fault.CONVERSATION),
     (("rate_limit", "usage_limit", "quota"), Fault.LIMIT),
 )
 """By what the error's name begins with; any other is trouble that may pass."""
@@ -62,7 +67,12 @@ class Failure(Struct, frozen=True):
     @property
     def for_person(self) -> bool:
         """Whether waiting will not help."""
-        return self.fault in (Fault.ACCESS, Fault.REQUEST)
+        return self.fault in (Fault.ACCESS, Fault.REQUEST) or self.is_of_conversation
+
+    @property
+    def is_of_conversation(self) -> bool:
+        """Whether another conversation may help, and this one will not go on."""
+        return self.fault is Fault.CONVERSATION and self.count >= REFUSALS
 
     @property
     def lasting(self) -> bool:

@@ -30,6 +30,7 @@ ROWS: dict[str, str] = {
     "dialog": "a dialog is open",
     "question": "its turn ended with a question",
     "watched": "it does nothing, and a person is attached",
+    "context-refused": "the API refuses the conversation",
     "turn-failed": "the turn failed",
     "park": "the agent has to wait",
     "parked-long": "the agent has to wait for long",

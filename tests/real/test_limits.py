@@ -26,6 +26,8 @@ from tests.real.client import environment, seal
 
 SUBSCRIPTION = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "any"}
 """A login in place of a key."""
+GIVEN_UP = "the API refused the conversation of the session before you"
+REFUSED = Failure(400, message="messages.1.content.0.image: image exceeds 5 MB maximum")
 RESUMED = "[sm] Your last turn was cut short"
 
 
@@ -89,6 +91,10 @@ class AtWork:
         return [
             comment.body for comment in self.stage.project.forge.issues.read(self.issue).comments
         ]
+
+    def comments_with(self, words: str) -> list[str]:
+        """Those with these words."""
+        return [comment for comment in self.comments() if words in comment]
 
     def times_resumed(self) -> int:
         """How often the model was told to go on."""
@@ -203,6 +209,40 @@ def test_the_limit_of_a_subscription_is_waited_for_until_its_reset(subscribed: A
     assert found[1] in clocks
     wait_for(subscribed.comments, "the long pause to be told")
     assert len(subscribed.api.main) == 1
+
+
+def test_a_conversation_that_the_api_refuses_is_given_up_for_another_one(at_work: AtWork) -> None:
+    """As with an image that is too large: it goes with every request of that conversation.
+
+    The client tries a compaction first, by itself (2.1.332), which the API is let do here.
+    """
+    at_work.api.model = lambda turn: Reply() if GIVEN_UP in "".join(turn.texts) else REFUSED
+    at_work.begin()
+    assert "the API refuses the conversation" in at_work.wait_phase("parked")
+    assert not at_work.comments_with("is given up"), "it is tried once more before"
+    at_work.make_older(61)
+    wait_for(lambda: at_work.api.appearances(GIVEN_UP) == 1, "the next conversation")
+    [comment] = wait_for(lambda: at_work.comments_with("is given up"), "one line about it")
+    assert "`the API refuses the conversation (“Image was too large." in comment
+    at_work.wait_phase("working")
+    first = "".join(at_work.api.main[-1].texts)
+    assert "You take over issue #1" in first
+    assert RESUMED not in first, "nothing of the old one is in it"
+
+
+def test_a_person_is_asked_if_the_next_one_is_refused_as_well(at_work: AtWork) -> None:
+    at_work.api.model = lambda _: REFUSED
+    at_work.begin()
+    at_work.wait_phase("parked")
+    at_work.make_older(61)
+    wait_for(lambda: at_work.api.appearances(GIVEN_UP), "the next conversation")
+    wait_for(lambda: at_work.state is State.IDLE, "its refusal")
+    at_work.wait_phase("parked")
+    at_work.make_older(61)
+    at_work.wait_phase("escalated")
+    asked = wait_for(lambda: at_work.comments_with("The agent cannot go on"), "the question")
+    assert "the API refuses the conversation" in asked[0]
+    assert len(at_work.comments_with("is given up")) == 1
 
 
 def test_a_refused_login_is_told_to_a_person_and_the_answer_goes_on(at_work: AtWork) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sm.sessions.failure import (
     FARTHEST_S,
     PATIENCE,
+    REFUSALS,
     SLACK_S,
     Allowance,
     Failure,
@@ -147,12 +148,19 @@ def failure(error: str, notice: str = "", *, count: int = 1, usage: str = "") ->
         ("max_output_tokens", Fault.SERVICE, False),
         ("authentication_failed", Fault.ACCESS, True),
         ("billing_error", Fault.ACCESS, True),
-        ("invalid_request", Fault.REQUEST, True),
+        ("invalid_request", Fault.CONVERSATION, False),
+        ("model_not_found", Fault.REQUEST, True),
     ],
 )
 def test_what_waiting_does_not_help_is_for_a_person(error: str, fault: Fault, person: bool) -> None:
     assert classify_error(error) is fault
     assert failure(error).for_person is person
+
+
+def test_a_conversation_that_was_refused_twice_is_not_tried_again() -> None:
+    assert not failure("invalid_request").is_of_conversation
+    assert failure("invalid_request", count=REFUSALS).is_of_conversation
+    assert failure("invalid_request", count=REFUSALS).for_person
 
 
 def test_trouble_that_does_not_pass_is_for_a_person_in_the_end() -> None:

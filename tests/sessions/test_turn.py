@@ -122,7 +122,7 @@ def test_a_failure_that_the_hook_calls_idle_is_one_all_the_same(directory: Sessi
     found = read(directory)
     assert found.ended_at is None
     assert found.failure is not None
-    assert found.failure.for_person
+    assert found.failure.fault is Fault.CONVERSATION
 
 
 def test_a_turn_that_ended_well_after_a_failure_has_ended(directory: SessionDir) -> None:

@@ -10,7 +10,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
-from sm.sessions.failure import Failure
+from sm.sessions.failure import Failure, Fault
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
 from sm.sessions.presence_rule import Deed, Hands, find_hindrance
@@ -28,6 +28,8 @@ QUEUE_S = 60.0
 """So long a forge may take to show what it has put into its merge queue."""
 REMINDERS = 2
 """How often sm reminds an agent of the protocol whose turn ended without a phase."""
+CONTEXT_REFUSED, ONCE = "context-refused", "once"
+"""The row by which a refused conversation is given up, and its only key."""
 LONG_PARK_S = 3600.0
 """After so long sm tells a person that a session is parked."""
 
@@ -267,6 +269,14 @@ class Facts(Struct, frozen=True):
         return self.signs.failure if self.signs else None
 
     @property
+    def gives_up(self) -> bool:
+        """Whether the agent's conversation is given up, as the API refuses it: once."""
+        if self.failure is None or not self.failure.is_of_conversation:
+            return False
+        is_left = self.history.recoveries < self.limits.max_recoveries
+        return is_left and f"{CONTEXT_REFUSED}:{ONCE}" not in self.history.done
+
+    @property
     def parked(self) -> bool:
         """Whether the agent cannot work now, but will be able to later."""
         failure = self.failure
@@ -397,9 +407,12 @@ class Facts(Struct, frozen=True):
         """The agent's own session that its restart is to resume, '' for a new one.
 
         One that has gone silent would be silent again, and what could not be resumed once is not
-        tried a second time, unless no agent could be started here.
+        tried a second time, unless no agent could be started here. What the API refuses, it would
+        refuse again.
         """
         if self.session is not Life.GONE or self.history.recoveries:
+            return ""
+        if self.failure and self.failure.fault is Fault.CONVERSATION:
             return ""
         known = self.signs.context if self.signs else ""
         return known or (self.false_start.resumable if self.false_start else "")

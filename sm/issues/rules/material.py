@@ -17,6 +17,7 @@ from sm.adapters.forge.model import (
 )
 from sm.base.phase import Phase
 from sm.issues.rules.allowance import Allowance, TurnAtLimit
+from sm.issues.rules.facts import CONTEXT_REFUSED
 
 
 class Source(StrEnum):
@@ -31,9 +32,11 @@ class Source(StrEnum):
     CONFLICTS = "conflicts"
 
 
+TAKE_OVER = (Source.ISSUE, Source.LOG, Source.REVIEW, Source.DISCUSSION)
 SOURCES: dict[str, tuple[Source, ...]] = {
     "start": (Source.ISSUE,),
-    "recovery": (Source.ISSUE, Source.LOG, Source.REVIEW, Source.DISCUSSION),
+    "recovery": TAKE_OVER,
+    CONTEXT_REFUSED: TAKE_OVER,
     "reply": (Source.COMMENTS,),
     "edited": (Source.ISSUE,),
     "ci-failed": (Source.LOG,),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
 from sm.issues.rules.endings import ANY, DONE, EMPTY, ENDED, SETTLED, fail_with
-from sm.issues.rules.facts import LONG_PARK_S, REMINDERS
+from sm.issues.rules.facts import CONTEXT_REFUSED, LONG_PARK_S, ONCE, REMINDERS
 from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.issues.rules.rows import (
     Row,
@@ -125,6 +125,15 @@ _STOPPED = (
         "a dialog is open in the agent's terminal",
         (),
         lambda f: f.dialog_at is not None,
+    ),
+    Row(
+        CONTEXT_REFUSED,
+        ANY,
+        "the API refuses the conversation a second time; once",
+        (Step(COMMENT, CONTEXT_REFUSED), Step(Verb.KILL), Step(Verb.RECOVER, CONTEXT_REFUSED)),
+        lambda f: f.gives_up,
+        lambda f: ONCE,
+        deed=Deed.JUDGE,
     ),
     Row(
         "turn-failed",

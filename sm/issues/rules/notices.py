@@ -11,7 +11,7 @@ from sm.base.need import NeedKind
 from sm.base.quoting import code
 from sm.base.redact import redact
 from sm.base.text import normalise, one_line
-from sm.issues.rules.facts import REMINDERS
+from sm.issues.rules.facts import CONTEXT_REFUSED, REMINDERS
 from sm.issues.rules.material import Material, cite_pull, name_pull
 from sm.issues.rules.needs import (
     CAUSES,
@@ -158,6 +158,13 @@ def _parked(m: Material) -> str:
     )
 
 
+def _context_refused(m: Material) -> str:
+    return (
+        f"The conversation of the agent of issue #{m.issue.number} is given up: {code(m.failure)}. "
+        "Another one goes on from its worktree and branch; nothing is to be done."
+    )
+
+
 def _limit_wait(m: Material) -> str:
     return (
         f"The session of issue #{m.issue.number} begins nothing new: {code(tell_limit(m))}. "
@@ -247,6 +254,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "review-waits": _review_waits,
     "silent": _silent,
     "parked": _parked,
+    CONTEXT_REFUSED: _context_refused,
     "limit-wait": _limit_wait,
     "remark": _remark,
     "reminder": _reminder,
@@ -316,6 +324,7 @@ SHORTLY: dict[str, Callable[[Material], str]] = {
     ),
     "silent": partial(_ask_shortly, "silent"),
     "stopped": lambda m: f"session ended: {_why_stopped(m)}",
+    CONTEXT_REFUSED: lambda m: f"begins a new conversation: {_cut(m.failure)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",
     "limit-wait": lambda m: f"begins nothing new: {_cut(tell_limit(m))}",
     "reminder": _remind_shortly,

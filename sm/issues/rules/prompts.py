@@ -9,6 +9,7 @@ from sm.base import quoting
 from sm.base.phase import SENTINELS, Phase, explain_protocol
 from sm.base.quoting import SENTENCE_LIMIT, fence, first_part, name
 from sm.base.text import format_count, one_line
+from sm.issues.rules.facts import CONTEXT_REFUSED
 from sm.issues.rules.material import Material, cite_pull, name_pull
 from sm.issues.rules.quotes import (
     name_issue_command,
@@ -72,7 +73,20 @@ def _quote_work(m: Material) -> str:
 
 
 def _recovery(m: Material) -> str:
-    before = "a session before you worked on it" if m.earlier else "the session before you died"
+    return _take_over(
+        m, "a session before you worked on it" if m.earlier else "the session before you died"
+    )
+
+
+def _context_refused(m: Material) -> str:
+    return _take_over(
+        m,
+        "the API refused the conversation of the session before you, so that was given up "
+        "(an image or a file that is too large does that: do not read it whole)",
+    )
+
+
+def _take_over(m: Material, before: str) -> str:
     parts = [
         f"You take over issue #{m.issue.number} of project {m.project}: {before}. "
         f"Its work is in this git worktree, on branch {m.branch}; git is the checkpoint. "
@@ -424,6 +438,7 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
     "not-merged": _not_merged,
     "protocol-reminder": _protocol_reminder,
     "resume": _resume,
+    CONTEXT_REFUSED: _context_refused,
     "limit-near": _limit_near,
     "limit-handoff": _limit_handoff,
     "limit-over": _limit_over,

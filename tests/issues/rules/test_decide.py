@@ -18,7 +18,7 @@ from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
-from sm.sessions.failure import PATIENCE, Failure, Fault
+from sm.sessions.failure import PATIENCE, REFUSALS, Failure, Fault
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
 from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
@@ -72,6 +72,7 @@ def crashed(recoveries: int, ago_s: float) -> Facts:
 
 FAILED_AT = NOW - MINUTE
 DIALOG, FAILURE = f"dialog:{NOW - HOUR:.3f}", f"failure:{FAILED_AT:.3f}"
+GIVEN_UP = History(started_at=NOW - HOUR, done=frozenset({"context-refused:once"}))
 PARKED = History(started_at=NOW - HOUR, done=frozenset({f"park:{FAILED_AT:.3f}"}))
 
 
@@ -426,6 +427,18 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
     ),
     "a refused login is told to a person": (failed(Fault.ACCESS), "turn-failed"),
     "a refused request is told to a person": (failed(Fault.REQUEST), "turn-failed"),
+    "a conversation that is refused once is tried again": (
+        failed(Fault.CONVERSATION),
+        "park",
+    ),
+    "one that is refused twice is given up": (
+        failed(Fault.CONVERSATION, count=REFUSALS),
+        "context-refused",
+    ),
+    "a person is asked if the next one is refused, too": (
+        failed(Fault.CONVERSATION, count=REFUSALS, history=GIVEN_UP),
+        "turn-failed",
+    ),
     "trouble without an end is told to a person": (
         failed(Fault.SERVICE, count=PATIENCE),
         "turn-failed",
@@ -832,6 +845,7 @@ ENDINGS: dict[str, tuple[Facts, Deed]] = {
         wrote(Phase.ESCALATE, 24 * HOUR, asked("escalate", 24 * HOUR, told_ago_s=HOUR)),
         Deed.JUDGE,
     ),
+    "context-refused": (failed(Fault.CONVERSATION, count=REFUSALS), Deed.JUDGE),
     "protocol-reminder": (hooked(ended_at=NOW), Deed.REMIND),
     "merge-reminder": (
         replace(APPROVED, history=answered("approved", 30 * MINUTE)),

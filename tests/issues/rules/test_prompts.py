@@ -42,7 +42,7 @@ EVIL = (
 )
 LONG = "\n".join(f"line {number}" for number in range(1, 1001))
 FOR_AGENT = (Verb.INJECT, Verb.RECOVER, Verb.MENTION, Verb.HAND_OFF, Verb.CONSULT)
-OPENINGS = ("start", "recovery")
+OPENINGS = ("start", "recovery", "context-refused")
 
 
 def material(words: str = "words", **more: object) -> Material:
