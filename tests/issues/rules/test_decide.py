@@ -759,6 +759,8 @@ def test_a_conversation_is_resumed_once_and_again_if_no_agent_could_be_started()
     start = FalseStart(NOW - MINUTE, "no such file", resume="c1")
     assert replace(crashed(0, MINUTE), false_start=start).resumes == "c1"
     assert crashed(0, MINUTE).resumes == ""
+    refused = replace(signs, failure=Failure(NOW, Fault.CONVERSATION, NOW))
+    assert replace(crashed(0, MINUTE), signs=refused).resumes == "", "it would be refused again"
 
 
 def test_pauses_between_restarts_double() -> None:
