@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
@@ -16,6 +18,7 @@ from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
@@ -58,8 +61,9 @@ class GiteaPulls(Pulls[GiteaReader]):
 
     def read(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
-        found = super().read(number)
         shape = self.reader.pull_shape(number)
+        found = make_pull(shape, self.reader.whole_reviews(number), self.reader.comments(number))
+        found = structs.replace(found, check=self.checks.read(found.head, found.base))
         return hold_back(found, shape, self.checks.rules(found.base))
 
     def send_review(

@@ -67,9 +67,10 @@ class Observer(ListObserver[GiteaReader]):
             for number, one in known.items()
             if one.waits  # no list tells it
         }
-        if news := [one.number for one in changed if _is_new(one, cursor)]:
-            waiting = [one.number for one in known.values() if one.waits]
-            issues |= self._ask_waiting(issues, [*news, *waiting])
+        news = [one for one in changed if _is_new(one, cursor)]
+        has_closed = any(one.state != "open" for one in news)
+        waiting = [one.number for one in known.values() if one.waits] if has_closed else []
+        issues |= self._ask_waiting(issues, [*(one.number for one in news), *waiting])
         pulls = {pull.number: pull for pull in since.pulls}
         moved = {one.number for one in changed if one.pull_request is not None}
         if moved or any(pull.state is PullState.OPEN for pull in pulls.values()):

@@ -56,7 +56,7 @@ OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 UNTOLD = "/"
 """The progress of checks of which nothing is told."""
 WAITING = 20
-"""Issues that others block and that are asked for again when something has changed."""
+"""Issues that others block and that are asked for again when one was closed."""
 REMARK_PAGES = 10
 """Of the remarks on lines that were edited since the last look."""
 
@@ -85,7 +85,8 @@ class Observer:
         changed = [] if guard.is_unchanged else self._changed(cursor)
         issues = {issue.number: issue for issue in since.issues}
         issues |= self._issues(changed, issues)
-        issues |= self._ask_waiting(issues) if changed else {}
+        if any(one.state != "open" and one.pull_request is None for one in changed):
+            issues |= self._ask_waiting(issues)
         issues |= read_dependencies(
             self._reader, self._settings, issues, [one.number for one in changed]
         )
@@ -177,7 +178,7 @@ class Observer:
         }
 
     def _ask_waiting(self, issues: Mapping[int, Issue]) -> dict[int, Issue]:
-        """Those that others block: whether these are done may show at those alone."""
+        """Those that others block: no list shows at them that one of these was closed."""
         waiting = [one for one in issues.values() if one.waits and one.state is IssueState.OPEN]
         asked = {one.number: one for one in sorted(waiting, key=lambda one: one.number)[:WAITING]}
         return self._reader.read_each(

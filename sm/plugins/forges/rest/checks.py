@@ -96,15 +96,19 @@ class Checks(ABC, Generic[R]):
 
     def add_unbegun(self, pulls: Iterable[PullRequest]) -> tuple[PullRequest, ...]:
         """The pull requests; of those that nothing has checked, with what could not even begin."""
-        found = list(pulls)
-        bare = [one for one in found if is_bare(one)]
-        told = self.woodpecker.list_unbegun() if self.woodpecker and bare else {}
-        for pull in bare:
-            if part := told.get(pull.head):
-                required = self.rules(pull.base).checks
-                check = self._combine([part], pull.head, required)
-                found[found.index(pull)] = structs.replace(pull, check=check)
-        return tuple(found)
+        found = tuple(pulls)
+        if self.woodpecker is None or not any(map(is_bare, found)):
+            return found
+        told = self.woodpecker.list_unbegun()
+
+        def add(pull: PullRequest) -> PullRequest:
+            part = told.get(pull.head) if is_bare(pull) else None
+            if part is None:
+                return pull
+            check = self._combine([part], pull.head, self.rules(pull.base).checks)
+            return structs.replace(pull, check=check)
+
+        return tuple(map(add, found))
 
     def _combine(self, parts: list[Part], head: str, required: tuple[str, ...]) -> Check:
         return combine(parts, head, expected=self.site.settings.has_ci, required=required)
