@@ -40,6 +40,8 @@ class Signs(Struct, frozen=True):
     """When the dialog opened that is open in its terminal."""
     failure: Failure | None = None
     """Why its last turn failed, if it did."""
+    sleeps: bool = False
+    """Whether it has ended its turn, without a question, and a timer of its own begins another."""
 
     @property
     def busy(self) -> bool:

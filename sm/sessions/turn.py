@@ -47,6 +47,9 @@ class Payload(Struct, frozen=True):
     message: str = ""
     tool_name: str = ""
     tool_input: dict[str, Any] = msgspec.field(default_factory=dict)
+    session_crons: list[Any] = msgspec.field(default_factory=list)
+    """The timers of its own by which the client will begin another turn: `CronCreate`,
+    `ScheduleWakeup`, `/loop` (the schema of the Stop hook in Claude Code 2.1.332)."""
 
     @property
     def turn(self) -> str:
@@ -74,7 +77,7 @@ MISSING = _File(NOTHING, 0.0)
 def read(directory: SessionDir, state: AgentState) -> Signs:
     """Return what the hooks of the session's agent have said so far; `state` is their last word."""
     failure = ended_at = None
-    asks = ""
+    asks, sleeps = "", False
     if state.state in (State.IDLE, State.LIMITED):
         stop, failed = _file(directory.stop_payload, state), _file(directory.failure, state)
         if failed.written_at > stop.written_at or state.state is State.LIMITED:
@@ -84,8 +87,9 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
         elif state.shown:  # a person has ended it, and may want to write something
             ended_at = state.since + PATIENCE_S
         elif stop.written_at:
-            ended_at = state.since
             asks = find_question(stop.payload.last_assistant_message)
+            sleeps = bool(stop.payload.session_crons) and not asks
+            ended_at = None if sleeps else state.since
     return Signs(
         doing=str(state.state),
         since=state.since,
@@ -96,6 +100,7 @@ def read(directory: SessionDir, state: AgentState) -> Signs:
         starting_at=state.since if state.state is State.STARTING else None,
         dialog_at=state.since if state.state is State.DIALOG else None,
         failure=failure,
+        sleeps=sleeps,
     )
 
 

@@ -357,6 +357,8 @@ def _of_agent(state: ShownState, facts: Facts) -> str:
         return ""
     if signs.asks:
         return ASKED
+    if signs.sleeps:
+        return "its own timer"
     early = signs.doing == "idle" and signs.ended_at is None  # before its first prompt
     return DOING.get("starting" if early else signs.doing, "")
 

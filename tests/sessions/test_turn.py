@@ -92,6 +92,19 @@ def test_the_end_of_another_turn_is_not_that_of_this_one(
     assert read(directory).failure is None
 
 
+def test_who_waits_for_a_timer_of_its_own_has_not_ended_unless_it_asks(
+    directory: SessionDir,
+) -> None:
+    timer = {"id": "c1", "schedule": "7 3 * * *", "recurring": False, "prompt": "go on"}
+    is_at(directory, "idle")
+    put(directory.stop_payload, at=NOW, session_crons=[timer])
+    assert (read(directory).sleeps, read(directory).ended_at) == (True, None)
+    said = "Which colour do you want?"
+    put(directory.stop_payload, at=NOW, session_crons=[timer], last_assistant_message=said)
+    assert (read(directory).sleeps, read(directory).asks) == (False, said)
+    assert read(directory).ended_at == NOW
+
+
 def test_any_hook_is_a_sign_of_life(directory: SessionDir) -> None:
     happened(directory, "1.0 PostToolUse c1 Bash")
     at = time.time() - 60
