@@ -208,18 +208,22 @@ def _difference(git: Git, branch: str, local: str, remote: str) -> str:
 class Examined(Struct, frozen=True):
     """What exists of an issue's worktree and of its local branch, which is at `tip`.
 
-    `obstacle` says why we must not remove the folder, whatever is in it; '' if we may.
+    `obstacle` says why we must not remove the folder, whatever is in it; '' if we may. `inner` are
+    worktrees of the same clone within it, those deepest first: an agent CLI makes such for its subagents, where git
+    ignores them, and would remove them with it.
     """
 
     path: Path
     entry: WorktreeEntry | None
     tip: str | None
     obstacle: str = ""
+    inner: tuple[WorktreeEntry, ...] = ()
 
     @property
     def heads(self) -> list[str]:
         """Return the commits of its heads."""
-        heads = (self.tip, self.entry.head if self.entry else None)
+        inner = (one.head for one in self.inner)
+        heads = (self.tip, self.entry.head if self.entry else None, *inner)
         return [sha for sha in heads if sha and sha.strip("0")]
 
 
@@ -230,7 +234,9 @@ def examine(git: Git, project: ProjectSettings, issue: int) -> Examined:
     path = entry.path if entry else project.worktree(issue)
     tip = git.rev_parse(f"refs/heads/{project.branch(issue)}")
     is_clone = entry is not None and entry == entries[0]
-    return Examined(path, entry, tip, _obstacle(entry, path, is_clone=is_clone))
+    within = [one for one in entries if entry and path in one.path.parents]
+    inner = tuple(sorted(within, key=lambda one: len(one.path.parts), reverse=True))
+    return Examined(path, entry, tip, _obstacle(entry, path, is_clone=is_clone), inner)
 
 
 def list_losses(
@@ -248,6 +254,10 @@ def list_losses(
     """
     if dirty := _list_uncommitted(git, found.entry):
         yield f"it has uncommitted work: {_name_some(dirty)}"
+    for one in found.inner:
+        if dirty := _list_uncommitted(git, one):
+            place = one.path.relative_to(found.path)
+            yield f"the worktree within it at '{place}' has uncommitted work: {_name_some(dirty)}"
     if unsaved := _unsaved_submodules(git, found.entry):
         yield f"a submodule has commits that are nowhere else: {_name_some(unsaved)}"
     if lost := _list_unpushed(git, project, project.branch(issue), found.heads, merged_head):
@@ -292,8 +302,8 @@ def discard(
     if found.obstacle:
         return Kept(found.path, found.obstacle)
     try:
-        if found.entry is not None:
-            _remove(git, found.entry, force=force)
+        for one in (*found.inner, *([found.entry] if found.entry else [])):
+            _remove(git, one, force=force)
     except CommandError as error:
         return Kept(found.path, error.message)
     crash_point("worktree:removed")

@@ -453,6 +453,37 @@ def test_locked_worktree_is_kept(clone: Git, project: ProjectSettings) -> None:
     assert kept == Kept(path, "it is locked ('mine')")
 
 
+def inner_worktree(project: ProjectSettings, path: Path) -> Path:
+    """A worktree within the agent's, as its client makes them for subagents, and git ignores."""
+    exclude = Git(path).common_dir() / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text(".claude/\n")
+    made = path / ".claude" / "worktrees" / "helper"
+    git(path, "worktree", "add", "-q", "-b", "worktree-helper", str(made))
+    return made
+
+
+def test_a_worktree_with_another_one_in_it_keeps_what_is_nowhere_else(
+    clone: Git, project: ProjectSettings
+) -> None:
+    """Claude Code makes such (`EnterWorktree`, subagents): git would remove them with it."""
+    path = ensure(clone, project, 7).path
+    git(path, "push", "-q", "origin", "HEAD")
+    inner = inner_worktree(project, path)
+    (inner / "draft.txt").write_text("work\n")
+    kept = remove(clone, project, 7)
+    assert isinstance(kept, Kept)
+    assert "the worktree within it at '.claude/worktrees/helper' has uncommitted work" in str(kept)
+    head = commit(inner, "draft.txt")
+    kept = remove(clone, project, 7)
+    assert isinstance(kept, Kept)
+    assert head[:12] in str(kept)
+    git(inner, "push", "-q", "origin", "HEAD:fix/7")
+    assert isinstance(remove(clone, project, 7), Removed)
+    assert [entry.path for entry in clone.worktrees()] == [clone.repo], "git knows of none"
+    assert not path.exists()
+
+
 def test_worktree_with_submodules_is_removed_once_nothing_of_them_is_nowhere_else(
     repository: Repository, clone: Git, project: ProjectSettings
 ) -> None:
