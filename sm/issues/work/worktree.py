@@ -209,8 +209,8 @@ class Examined(Struct, frozen=True):
     """What exists of an issue's worktree and of its local branch, which is at `tip`.
 
     `obstacle` says why we must not remove the folder, whatever is in it; '' if we may. `inner` are
-    worktrees of the same clone within it, those deepest first: an agent CLI makes such for its subagents, where git
-    ignores them, and would remove them with it.
+    worktrees of the same clone within it, those deepest first: Claude Code makes such in
+    `.claude/worktrees` (2.1.332). Where git ignores them, it would remove them with the folder.
     """
 
     path: Path
