@@ -15,7 +15,7 @@ from sm.adapters.agent.prompt import Prompt
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.refusal import Refusal
-from sm.messages import observe
+from sm.messages import failed_turn, observe
 from sm.messages.observe import Sight
 from sm.sessions import agent, agent_state
 from sm.sessions.agent_state import AgentState, State
@@ -46,7 +46,7 @@ def correct(session: Session) -> Corrected:
 
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
     """
-    state = agent_state.read(session.dir)
+    state = failed_turn.note(session, agent_state.read(session.dir))
     if not is_unsure(session, state):
         return Corrected(state)
     if time.time() < (due_at := state.since + DRAWN_S[state.state]):

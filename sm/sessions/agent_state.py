@@ -68,9 +68,10 @@ OVERRULED = (State.DIALOG, State.STARTING, State.BUSY)
 """States that can end without a word from a hook."""
 
 
-def overrule(directory: SessionDir, told: AgentState, shown: State) -> None:
-    """Note that the screen shows `shown`, although the hooks last said `told`."""
-    write_atomic(directory.shown, f"{told.state} {told.since:.6f} {shown} {time.time():.6f}\n")
+def overrule(directory: SessionDir, told: AgentState, shown: State, at: float = 0.0) -> None:
+    """Note that it is at `shown` since `at`, or now, although the hooks last said `told`."""
+    since = at or time.time()
+    write_atomic(directory.shown, f"{told.state} {told.since:.6f} {shown} {since:.6f}\n")
 
 
 def _add_shown(directory: SessionDir, told: AgentState) -> AgentState:

@@ -277,7 +277,7 @@ def test_what_is_said_of_hooks_is_what_the_profiles_have() -> None:
         assert event in codex.HOOKS
         assert words in of_codex.partition(".")[0]
     assert "StopFailure" not in codex.HOOKS
-    assert "does not tell of a failed turn" in of_codex
+    assert "Of a failed turn no hook tells" in of_codex
     assert BUILTIN["codex"].context_pattern
     assert "read off its screen" in of_codex
 

@@ -20,7 +20,7 @@ from sm.base.foreign import read_time
 
 MARK = b'"rate_limits":{'
 TAIL = 256 * 1024
-"""Bytes of a rollout's end in which the last answer is looked for."""
+"""Bytes of a rollout's end in which the last answer, or the end of a turn, is looked for."""
 HOUR, DAY = 60, 24 * 60
 """In minutes."""
 FIVE_HOURS, WEEK = (HOUR, DAY), (DAY + 1, 8 * DAY)
@@ -67,13 +67,14 @@ _lines = find_decoder(_Line)
 
 def read_limits(rollout: Path) -> Limits | None:
     """Return what the last answer said; None if none has, or not near the end."""
-    for line in reversed(_read_tail(rollout).split(b"\n")):
+    for line in reversed(read_tail(rollout).split(b"\n")):
         if MARK in line and (found := _decode(line)):
             return found
     return None
 
 
-def _read_tail(path: Path) -> bytes:
+def read_tail(path: Path) -> bytes:
+    """Return the last `TAIL` bytes of a rollout; nothing if it cannot be read."""
     try:
         with open(path, "rb", opener=_open_nonblocking) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))

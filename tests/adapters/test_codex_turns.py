@@ -1,0 +1,76 @@
+"""How a turn of Codex has failed, by the end of its rollout (0.171.0)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sm.adapters.agent.codex_turns import FailedTurn, read_failed_turn
+
+AT, SECONDS = "2026-11-30T04:38:23.006Z", 1796013503.006
+
+
+def write(path: Path, *payloads: dict[str, Any]) -> Path:
+    lines = [{"timestamp": AT, "type": "event_msg", "payload": one} for one in payloads]
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    path.write_text(text)
+    return path
+
+
+def begun(turn: str) -> dict[str, Any]:
+    return {"type": "task_started", "turn_id": turn}
+
+
+def failed(turn: str, info: object, message: str = "no") -> dict[str, Any]:
+    error = {"message": message, "codex_error_info": info}
+    return {"type": "task_complete", "turn_id": turn, "error": error}
+
+
+@pytest.mark.parametrize(
+    ("info", "message", "error"),
+    [
+        ({"http_connection_failed": {"http_status_code": 401}}, "no", "authentication_failed"),
+        ({"http_connection_failed": {"http_status_code": 403}}, "no", "authentication_failed"),
+        ({"http_connection_failed": {"http_status_code": 402}}, "no", "billing_error"),
+        ({"response_too_many_failed_attempts": {"http_status_code": 429}}, "no", "rate_limit"),
+        ({"http_connection_failed": {"http_status_code": 529}}, "no", "server_error"),
+        ({"response_stream_disconnected": {"http_status_code": None}}, "no", "server_error"),
+        ("internal_server_error", "high demand", "server_error"),
+        ("usage_limit_exceeded", "try again at 3:05 PM", "usage_limit"),
+        ("unauthorized", "log in again", "authentication_failed"),
+        ("other", '{"error": {"type": "invalid_request_error"}}', "invalid_request"),
+        ("other", "what is that", "server_error"),
+        (None, "", "server_error"),
+        ([1], "", "server_error"),
+    ],
+)
+def test_an_error_has_the_name_that_claude_code_gives_it(
+    tmp_path: Path, info: object, message: str, error: str
+) -> None:
+    rollout = write(tmp_path / "rollout", begun("t1"), failed("t1", info, message))
+    assert read_failed_turn(rollout, "t1") == FailedTurn("t1", error, message, SECONDS)
+
+
+def test_a_turn_that_succeeded_or_runs_or_is_another_has_not_failed(tmp_path: Path) -> None:
+    info = {"http_connection_failed": {"http_status_code": 401}}
+    well = {"type": "task_complete", "turn_id": "t1", "error": None}
+    for payloads in (
+        (begun("t1"), well),
+        (begun("t1"), failed("t1", info), begun("t2")),
+        (begun("t1"), failed("t1", info), begun("t1")),
+        (begun("t0"), failed("t0", info)),
+        (begun("t1"), {"type": "task_complete", "turn_id": "t1"}),
+        (),
+    ):
+        assert read_failed_turn(write(tmp_path / "rollout", *payloads), "t1") is None
+    assert read_failed_turn(write(tmp_path / "rollout", failed("", info)), "") is None
+    assert read_failed_turn(tmp_path / "none", "t1") is None
+
+
+def test_half_a_line_is_none(tmp_path: Path) -> None:
+    rollout = write(tmp_path / "rollout", failed("t1", "unauthorized"))
+    rollout.write_text(rollout.read_text()[:-9])
+    assert read_failed_turn(rollout, "t1") is None
