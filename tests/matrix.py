@@ -19,7 +19,7 @@ BEYOND_SOURCE = frozenset(
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck", "merge-held", "merge-queued"),
         *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
-        *("dialog", "dialog-open", "context-refused", "turn-failed"),
+        *("dialog", "dialog-open", "context-refused", "turn-failed", "login-again"),
         *("park", "parked-long", "resume", "parked"),
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),
         *("question", "watched", "review-waits", "silent"),

@@ -15,6 +15,9 @@ from sm.base.clock import format_time
 from sm.base.errors import AnsweredError, TemporaryError
 from sm.base.plugin import Part
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.sessions import account_faults
+from sm.sessions.account_fault import AccountFault
+from sm.sessions.failure import Fault
 from sm.sessions.project import Project
 from sm.sessions.session import Session
 
@@ -79,9 +82,24 @@ def read_allowance(session: Session) -> Allowance | None:
     return find_strictest(_ask(session, lambda meter: meter.read))
 
 
-def find_objection(project: Project) -> Allowance | None:
-    """Return what is against one more issue of the project now; None for nothing."""
-    return find_strictest(_ask(project, lambda meter: meter.admit))
+def find_objection(project: Project, *, here: bool = True) -> Allowance | None:
+    """Return what is against one more issue of the project now; None for nothing.
+
+    `here`: it would be worked on by this machine, with an account of this machine.
+    """
+    found = [*_ask(project, lambda meter: meter.admit)]
+    if here and (known := account_faults.find_holding(project)):
+        found.append(_hold_for(known))
+    return find_strictest(found)
+
+
+def _hold_for(known: AccountFault) -> Allowance:
+    """A fault of the account that one more session would meet as well."""
+    shown = f"{known.name}: {known.fault}"
+    matter = f"{OF_ACCOUNT}{known.since:.3f}"
+    # Nobody knows when a login is found again: the account itself is among what needs a person.
+    until = None if known.fault is Fault.ACCESS else known.until
+    return Allowance(Stage.HELD, matter, shown, until)
 
 
 def list_limits(asked: Session | Project | Elsewhere) -> list[SetLimit]:
@@ -119,6 +137,8 @@ def list_failures(project: Project) -> list[str]:
     return [one.shown for one in found if one.matter.startswith(BROKEN)]
 
 
+OF_ACCOUNT = "account:"
+"""What the matter begins with of an account that has a fault."""
 BROKEN = "broken:"
 """What the matter of a meter begins with that cannot tell."""
 

@@ -196,7 +196,7 @@ def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str
     """The oldest issues that are worked on elsewhere, as many as there are free places."""
     if not waiting:
         return
-    if limit := meters.find_objection(away.project):
+    if limit := meters.find_objection(away.project, here=False):
         yield f"nothing new is placed: {meters.describe(limit, time.time())}"
         return
     for issue in waiting:

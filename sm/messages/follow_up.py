@@ -19,8 +19,10 @@ from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
 from sm.messages.subscriptions import Waiter
 from sm.messages.telling import make_event_id, tell, tell_all
-from sm.sessions import agent_state, hook_events, pause, terminal, turn
+from sm.sessions import account_faults, agent_state, hook_events, pause, terminal, turn
+from sm.sessions.account_fault import Way
 from sm.sessions.agent_state import AgentState, State
+from sm.sessions.failure import Failure
 from sm.sessions.session import Session
 from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import events, journal
@@ -165,6 +167,12 @@ def _over(session: Session) -> tuple[State, ...]:
     return (State.IDLE,) if session.has_matrix else (State.IDLE, State.LIMITED)
 
 
+def _is_of_account(session: Session, failure: Failure) -> bool:
+    """Whether all sessions of its account have that, and go on by themselves."""
+    standing = account_faults.read_standing(session, failure, gone=False)
+    return standing is not None and standing.way is not Way.ASK
+
+
 def read_prompt(session: Session) -> Prompt:
     """What the agent's screen shows; NONE where there is none."""
     return read_screen(session.profile, terminal.capture(session)).prompt
@@ -189,7 +197,7 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
     if session.has_matrix or not session.profile.hooks:
         return math.inf
     signs = turn.read(session.dir, told)
-    if (failure := signs.failure) and failure.for_person:
+    if (failure := signs.failure) and failure.for_person and not _is_of_account(session, failure):
         tell_all(session, f"waits for a person: {failure.fault}", f"failure:{failure.at}")
     if signs.dialog_at is None:
         return math.inf

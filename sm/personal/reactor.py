@@ -20,7 +20,7 @@ from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
 from sm.messages.telling import tell_all
-from sm.personal import limit
+from sm.personal import account, limit
 from sm.sessions import agent, agent_process, agent_state, machine, registry
 from sm.sessions.agent_state import State
 from sm.sessions.followers import have_followed
@@ -63,7 +63,11 @@ def _tend(session: AdHocSession) -> None:
     except UsageError as error:
         _keep_limit(session, error)
         return
-    again_at = min(see_to(session, partial(limit.tend, session)), _tend_context(session))
+    again_at = min(
+        see_to(session, partial(limit.tend, session)),
+        _tend_context(session),
+        see_to(session, partial(account.tend, session, partial(_restart, session))),
+    )
     if agent_process.is_reachable(session.tmux, session) or _is_adopted(session):
         wake_at = min(tend_messages(session), again_at, started + FAR_S)
         write_atomic(session.dir.next, f"{math.ceil(wake_at)}\n")
@@ -106,6 +110,14 @@ def _tend_context(session: AdHocSession) -> float:
         agent_process.relaunch(session.tmux, session, start, generation=generation)
 
     return see_to(session, lambda: tend_context(session, relaunch))
+
+
+def _restart(session: AdHocSession, prompt: str, resume: str, generation: int) -> None:
+    """Start its agent again with its conversation."""
+    start = structs.replace(
+        launch_with(session, session.profile), prompt=prompt, resume=resume, keeps_environment=True
+    )
+    agent_process.relaunch(session.tmux, session, start, generation=generation)
 
 
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:

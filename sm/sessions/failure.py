@@ -31,6 +31,8 @@ PATIENCE = 10
 REFUSALS = 2
 """A conversation that was refused so often in a row will be refused again: an image that is too
 large, or more than the API takes, goes with each of its requests."""
+LONG_PARK_S = 3600.0
+"""After so long sm tells a person that a session is parked."""
 
 
 class Fault(StrEnum):

@@ -59,6 +59,7 @@ class Count(StrEnum):
     GO_ON = "go-on"
     NEW_CONTEXT = "new-context"
     FALSE_START = "false-start"
+    NO_ATTEMPT = "no-attempt"
 
 
 class Receipt(Struct, frozen=True, omit_defaults=True):
@@ -253,8 +254,14 @@ def _end_plan(history: History, receipt: Receipt) -> History:
         history,
         done=history.done | {receipt.plan},
         reminders=0 if receipt.counts is Count.NEW_CONTEXT else history.reminders,
-        recoveries=0 if receipt.counts is Count.FALSE_START else history.recoveries,
+        recoveries=_count_recoveries(history.recoveries, receipt.counts),
     )
+
+
+def _count_recoveries(known: int, counts: Count) -> int:
+    if counts is Count.FALSE_START:
+        return 0
+    return max(0, known - 1) if counts is Count.NO_ATTEMPT else known
 
 
 def _note_limit(history: History, receipt: Receipt) -> History:

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sm.base.clock import format_time
 from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
@@ -137,11 +136,6 @@ def read_notice(directory: SessionDir) -> str:
     """Return the agent CLI's own message about its last failure, in one line for a person."""
     payload = _load(directory.failure) or NOTHING
     return " ".join(_shorten(payload.last_assistant_message, NOTICE_LIMIT).split())
-
-
-def format_until(failure: Failure) -> str:
-    """Return when the failure ends, as local time of day, with the date unless it is today."""
-    return format_time(failure.until, failure.at)
 
 
 def _shorten(text: str, limit: int) -> str:

@@ -126,6 +126,16 @@ class Root(Struct, frozen=True):
         return self.private / "false-starts"
 
     @property
+    def account_faults(self) -> Path:
+        """A file for each account of an agent CLI that has a fault: a lost login, a limit."""
+        return self.private / "account-faults"
+
+    @property
+    def account_faults_lock(self) -> Path:
+        """Held while one of them is changed."""
+        return self.private / "account-faults.lock"
+
+    @property
     def logs(self) -> Path:
         """The terminal logs of ended sessions."""
         return self.private / "logs"
@@ -442,10 +452,10 @@ Layout = dict[str, EntryKind]
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), EntryKind.FILE),
     **dict.fromkeys(("health.jsonl.1", "crash.log", "new.lock", "passes.lock"), EntryKind.FILE),
-    "passes.json": EntryKind.FILE,
+    **dict.fromkeys(("passes.json", "account-faults.lock"), EntryKind.FILE),
     "passes": EntryKind.FIFO,
     **dict.fromkeys(("sessions", "projects", "plugins", "probe", "logs"), EntryKind.DIRECTORY),
-    **dict.fromkeys(("wishes", "bells", "false-starts"), EntryKind.DIRECTORY),
+    **dict.fromkeys(("wishes", "bells", "false-starts", "account-faults"), EntryKind.DIRECTORY),
 }
 QUEUE: Layout = {
     **dict.fromkeys(("tmp", "new", "cur", "done", "damaged"), EntryKind.DIRECTORY),

@@ -17,7 +17,7 @@ from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled
 from sm.issues.look.room import list_shortages
 from sm.issues.look.snapshot import Snapshot, find_longest_interval
-from sm.issues.meters import find_objection
+from sm.issues.meters import OF_ACCOUNT, find_objection
 from sm.issues.rules.needs import KINDS
 from sm.sessions import registry
 from sm.sessions.history import Verb
@@ -29,7 +29,7 @@ from sm.store.paths import Root, name_session
 from sm.views import family
 from sm.views.elsewhere import list_issues, list_of_hosts, read_elsewhere
 from sm.views.known import read_or
-from sm.views.open_need import OpenNeed
+from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
@@ -71,8 +71,9 @@ def list_machine_needs(machine: Machine, projects: Collection[Project]) -> list[
 
 
 def list_own_needs(root: Root) -> list[OpenNeed]:
-    """List those of the sessions that work on no issue."""
-    return sort_needs(one.need for one in family.list_ad_hoc(root) if one.need)
+    """List those of the sessions that work on no issue, and of the accounts."""
+    own = (one.need for one in family.list_ad_hoc(root) if one.need)
+    return sort_needs((*own, *list_account_needs(root)))
 
 
 def collect_needs(
@@ -90,6 +91,7 @@ def collect_needs(
     return sort_needs(
         (
             *_list_short(project),
+            *list_account_needs(project.root),
             *list_of_hosts(project),
             *_list_stopped(project, silence),
             *(() if silence else _list_unread(project, now, known)),
@@ -164,7 +166,7 @@ def _list_over_budget(
     if not any(one.number not in at_work for one in list_ready(project, known)):
         return
     limit = find_objection(project)
-    if limit and limit.until is None:
+    if limit and limit.until is None and not limit.matter.startswith(OF_ACCOUNT):
         yield OpenNeed(
             key=f"{project.name}:{NeedKind.BUDGET}:{limit.matter}",
             kind=NeedKind.BUDGET,

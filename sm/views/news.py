@@ -29,6 +29,7 @@ DECIDED = {
     "approved-merge": "review: approved, sm merges",
     "conflict": "it conflicts with its base, its agent is told",
     "recover": "its agent is gone, another one is started",
+    "login-again": "its login is stale, its client is started again",
 }
 """What a decision tells, by its row; the others are told by what is done, or not at all."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterator
 
 from msgspec import Struct, structs
 
@@ -31,11 +32,14 @@ from sm.issues.rules.needs import (
     describe_need,
     find_waiting,
 )
-from sm.sessions import agent_state, brake, turn
+from sm.sessions import account_faults, agent_state, brake, turn
+from sm.sessions.account_fault import AccountFault, Way
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.session import AdHocSession, IssueSession
+from sm.sessions.signs import Signs
+from sm.store.paths import Root
 from sm.views.quotation import quote
 
 
@@ -160,6 +164,45 @@ def _make_need_of_problem(
     return put_into_words(entry, need, session.project.settings.forge, None)
 
 
+# Accounts
+
+
+def list_account_needs(root: Root) -> Iterator[OpenNeed]:
+    """Yield what the accounts of all sessions need a person for: one need for each."""
+    for ident, known in account_faults.list_faults(root):
+        if known.needs_person(time.time()):
+            yield _make_account_need(ident, known)
+
+
+def find_need_of_account(session: IssueSession) -> OpenNeed | None:
+    """What the session's account needs a person for, at one of its sessions; None for nothing."""
+    found = account_faults.read_fault(session)
+    if found is None or found[1].teller != session.name or not found[1].needs_person(time.time()):
+        return None
+    return _make_account_need(*found)
+
+
+def _make_account_need(ident: str, known: AccountFault) -> OpenNeed:
+    case = Case(
+        "account",
+        known.sessions[known.teller].address,
+        reason=str(known.fault),
+        failure=known.notice,
+        account=known.name,
+        resting=len(known.sessions),
+        locked_out=known.fault is Fault.ACCESS,
+    )
+    need = describe_need(case)
+    return OpenNeed(
+        key=f"account:{ident}:{known.since:.3f}",
+        kind=need.kind or NeedKind.LOGIN,
+        since=known.since,
+        text=need.tell(""),
+        command=need.command,
+        case=case,
+    )
+
+
 # Sessions that work on no issue
 
 
@@ -200,7 +243,7 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
     if signs.dialog_at is not None:
         whole = quote(session, "dialog", "", "")
         found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], f"sm attach {name}"
-    elif signs.failure and signs.failure.for_person:
+    elif signs.failure and signs.failure.for_person and not _is_of_account(session, signs):
         why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
         kind = NeedKind.LOGIN if signs.failure.fault is Fault.ACCESS else NeedKind.LIMITS
         found = kind, signs.failure.at, why, f"sm attach {name}"
@@ -221,6 +264,12 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         command=command,
         whole=whole,
     )
+
+
+def _is_of_account(session: AdHocSession, signs: Signs) -> bool:
+    """Whether all sessions of its account have that, so that the account needs a person."""
+    standing = account_faults.read_standing(session, signs.failure, gone=False)
+    return standing is not None and standing.way is not Way.ASK
 
 
 LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)

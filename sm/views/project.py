@@ -30,7 +30,7 @@ from sm.views.family import AdHocRow
 from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
 from sm.views.needs import collect_needs, sort_needs
-from sm.views.open_need import OpenNeed
+from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.people import People, find_people
 from sm.views.polling import START, find_missed, find_silence, word_silence
@@ -131,7 +131,8 @@ def read_sessions_without_project(
         subjects = [Subject(one.id) for one in found]
         figures = read_figures(settings, subjects, lambda _: None)
         found = [structs.replace(one, figures=figures.get(one.id, NO_FIGURES)) for one in found]
-    needs = tuple(sort_needs(one.need for one in found if one.need))
+    own = (one.need for one in found if one.need)
+    needs = tuple(sort_needs((*own, *list_account_needs(root))))
     paused = _list_paused(root, "", [one.id for one in found])
     return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=tuple(found), paused=paused)
 

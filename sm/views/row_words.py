@@ -32,6 +32,7 @@ ROWS: dict[str, str] = {
     "watched": "it does nothing, and a person is attached",
     "context-refused": "the API refuses the conversation",
     "turn-failed": "the turn failed",
+    "login-again": "it alone has no access",
     "park": "the agent has to wait",
     "parked-long": "the agent has to wait for long",
     "resume": "the agent can go on",

@@ -17,8 +17,9 @@ from sm.issues.look.escalation import tell_limit
 from sm.issues.look.observe import Observation, recall
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.rules.facts import Facts, Life
-from sm.sessions import agent, terminal, turn
+from sm.sessions import agent, terminal
 from sm.sessions.activity import Evidence, Proof
+from sm.sessions.failure import Fault
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession, IssueSession
 from sm.sessions.signs import SILENT
@@ -27,7 +28,14 @@ from sm.store.events import Event
 from sm.views.event_words import tell_shortly
 from sm.views.figures import NO_FIGURES, OfSession
 from sm.views.known import Damaged, Known, show
-from sm.views.open_need import OpenNeed, find_forgotten_draft, find_need, find_refused, make_need
+from sm.views.open_need import (
+    OpenNeed,
+    find_forgotten_draft,
+    find_need,
+    find_need_of_account,
+    find_refused,
+    make_need,
+)
 from sm.views.people import HOLDERS, WORDS, People
 from sm.views.states import ShownState
 
@@ -224,6 +232,9 @@ def _filled(
     else:
         begun = facts.history.started_at > 0
         need = find_forgotten_draft(session, problem) or find_refused(session, problem, begun=begun)
+    if need is None and session.attempt:
+        # Where a session was placed by another machine, that asks this one for rows alone.
+        need = find_need_of_account(session)
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
         row,
@@ -338,8 +349,14 @@ def _of_start(session: IssueSession) -> str:
 
 
 def _of_parked(facts: Facts) -> str:
+    account = facts.account
+    if account and account.works:
+        return f"parked until its turn to go on: {account.name} works again"
+    if account and facts.parked and account.fault is Fault.ACCESS:
+        return f"parked for the login of {account.name}: {account.fault}"
     if facts.failure and facts.parked:
-        return f"parked until {turn.format_until(facts.failure)}: {facts.failure.fault}"
+        until = format_time(facts.parked_until, facts.failure.at)
+        return f"parked until {until}: {facts.failure.fault}"
     return f"held: {tell_limit(facts)}"
 
 

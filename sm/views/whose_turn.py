@@ -49,7 +49,7 @@ TELLING = frozenset({Verb.INJECT, Verb.START, Verb.RECOVER, Verb.HAND_OFF})
 ASKING = frozenset({Verb.CONSULT, Verb.NOTIFY, Verb.REMIND})
 """Steps that put a question to a person, or to a session before. A late review stays the
 reviewer's."""
-GOES_ON = frozenset({Count.RESUME, Count.GO_ON})
+GOES_ON = frozenset({Count.RESUME, Count.GO_ON, Count.NO_ATTEMPT})
 """What the end of a wait counts as."""
 
 

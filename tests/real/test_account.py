@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from sm.messages import screen_state
-from sm.sessions import agent_state, turn
+from sm.sessions import agent_state, plan, turn
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Failure, Fault
+from sm.sessions.history import Verb, fold
 from sm.sessions.session import Session
+from sm.store import journal
+from sm.store.paths import Root
+from sm.views.event_words import describe, name_event
+from tests.e2e.stage import Stage
 from tests.helpers import wait_for
-from tests.real.api import Api, Reply
+from tests.real.api import Api, Reply, Request, Tool, Turn
 from tests.real.api import Failure as Refusal
+from tests.real.client import Clients, seal
+from tests.real.responses import exec_command
+from tests.real.stages import make_real_stage
 from tests.real.test_codex_delivery import send, state
 
 
@@ -42,3 +56,133 @@ def test_a_turn_of_codex_that_fails_is_known_as_of_claude_code(
     wait_for(lambda: len(api.main) > 1 and state(target) is State.IDLE, "the next turn")
     assert read_failure(target) is None
     assert agent_state.read(target.dir).shown is False
+
+
+SESSIONS = 5
+PAUSE = "python3 -c 'import time; time.sleep(2)'"
+WORK = {"claude": Tool.bash(PAUSE), "codex": exec_command(PAUSE)}
+"""What an agent at work does, again and again."""
+RESUMED = "[sm] Your last turn was cut short"
+LOGINS = {"claude": ".claude/.credentials.json", "codex": ".codex/auth.json"}
+TITLES = {"claude": "Claude Code", "codex": "Codex"}
+
+
+@dataclass
+class Team:
+    """Five issues that one of the real clients works on, with one login."""
+
+    stage: Stage
+    api: Api
+    client: str
+
+    def begin(self) -> None:
+        """Have all of them taken up."""
+        for _ in range(SESSIONS):
+            self.stage.file_issue()
+        self.stage.poll()
+
+    def needs(self, kind: str) -> list[dict[str, Any]]:
+        """What `sm needs` lists of that kind."""
+        found = json.loads(self.stage.sm("needs", "--json", check=False).stdout)
+        return [one for one in found if one["kind"] == kind]
+
+    def phases(self) -> set[str]:
+        """What the sessions are at, as `sm status` shows them."""
+        shown = json.loads(self.stage.sm("status", "--json").stdout)
+        return {row["phase"] for row in shown[0]["sessions"]}
+
+    def comments(self) -> list[str]:
+        """What people were told on all issues."""
+        issues = self.stage.project.forge.issues
+        found = (issues.read(one.issue).comments for one in self.stage.sessions())
+        return [comment.body for comments in found for comment in comments]
+
+    def restarts(self) -> list[int]:
+        """The issues whose client was started again."""
+        return [
+            session.issue
+            for session in self.stage.sessions()
+            for receipt in plan.read_receipts(session.dir)
+            if receipt.verb is Verb.RECOVER
+        ]
+
+    def resumed(self) -> set[str]:
+        """The conversations that were told to go on."""
+        return {one.session for one in self.api.main if one.appearances(RESUMED)}
+
+    def log_in(self) -> None:
+        """What changes on disk when a person logs in."""
+        (self.stage.folder / "client-home" / LOGINS[self.client]).write_text("{}")
+
+
+@pytest.fixture(params=["claude", "codex"])
+def team(
+    request: pytest.FixtureRequest,
+    pinned: Clients,
+    api: Api,
+    root: Root,
+    tmux_socket: str,
+    tmp_path: Path,
+) -> Iterator[Team]:
+    stage = make_real_stage(request.param, pinned, api, tmp_path, {"max_sessions": SESSIONS})
+    home, settings = tmp_path / "client-home", stage.project.settings
+    folders = [settings.worktree(number) for number in range(1, SESSIONS + 1)]
+    seal(home, *folders)
+    trusted = [f'\n[projects.{json.dumps(str(one))}]\ntrust_level = "trusted"\n' for one in folders]
+    with (home / ".codex" / "config.toml").open("a") as config:
+        config.writelines(trusted[1:])
+    yield Team(stage, api, request.param)
+    for event in journal.read(stage.project.root.journal):
+        print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
+    stage.end()
+
+
+def test_five_sessions_that_lose_their_login_are_one_need_and_all_go_on_when_it_is_found(
+    team: Team,
+) -> None:
+    team.api.model = lambda _: Refusal(401, message="OAuth token has expired")
+    team.begin()
+    rests = f"{SESSIONS} sessions rest"
+    wait_for(lambda: any(rests in one["text"] for one in team.needs("login")), rests, every_s=1)
+    [need] = team.needs("login")
+    assert need["text"].startswith(f"Login of {TITLES[team.client]} (ANTHROPIC_API_KEY)")
+    assert "OAuth token has expired" in need["text"]
+    assert team.phases() == {"parked"}
+    wait_for(team.comments, "the message")
+    asked = len(team.api.main)
+    team.api.model = lambda _: Reply()
+    team.log_in()
+    wait_for(lambda: len(team.resumed()) == SESSIONS, "all to go on", every_s=0.5)
+    assert len(team.api.main) > asked
+    wait_for(lambda: not team.needs("login"), "the end of the need", every_s=0.5)
+    assert len(team.comments()) == 1
+    assert team.restarts() == []
+
+
+def test_one_of_five_whose_login_is_stale_is_started_again_before_anybody_is_asked(
+    team: Team,
+) -> None:
+    def answer(request: Request) -> Turn:
+        if "issue #1" in "\n".join(request.texts):
+            refused = Refusal(401, message="OAuth token has expired")
+            return Reply() if team.restarts() else refused
+        return Reply("", tools=(WORK[team.client],))
+
+    team.api.model = answer
+    team.begin()
+    seen: list[dict[str, Any]] = []
+
+    def restarted() -> bool:
+        seen.extend(team.needs("login"))
+        return team.restarts() == [1]
+
+    wait_for(restarted, "its client to be started again", every_s=1)
+    again = "You take over"
+    wait_for(lambda: any(one.appearances(again) for one in team.api.main), "its conversation")
+    taken_over = next(one for one in team.api.main if one.appearances(again))
+    assert taken_over.appearances("You work on issue #1"), "it is the conversation of before"
+    wait_for(lambda: "parked" not in team.phases(), "all at work", every_s=0.5)
+    assert seen == []
+    assert team.comments() == []
+    receipts = plan.read_receipts(team.stage.session(1).dir)
+    assert fold(receipts).recoveries == 0

@@ -7,6 +7,7 @@ person may log in there as somebody else: that, too, leaves a trace that holds n
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,8 +23,24 @@ STATE_LIMIT = 16 * 1024 * 1024
 """Bytes of Claude Code's `.claude.json`, which grows with the folders that it has been in."""
 
 
+CREDENTIALS = (".credentials.json", "auth.json")
+"""Where the clients keep a login below their folder: Claude Code (2.1.332), Codex (0.171.0)."""
+KEYS = (
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+    *("OPENAI_API_KEY", "CODEX_API_KEY"),
+)
+"""Variables that are a login in place of the one on disk."""
+PLACES = (
+    *("ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
+    *("AWS_PROFILE", "OPENAI_BASE_URL"),
+)
+"""Variables that have a client ask somebody else (https://code.claude.com/docs/en/settings)."""
+TITLES = {"claude": "Claude Code", "codex": "Codex"}
+
+
 class _OauthAccount(Struct, rename="camel"):
     account_uuid: str = ""
+    email_address: str = ""
 
 
 class _State(Struct, rename="camel"):
@@ -67,10 +84,50 @@ def read_login(folder: Path) -> str:
     """
     with contextlib.suppress(OSError):
         return str((folder / "auth.json").stat().st_mtime_ns)
+    return _read_oauth(folder).account_uuid
+
+
+def _read_oauth(folder: Path) -> _OauthAccount:
     place = folder.parent if folder.name == ".claude" else folder
     for path in dict.fromkeys((folder / ".claude.json", place / ".claude.json")):
         # It is not there, or just being written.
         with contextlib.suppress(OSError, msgspec.MsgspecError, ValueError, RecursionError):
             known = _states.decode(read_foreign(path, STATE_LIMIT)).oauth_account
-            return known.account_uuid if known else ""
-    return ""
+            return known or _OauthAccount()
+    return _OauthAccount()
+
+
+def list_credentials(folder: Path) -> list[Path]:
+    """Return the files that change when somebody logs in; they may be missing."""
+    return [folder / name for name in CREDENTIALS]
+
+
+def trace_login(folder: Path) -> str:
+    """Return what is another as soon as somebody has logged in, also as the same account.
+
+    No file is read that holds a secret. A client that renews its login by itself changes it, too.
+    """
+    found = [_read_oauth(folder).account_uuid]
+    for path in list_credentials(folder):
+        with contextlib.suppress(OSError):
+            stat = path.stat()
+            found.append(f"{path.name}:{stat.st_mtime_ns}:{stat.st_ino}:{stat.st_size}")
+    return " ".join(filter(None, found)) or "none"
+
+
+def digest_keys(env: Mapping[str, str]) -> str:
+    """Return what tells logins by variables apart, and no secret; '' without such variables."""
+    said = "\0".join(f"{name}={env[name]}" for name in (*KEYS, *PLACES) if env.get(name))
+    return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16] if said else ""
+
+
+def describe_account(profile: Profile, folder: Path, env: Mapping[str, str]) -> str:
+    """Return what people call the account of such an agent: the client, and whose login it has."""
+    title = TITLES.get(profile.spending, profile.name)
+    key = next((name for name in KEYS if env.get(name)), "")
+    email = _read_oauth(folder).email_address if profile.spending == "claude" and not key else ""
+    home = env.get("HOME", "")
+    where = str(folder)
+    if home and folder.is_relative_to(home):
+        where = f"~/{folder.relative_to(home)}"
+    return f"{title} ({key or email or where})"

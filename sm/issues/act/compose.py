@@ -38,6 +38,7 @@ from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
 from sm.sessions import agent, terminal, turn
+from sm.sessions.failure import Fault
 from sm.sessions.history import KILLED, TELLING, Verb
 from sm.sessions.launch import Launch
 from sm.sessions.plan import Plan, PlannedStep, read_receipts
@@ -124,6 +125,8 @@ def _tell_stop(material: Material, facts: Facts) -> str:
     if facts.brake and facts.allowance:
         shown = one_line(facts.allowance.shown)
         return f"until {material.limit_until}: {shown}" if material.limit_until else f"({shown})"
+    if facts.account and facts.account.fault is Fault.ACCESS:
+        return f"for the login of {one_line(facts.account.name)}: {material.failure}"
     return f"until {material.until}: {material.failure}" if facts.failure else ""
 
 
@@ -194,7 +197,7 @@ def gather(
         else "",
         question=escalation.read_asked(facts),
         failure=escalation.describe_failed_turn(session, seen),
-        until=turn.format_until(facts.failure) if facts.failure else "",
+        until=format_time(facts.parked_until, facts.failure.at) if facts.failure else "",
         asked_row=facts.escalation.row if facts.escalation else "escalate",
         locked_out=escalation.is_locked_out(facts),
         stuck=escalation.is_stuck(facts),

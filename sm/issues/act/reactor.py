@@ -43,12 +43,13 @@ from sm.issues.rules.limits import WHILE_PAUSED
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.slots import is_at_work, needs_slot
 from sm.issues.work import locks, slots
-from sm.messages import alerts
+from sm.messages import accounts, alerts
 from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.presence import find_obstacle, observe_hands
 from sm.messages.telling import tell_of_step
-from sm.sessions import agent_process, pause, registry
+from sm.sessions import account_faults, agent_process, pause, registry
 from sm.sessions import plan as plans
+from sm.sessions.account_fault import Way
 from sm.sessions.followers import have_followed
 from sm.sessions.history import Receipt, Verb
 from sm.sessions.plan import Plan, PlannedStep
@@ -179,6 +180,7 @@ def _tend(session: IssueSession) -> float:
         lambda: discussion.watch(session),
         lambda: answer_requests(session),
         lambda: tend_messages(session),
+        lambda: accounts.tend(session, session.project.settings.escalation.remind_s),
         lambda: tell_of_holdups(session),
     )
     return min(see_to(session, tend) for tend in seen_to)
@@ -301,6 +303,11 @@ def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, De
             why = f"no slot is free (max_sessions: {limit})"
             session.project.record(events.Waiting(session=session.name, reason=why))
         seen = _add_facts(seen, slotless=True, slot_at=seen.facts.now)
+        decision = decide(seen.facts)
+    account = seen.facts.account
+    if account and decision.row and decision.row.spends and not account_faults.take_turn(session):
+        rests = structs.replace(account, way=Way.REST)
+        seen = _add_facts(seen, account=rests)
         decision = decide(seen.facts)
     return seen, decision
 

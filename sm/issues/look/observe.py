@@ -37,7 +37,17 @@ from sm.issues.look.taken import read_edited
 from sm.issues.rules.facts import Facts, Life, Limits, name_run
 from sm.issues.rules.material import Edited, EditedReview
 from sm.messages import screen_state
-from sm.sessions import agent, agent_process, agent_state, brake, false_starts, pause, plan, turn
+from sm.sessions import (
+    account_faults,
+    agent,
+    agent_process,
+    agent_state,
+    brake,
+    false_starts,
+    pause,
+    plan,
+    turn,
+)
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.history import GIVEN_BACK, KILLED, OVERTAKEN, History, fold
 from sm.sessions.session import IssueSession
@@ -249,7 +259,10 @@ def _gather(
         held_since=brake.find_stage_time(directory) if allowance and allowance.holds else 0.0,
         rotates=allowance is not None and os.path.lexists(directory.hold),
     )
-    if facts.session is Life.GONE:
+    is_gone = facts.session is Life.GONE
+    standing = account_faults.read_standing(session, facts.failure, gone=is_gone)
+    facts = structs.replace(facts, account=standing)
+    if is_gone:
         of_machine = false_starts.find_of_machine(session.root, session.name, now)
         facts = structs.replace(facts, false_start=of_machine)
     facts = structs.replace(facts, idle_since=_idle_since(session, facts))

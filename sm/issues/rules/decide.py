@@ -126,7 +126,7 @@ def _deadlines(f: Facts) -> Iterator[float]:
     if f.signs and f.signs.starting_at is not None:
         since = max(f.signs.starting_at, f.resumed_at)
         yield from (since + after_s for after_s in STARTING_S)
-    if f.parked and f.failure is not None:
-        yield f.failure.until
+    if f.parked:
+        yield f.parked_until
     if f.turn_runs and not f.working:
         yield f.sign_over_at

@@ -10,6 +10,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
+from sm.sessions.account_fault import Standing, Way
 from sm.sessions.failure import Failure, Fault
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
@@ -30,8 +31,6 @@ REMINDERS = 2
 """How often sm reminds an agent of the protocol whose turn ended without a phase."""
 CONTEXT_REFUSED, ONCE = "context-refused", "once"
 """The row by which a refused conversation is given up, and its only key."""
-LONG_PARK_S = 3600.0
-"""After so long sm tells a person that a session is parked."""
 
 
 def name_run(head: str, at: float) -> str:
@@ -131,6 +130,8 @@ class Facts(Struct, frozen=True):
     """The session that is asked before people lives, and is another one."""
     false_start: FalseStart | None = None
     """Its last start, if that has ended at once, as those of other sessions."""
+    account: Standing | None = None
+    """What a fault of its agent's account means for it; None: there is none, or it works."""
     rotates: bool = False
     """Its context is being replaced, and nothing else may be typed meanwhile."""
 
@@ -184,7 +185,9 @@ class Facts(Struct, frozen=True):
         failure = self.failure
         if self.dialog_at is not None:
             return f"dialog:{self.dialog_at:.3f}"
-        if failure and failure.for_person:
+        if failure and self.account and self.account.way is not Way.ASK:
+            return ""  # it is the account's
+        if failure and (failure.for_person or self.account):
             return f"failure:{failure.at:.3f}"
         if failure and failure.lasting:
             return f"failure:{failure.since:.3f}"
@@ -279,13 +282,30 @@ class Facts(Struct, frozen=True):
     @property
     def parked(self) -> bool:
         """Whether the agent cannot work now, but will be able to later."""
+        if self.account:
+            return self.account.way is Way.REST
         failure = self.failure
         return failure is not None and not failure.for_person and self.now < failure.until
+
+    @property
+    def parked_until(self) -> float:
+        """Until when it is parked at least."""
+        if self.account:
+            return self.account.until
+        return self.failure.until if self.failure else 0.0
+
+    @property
+    def has_stale_login(self) -> bool:
+        """Whether its client is to be started again, as it alone has no access to its API."""
+        found = self.account is not None and self.account.way is Way.RESTART
+        return found and self.failure is not None and self.session is Life.ALIVE
 
     @property
     def unreachable(self) -> bool:
         """Whether a message to the agent would be useless now."""
         failed = self.failure is not None and self.failure.for_person
+        if self.account:
+            failed = self.account.way is Way.ASK
         return self.parked or failed or self.dialog_at is not None
 
     @property
@@ -354,7 +374,7 @@ class Facts(Struct, frozen=True):
         """The last sign of life, or what should have caused one since; or a pause's end."""
         signs = self.signs or SILENT
         # Nothing is expected of an agent whose work waits for a slot.
-        expected_at = max(signs.failure.until if signs.failure else 0.0, self.slot_at)
+        expected_at = max(self.parked_until, self.slot_at)
         return max(
             self.addressed_at,
             self.history.nudged_at,
@@ -372,18 +392,22 @@ class Facts(Struct, frozen=True):
     @property
     def stale(self) -> bool:
         """Whether the agent should have shown a sign of life by now."""
-        working = self.working and self.dialog_at is None and not (self.asks or self.brake)
+        rests = self.asks or self.brake or (self.account and self.parked)
+        working = self.working and self.dialog_at is None and not rests
         return working and self.now >= self.life_at + self.limits.agent_timeout_s
 
     @property
     def crashed(self) -> bool:
-        """Whether no agent is working although one should: none should that may spend nothing.
+        """Whether no agent is working although one should.
+
+        None should that may spend nothing, or whose account has no access to its API.
 
         False while no start is on record. Then dev-poll finishes the start, and goes on with an
         agent that lives: only the receipts may be lost.
         """
         ended = self.session is Life.GONE or self.stale
-        return self.history.started_at > 0 and ended and not self.brake
+        rests = bool(self.brake) or (self.account is not None and self.parked)
+        return self.history.started_at > 0 and ended and not rests
 
     @property
     def pause_until(self) -> float:
@@ -410,11 +434,13 @@ class Facts(Struct, frozen=True):
         tried a second time, unless no agent could be started here. What the API refuses, it would
         refuse again.
         """
+        known = self.signs.context if self.signs else ""
+        if self.has_stale_login:
+            return known
         if self.session is not Life.GONE or self.history.recoveries:
             return ""
         if self.failure and self.failure.fault is Fault.CONVERSATION:
             return ""
-        known = self.signs.context if self.signs else ""
         return known or (self.false_start.resumable if self.false_start else "")
 
     @property
@@ -550,7 +576,7 @@ class Facts(Struct, frozen=True):
         """
         if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
             return False
-        if self.brake:
+        if self.brake or (self.account and self.parked):
             return False
         if self.signs and not self.unheeded:
             return False
@@ -581,7 +607,8 @@ class Facts(Struct, frozen=True):
     @property
     def answer_due_at(self) -> float:
         """When a person's answer is late; never to an agent that may not go on with it."""
-        if self.brake or (self.escalation and self.escalation.first):
+        rests = self.brake or (self.account and self.parked)
+        if rests or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 

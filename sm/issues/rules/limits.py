@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sm.issues.rules.allowance import STOPPING, STOPS, Stage, TurnAtLimit
-from sm.issues.rules.facts import LONG_PARK_S, Facts, Life
+from sm.issues.rules.facts import Facts, Life
 from sm.issues.rules.rows import Row, Said, Step
+from sm.sessions.failure import LONG_PARK_S
 from sm.sessions.history import Count, Halt, Verb
 
 TYPING_S = 120.0

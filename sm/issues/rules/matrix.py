@@ -9,7 +9,7 @@ from __future__ import annotations
 from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
 from sm.issues.rules.endings import ANY, DONE, EMPTY, ENDED, SETTLED, fail_with
-from sm.issues.rules.facts import CONTEXT_REFUSED, LONG_PARK_S, ONCE, REMINDERS
+from sm.issues.rules.facts import CONTEXT_REFUSED, ONCE, REMINDERS
 from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.issues.rules.rows import (
     Row,
@@ -19,7 +19,7 @@ from sm.issues.rules.rows import (
     key_per_failure,
     key_per_question,
 )
-from sm.sessions.failure import PATIENCE
+from sm.sessions.failure import LONG_PARK_S, PATIENCE
 from sm.sessions.history import Count, Verb
 from sm.sessions.presence_rule import Deed
 
@@ -138,7 +138,7 @@ _STOPPED = (
     Row(
         "turn-failed",
         ANY,
-        "the turn failed: no access, a refused request, or no success for hours",
+        "the turn failed, for no fault of its account: no access, a refused request, tries in vain",
         (Step(NOTIFY, "turn-failed"),),
         lambda f: (
             f.failure is not None and bool(f.matter) and f.matter not in f.history.escalations
@@ -148,21 +148,35 @@ _STOPPED = (
         passing=True,
     ),
     Row(
+        "login-again",
+        ANY,
+        "the turn failed again without access, while others of its account work or its login on "
+        "disk has changed; once, with its conversation, and no restart is counted",
+        (Step(Verb.KILL), Step(Verb.RECOVER, "recovery")),
+        lambda f: f.has_stale_login,
+        key_per_failure,
+        counts=Count.NO_ATTEMPT,
+        deed=Deed.RESTART,
+    ),
+    Row(
         "park",
         ANY,
-        "the turn failed: usage limit or API trouble",
+        "the turn failed: usage limit, API trouble, or a fault of its account",
         (Step(Verb.PARK),),
-        lambda f: f.parked,
+        lambda f: f.parked and f.failure is not None,
         key_per_failure,
         passing=True,
     ),
     Row(
         "parked-long",
         ANY,
-        "parked for more than an hour",
+        "parked for more than an hour, and its account is not known",
         (Step(COMMENT, "parked"),),
         lambda f: (
-            f.failure is not None and f.parked and f.failure.until > f.failure.since + LONG_PARK_S
+            f.failure is not None
+            and f.account is None
+            and f.parked
+            and f.failure.until > f.failure.since + LONG_PARK_S
         ),
         lambda f: f"{f.failure.since:.3f}" if f.failure else "",
         passing=True,
@@ -170,7 +184,7 @@ _STOPPED = (
     Row(
         "resume",
         ITS_TURN,
-        "the limit is over, the pause has passed",
+        "the limit is over, the pause has passed, or it is its turn to go on",
         (Step(INJECT, "resume"),),
         lambda f: f.resumable,
         key_per_failure,

@@ -38,6 +38,7 @@ CAUSES = {
 
 UNASKED_CAUSES = {
     "review-waits": "The pull request waits for a review",
+    "account": "Its account has a fault",
     "silent": "The agent ends its turns without a phase, and its reminders are used up",
     "failed": "The agent has given up",
     "draft": "Half a line stands unsent in its input line",
@@ -51,6 +52,7 @@ KINDS = {
     "dialog": NeedKind.DIALOG,
     "watched": NeedKind.LIMITS,
     "turn-failed": NeedKind.LIMITS,
+    "account": NeedKind.LIMITS,
     "parked-long": NeedKind.LIMITS,
     "limit-wait-long": NeedKind.LIMITS,
     "limit-asked": NeedKind.BUDGET,
@@ -76,8 +78,9 @@ KINDS = {
 }
 """What a person is needed for, by the row of the matrix that asks or tells. Other rows need nobody.
 
-The last two are no rows. `draft`: a person has left a line in the terminal, and what is due waits
-for that. `refused`: each try of what is due is refused.
+`account` and the last two are no rows. `account`: all sessions of an account rest. `draft`: a
+person has left a line in the terminal, and what is due waits for that. `refused`: each try of what
+is due is refused.
 """
 
 PASS_S = 10.0
@@ -99,7 +102,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
     `reviewed_at` is the page of the pull request if a person can review it nowhere else. `first`
     is the session that has been asked before people, until `first_until`, a time of day; '' for
-    none.
+    none. `account` is the account that has a fault, and `resting` the number of its sessions.
     """
 
     row: str
@@ -121,6 +124,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     reviewed_at: str = ""
     first: str = ""
     first_until: str = ""
+    account: str = ""
+    resting: int = 0
 
 
 class Need(Struct, frozen=True):
@@ -161,9 +166,18 @@ def describe_need(case: Case) -> Need:
         cause = (
             f"{cause}: {case.turn}" if case.row == "limit-runs-on" else f"{cause}, and {case.turn}"
         )
+    if case.account:
+        cause = _tell_account(case)
     cause = ", and ".join(filter(None, (cause, _tell_first(case))))
     kind = find_kind(case.row, case.locked_out)
     return Need(case, cause, detail, waits_for, command, by_answer, kind)
+
+
+def _tell_account(case: Case) -> str:
+    """Say which account has a fault, and how many of its sessions rest for that."""
+    what = f"Login of {case.account}" if case.locked_out else case.account
+    rest = "1 session rests" if case.resting == 1 else f"{case.resting} sessions rest"
+    return f"{what}: {case.reason}, {rest} until that is over"
 
 
 def _tell_first(case: Case) -> str:
@@ -227,7 +241,9 @@ def _asks_unheard(f: Facts) -> bool:
 def _fails_unheard(f: Facts) -> bool:
     """The same of a turn that has failed for a reason which waiting does not mend."""
     failure = f.failure
-    if failure is None or not failure.for_person or f.matter in f.history.escalations:
+    if failure is None or not failure.for_person or not f.matter:
+        return False
+    if f.matter in f.history.escalations:
         return False
     return not _is_fresh(f, failure.at)
 
@@ -272,9 +288,13 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
             return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
 
 
+OF_LOGIN = ("turn-failed", "account")
+"""What may be about a login."""
+
+
 def find_kind(row: str, locked_out: bool = False) -> NeedKind | None:
     """Return what a person is needed for where the row `row` asks or tells; None for nothing."""
-    return NeedKind.LOGIN if row == "turn-failed" and locked_out else KINDS.get(row)
+    return NeedKind.LOGIN if row in OF_LOGIN and locked_out else KINDS.get(row)
 
 
 def name_waits(check: Check) -> str:
@@ -300,6 +320,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     # An earlier trouble is over. It must not replace the agent's own words.
     "trouble": lambda case: case.trouble,
     "turn-failed": lambda case: case.failure,
+    "account": lambda case: f"“{case.failure}”" if case.failure else "",
     "ci-exhausted": _step,
     "ci-broken": _step,
     "ci-timeout": lambda case: case.waits or case.reason,
@@ -343,6 +364,7 @@ WAYS = {
     "draft": ("the person who has begun that line", ATTACH),
     "refused": ("a change of what refuses it", "sm doctor"),
     "parked-long": ("its usage limit", ATTACH),
+    "account": ("its account", ATTACH),
     "limit-wait-long": ("its usage limit", ATTACH),
     "ci-broken": ("CI, which is broken", "sm ci rerun {project} {issue}"),
     "silent": ("a word to the agent", SEND),
@@ -360,11 +382,13 @@ def _way(case: Case) -> tuple[str, str]:
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
     waits_for, command = _choose_way(case)
+    if case.row == "account":  # it may be a session without an issue
+        return waits_for, f"sm attach {case.address.replace('#', ' ')}"
     return waits_for, command.format(project=project, issue=issue)
 
 
 def _choose_way(case: Case) -> tuple[str, str]:
-    if case.row == "turn-failed" and case.locked_out:
+    if case.row in OF_LOGIN and case.locked_out:
         return "a login or the like, in its terminal", ATTACH
     if case.row in ("trouble", "failed") and case.stuck:
         return LOOK

@@ -18,9 +18,10 @@ from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
+from sm.sessions.account_fault import Standing, Way
 from sm.sessions.failure import PATIENCE, REFUSALS, Failure, Fault
 from sm.sessions.false_start import FalseStart
-from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Verb
+from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Receipt, Verb, fold
 from sm.sessions.presence_rule import GONE_S, SOON_S, TYPED_S, Deed, Hands
 from sm.sessions.signs import Signs
 from tests.helpers import REPOSITORY
@@ -94,6 +95,12 @@ def failed(
 ) -> Facts:
     """Its last turn has failed a minute ago."""
     return hooked(facts, failure=Failure(FAILED_AT, fault, until, since, count), **more)
+
+
+def with_account(way: Way, facts: Facts, *, until: float = NOW + HOUR, **more: bool) -> Facts:
+    """The same with a fault of its account, by which it rests or goes on."""
+    fault = facts.failure.fault if facts.failure else Fault.ACCESS
+    return replace(facts, account=Standing(way, until, "Claude Code (~/.claude)", fault, **more))
 
 
 def told_of(matter: str) -> History:
@@ -426,6 +433,26 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "dialog-open",
     ),
     "a refused login is told to a person": (failed(Fault.ACCESS), "turn-failed"),
+    "a login that all sessions have lost parks the session": (
+        with_account(Way.REST, failed(Fault.ACCESS)),
+        "park",
+    ),
+    "a login that only this session has not is asked about": (
+        with_account(Way.ASK, failed(Fault.ACCESS)),
+        "turn-failed",
+    ),
+    "a client that alone has a stale login is started again": (
+        with_account(Way.RESTART, failed(Fault.ACCESS)),
+        "login-again",
+    ),
+    "a session whose turn has come goes on": (
+        with_account(Way.GO_ON, failed(Fault.ACCESS), until=NOW - HOUR),
+        "resume",
+    ),
+    "a phase that was written before is answered when it may go on": (
+        with_account(Way.GO_ON, failed(Fault.LIMIT, facts=replace(CI, check=CheckState.SUCCESS))),
+        "ci-passed",
+    ),
     "a refused request is told to a person": (failed(Fault.REQUEST), "turn-failed"),
     "a conversation that is refused once is tried again": (
         failed(Fault.CONVERSATION),
@@ -838,6 +865,7 @@ ENDINGS: dict[str, tuple[Facts, Deed]] = {
     "blocked": (replace(LIVING, blocked=True), Deed.END),
     "failed": (wrote(Phase.FAILED), Deed.END),
     "idle-prompt": (WAITED_FOR, Deed.JUDGE),
+    "login-again": (with_account(Way.RESTART, failed(Fault.ACCESS)), Deed.RESTART),
     "recover": (SILENT, Deed.JUDGE),
     "recovery-exhausted": (
         replace(SILENT, history=History(started_at=NOW - 2 * HOUR, recoveries=3)),
@@ -1120,3 +1148,58 @@ def test_no_time_counts_from_before_the_end_of_a_pause(row: str) -> None:
     assert found.wake_at > NOW
     alone = (BY_NAME[row],)
     assert decide(replace(resumed, now=NOW + 25 * HOUR), alone).row is BY_NAME[row]
+
+
+YEAR = 365 * 24 * HOUR
+
+
+@pytest.mark.parametrize("fault", [Fault.ACCESS, Fault.LIMIT, Fault.SERVICE])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        LIVING,
+        replace(LIVING, idle_since=NOW - HOUR),
+        replace(CI, check=CheckState.SUCCESS),
+        replace(CI, check=CheckState.FAILURE),
+        wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)),
+        replace(wrote(Phase.ESCALATE, HOUR, asked("escalate", HOUR)), reply="c1"),
+    ],
+)
+def test_a_session_whose_account_has_a_fault_rests_however_long_a_person_sleeps(
+    facts: Facts, fault: Fault
+) -> None:
+    first = with_account(Way.REST, failed(fault, facts), until=NOW + 2 * YEAR)
+    done = replace(first.history, done=first.history.done | {f"park:{FAILED_AT:.3f}"})
+    for later in (0.0, HOUR, 24 * HOUR, YEAR):
+        now = replace(first, history=done, now=NOW + later)
+        found = decide(now)
+        assert name(found) in ("parked", "remind"), later
+        assert not now.crashed
+        assert not now.matter
+
+
+def test_an_agent_that_is_gone_is_not_restarted_without_a_login() -> None:
+    gone = replace(LIVING, session=Life.GONE)
+    assert name(decide(gone)) == "recover"
+    rests = with_account(Way.REST, gone, until=NOW + HOUR)
+    assert not decide(rests).acts
+    assert not decide(replace(rests, now=NOW + 30 * 24 * HOUR)).acts
+
+
+def test_after_a_long_rest_it_goes_on_and_counts_as_no_crash() -> None:
+    slept = failed(Fault.ACCESS, until=NOW - YEAR, history=History(started_at=NOW - YEAR))
+    assert name(decide(with_account(Way.GO_ON, slept, until=NOW - MINUTE))) == "resume"
+
+
+def test_a_restart_for_a_stale_login_resumes_its_conversation_and_is_no_attempt() -> None:
+    facts = with_account(Way.RESTART, failed(Fault.ACCESS, context="c1"))
+    assert facts.resumes == "c1"
+    row = BY_NAME["login-again"]
+    key = row.key(facts)
+    steps = [
+        Receipt(NOW, key, row.name, verb=Verb.RECOVER, resumed="c1"),
+        Receipt(NOW, key, row.name, counts=row.counts),
+    ]
+    before = [Receipt(NOW - HOUR, "recover:0", "recover", verb=Verb.RECOVER)]
+    assert fold([*before, *steps]).recoveries == 1
+    assert fold(steps).recoveries == 0

@@ -1,0 +1,65 @@
+"""Sees to a fault of a session's account: keeps it up to date, and tells people once of it."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from sm.base.need import NeedKind
+from sm.messages import alerts, screen_state
+from sm.sessions import account_faults
+from sm.sessions.account_fault import AccountFault, Way
+from sm.sessions.failure import Fault
+from sm.sessions.session import Session
+
+
+def tend(session: Session, remind_s: float) -> float:
+    """Do so; return when to look again, seconds since 1970. People are reminded so often, if ever.
+
+    Raises:
+        StateError: the fault cannot be kept.
+
+    """
+    found = account_faults.update(session, screen_state.correct(session).told)
+    if found is None or session.name not in found[1].sessions:
+        return math.inf
+    ident, known = found
+    now = time.time()
+    standing = account_faults.judge(session, known)
+    again_at = standing.until if standing.way is Way.REST else math.inf
+    if known.teller == session.name and not known.works:
+        again_at = min(again_at, now + account_faults.LOOK_S)
+        if now < known.asks_at:
+            again_at = min(again_at, known.asks_at)
+        _tell(session, ident, known, remind_s)
+    return again_at
+
+
+def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) -> None:
+    """Tell of it once for the account, and again where a person does not come."""
+    now = time.time()
+    if not known.is_told(now):
+        return
+    is_needed = known.needs_person(now)
+    # Of a limit people hear already before they are needed.
+    times = 1 if known.fault is Fault.ACCESS or not is_needed else 2
+    if is_needed and remind_s:
+        times += int(max(now - known.since, 0.0) // remind_s)
+    if known.told >= times:
+        return
+    text = word_fault(known)
+    kind = NeedKind.LOGIN if known.fault is Fault.ACCESS else NeedKind.LIMITS
+    command = f"sm attach {session.address.replace('#', ' ')}"
+    key = f"account:{ident}:{known.since:.3f}:{times}"
+    alerts.note(session, f"{text}. {command}", key, parent=False, need=kind, command=command)
+    account_faults.note_told(session.root, ident, times)
+
+
+def word_fault(known: AccountFault) -> str:
+    """Say what the session rests for, going on from its name."""
+    what = f"the login of {known.name}" if known.fault is Fault.ACCESS else known.name
+    said = f" (“{known.notice}”)" if known.notice else ""
+    return (
+        f"rests, as all sessions of its account do: {what} has a fault: {known.fault}{said}. "
+        "All go on by themselves once that is over"
+    )

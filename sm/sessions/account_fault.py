@@ -1,0 +1,297 @@
+"""A fault of an account, which is one for all of its sessions: who tries again, and when. Pure.
+
+A lost login, a usage limit or an API in trouble concerns every session of an account. So those that
+have met it rest, and one of them tries: when the login on disk has changed, or the pause is over.
+Once any request of the account has succeeded they all go on, one after the other. A session that
+fails alone has a stale login, mostly: its client is started again once, before a person is asked.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct, structs
+
+from sm.sessions.failure import LONG_PARK_S, PATIENCE, PAUSES_S, Failure, Fault
+
+STAGGER_S = 3.0
+"""Between two sessions that go on: together they would meet the next limit, or overload the API."""
+NOTED_S = 1.0
+"""A turn that has failed while a pass was under way is noted by the next one."""
+TRY_S = 600.0
+"""An answer to the session that tries takes no longer; then another one may."""
+RESTARTED = 2
+"""So many tries a session has had when its client has been started again."""
+
+
+class Way(StrEnum):
+    """What becomes of a session whose account has a fault."""
+
+    REST = "rests"
+    GO_ON = "goes on"
+    RESTART = "is started again"
+    ASK = "needs a person"
+
+
+class Resting(Struct, frozen=True):
+    """A session whose last turn failed at `at` (seconds since 1970), and until when it would wait.
+
+    `tries` counts how often it has gone on since, the last time at `tried_at`, by `way`.
+    """
+
+    address: str
+    at: float
+    until: float
+    tries: int = 0
+    tried_at: float = 0.0
+    way: Way = Way.REST
+
+    @property
+    def tries_now(self) -> bool:
+        """Whether it has gone on, and has not failed since."""
+        return self.tried_at > self.at
+
+
+class AccountFault(Struct, frozen=True):
+    """A fault of the account `name`, since the first turn that failed; times as in `Resting`.
+
+    `at` is the last failure that counts for all, `until` when one session may try in any case, and
+    `count` says how many tries were in vain. `notice` is the client's message. `login` is the trace
+    of the login on disk: as soon as it is another one (`changed_at`), one session tries. `works_at`
+    is the last success of any session. `probe` is the session that tries; after a success `next_at`
+    is when the next one goes on. `asks_at` is when a person is needed, `told` how often one was
+    told.
+    """
+
+    name: str
+    fault: Fault
+    since: float
+    at: float
+    until: float
+    sessions: dict[str, Resting]
+    count: int = 1
+    notice: str = ""
+    login: str = ""
+    asks_at: float = 0.0
+    works_at: float = 0.0
+    changed_at: float = 0.0
+    probe: str = ""
+    next_at: float = 0.0
+    told: int = 0
+    teller: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether a request has succeeded since the last failure that counts."""
+        return self.works_at > self.at
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it lasts for so long that people hear of it, whatever it is."""
+        return self.until > self.since + LONG_PARK_S or self.is_lasting
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether so many tries were in vain that a person is needed."""
+        return self.count >= PATIENCE
+
+    def needs_person(self, now: float) -> bool:
+        """Whether a person is needed for it now."""
+        found = self.fault is Fault.ACCESS or self.is_lasting
+        return found and not self.works and now >= self.asks_at
+
+    def is_told(self, now: float) -> bool:
+        """Whether people hear of it now."""
+        return self.needs_person(now) or (self.is_long and not self.works)
+
+
+class Standing(Struct, frozen=True):
+    """What a fault of its account means for a session, and until when it rests, or since when not.
+
+    `name` is the account. `tries_now`: it has been told to go on, and no answer has come yet.
+    `works`: others of its account have had an answer since.
+    """
+
+    way: Way
+    until: float
+    name: str
+    fault: Fault
+    tries_now: bool = False
+    works: bool = False
+
+
+def note_failure(
+    known: AccountFault | None,
+    account: str,
+    session: str,
+    resting: Resting,
+    failure: Failure,
+    *,
+    notice: str,
+    login: str,
+    asks_at: float,
+) -> AccountFault:
+    """Return the fault of `account` after a turn of the session has failed.
+
+    `resting` names the session and the failure; `asks_at` is when a person is needed for a fault
+    that has just begun.
+    """
+    if known is None or (known.works and _is_new(known, session, failure)):
+        return AccountFault(
+            account,
+            failure.fault,
+            failure.since,
+            failure.at,
+            failure.until,
+            (known.sessions if known else {}) | {session: resting},
+            count=failure.count,
+            notice=notice,
+            login=login,
+            asks_at=asks_at,
+            works_at=known.works_at if known else 0.0,
+            teller=session,
+        )
+    before = known.sessions.get(session)
+    if before and before.at >= failure.at:
+        return known
+    tried = before is not None and before.tries_now
+    tries = before.tries if before else 0
+    lined_up = structs.replace(
+        known, sessions=known.sessions | {session: structs.replace(resting, tries=tries)}
+    )
+    if known.works:
+        # Others work: it is this session alone. After its restart that is to be shown once more.
+        if tries < RESTARTED or not tried:
+            return lined_up
+        return structs.replace(
+            lined_up, at=failure.at, until=failure.until, asks_at=asks_at, count=1, notice=notice
+        )
+    if not tried:
+        return structs.replace(
+            lined_up,
+            fault=failure.fault,
+            at=max(known.at, failure.at),
+            until=max(known.until, failure.until),
+            notice=notice,
+            asks_at=min(known.asks_at, asks_at),
+        )
+    if known.changed_at and tries < RESTARTED and failure.fault is Fault.ACCESS:
+        return lined_up  # its client may still have the login of before
+    return _hold_again(lined_up, failure, notice, login)
+
+
+def _is_new(known: AccountFault, session: str, failure: Failure) -> bool:
+    """Whether a session fails that did not try, after the account had worked again."""
+    before = known.sessions.get(session)
+    if before and (before.at >= failure.at or before.tries):
+        return False
+    return failure.at > known.works_at
+
+
+def _hold_again(known: AccountFault, failure: Failure, notice: str, login: str) -> AccountFault:
+    """A try was in vain: all rest on, and the next one is later."""
+    count = known.count + 1
+    pause = PAUSES_S[min(count, len(PAUSES_S)) - 1]
+    rested = {
+        name: structs.replace(one, tries=0, tried_at=0.0) for name, one in known.sessions.items()
+    }
+    return structs.replace(
+        known,
+        fault=failure.fault,
+        at=failure.at,
+        until=max(failure.until, failure.at + pause),
+        count=count,
+        notice=notice,
+        login=login or known.login,
+        changed_at=0.0,
+        probe="",
+        sessions=rested,
+    )
+
+
+def note_success(known: AccountFault, at: float) -> AccountFault:
+    """Return the fault after a request of the account has succeeded at that time."""
+    if at <= max(known.at, known.works_at):
+        return known
+    return structs.replace(known, works_at=at, changed_at=0.0, probe="")
+
+
+def note_login(known: AccountFault, login: str, now: float) -> AccountFault:
+    """Return the fault with the login that is on disk now; '' if that is not known."""
+    if not login or login == known.login:
+        return known
+    again = {
+        name: one if one.tries_now else structs.replace(one, tries=0)
+        for name, one in known.sessions.items()
+    }
+    return structs.replace(known, login=login, changed_at=now, sessions=again)
+
+
+def leave(known: AccountFault, sessions: set[str]) -> AccountFault | None:
+    """Return the fault without these sessions; None if no session is left that it concerns."""
+    left = {name: one for name, one in known.sessions.items() if name not in sessions}
+    if not left:
+        return None
+    teller = known.teller if known.teller in left else min(left)
+    probe = known.probe if known.probe in left else ""
+    return structs.replace(known, sessions=left, teller=teller, probe=probe)
+
+
+def judge(
+    known: AccountFault, session: str, now: float, *, has_other_login: bool = False
+) -> Standing:
+    """Say what becomes of the session. With another login of its own it need not wait."""
+    one = known.sessions.get(session)
+    if one is None:
+        return _stand(known, Way.REST, now + NOTED_S)
+    if one.tries_now:
+        return _stand(known, one.way, one.tried_at, tries_now=True)
+    if has_other_login:
+        return _stand(known, Way.RESTART, one.at)
+    if known.works:
+        return _judge_in_line(known, one, now)
+    if (probe := known.sessions.get(known.probe)) and probe is not one and probe.tries_now:
+        over_at = probe.tried_at + TRY_S
+        if now < over_at:
+            return _stand(known, Way.REST, over_at)
+    if known.changed_at:
+        way = Way.RESTART if one.tries else Way.GO_ON
+        return _stand(known, way, known.changed_at)
+    return _stand(known, Way.GO_ON if now >= known.until else Way.REST, known.until)
+
+
+def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Standing:
+    """What becomes of a session while others of its account work."""
+    due_at = max(known.next_at, known.works_at)
+    if one.tries and known.fault is not Fault.ACCESS:
+        # A limit of its own, such as that of a model: it waits as long as the client says.
+        due_at = max(due_at, one.until)
+    if now < due_at:
+        return _stand(known, Way.REST, due_at)
+    if not one.tries or known.fault is not Fault.ACCESS:
+        return _stand(known, Way.GO_ON, due_at)
+    return _stand(known, Way.RESTART if one.tries < RESTARTED else Way.ASK, due_at)
+
+
+def _stand(known: AccountFault, way: Way, until: float, *, tries_now: bool = False) -> Standing:
+    return Standing(way, until, known.name, known.fault, tries_now, known.works)
+
+
+def take_turn(
+    known: AccountFault, session: str, now: float, *, has_other_login: bool = False
+) -> AccountFault | None:
+    """Return the fault once the session goes on; None if it is not its turn."""
+    found = judge(known, session, now, has_other_login=has_other_login)
+    if found.way not in (Way.GO_ON, Way.RESTART):
+        return None
+    if found.tries_now:
+        return known
+    one = known.sessions[session]
+    # The clock may have been set back: it tries after it has failed.
+    tried_at = max(now, one.at + 0.001)
+    tries = RESTARTED if found.way is Way.RESTART else one.tries + 1
+    going = structs.replace(one, tries=tries, tried_at=tried_at, way=found.way)
+    sessions = known.sessions | {session: going}
+    if known.works:
+        return structs.replace(known, sessions=sessions, next_at=now + STAGGER_S)
+    return structs.replace(known, sessions=sessions, probe=session)
