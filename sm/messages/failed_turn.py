@@ -7,7 +7,7 @@ import json
 from sm.adapters.agent.codex_turns import FailedTurn, read_failed_turn
 from sm.sessions import agent_state, hook_events, window
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.failure import Fault, classify_error
+from sm.sessions.failure import classify_error
 from sm.sessions.session import Session
 from sm.store.files import append_line, write_atomic
 
@@ -40,5 +40,5 @@ def _write(session: Session, told: AgentState, failed: FailedTurn) -> None:
     if f"{hook_events.find_last(directory, FAILED):.6f}" != f"{failed.at:.6f}":
         line = f"{failed.at:.6f} {FAILED} {told.context or '-'} {failed.error}"
         append_line(directory.events, line.encode())
-    rests = classify_error(failed.error) is not Fault.REQUEST
+    rests = classify_error(failed.error).is_of_account
     agent_state.overrule(directory, told, State.LIMITED if rests else State.IDLE, failed.at)

@@ -116,7 +116,7 @@ def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> S
         known = found[1]
         rests = not (known.works or known.changed_at)
         return Standing(Way.REST, known.until, known.name, known.fault) if rests else None
-    if failure is None or failure.fault is Fault.REQUEST:
+    if failure is None or not failure.fault.is_of_account:
         return None
     account = find_account(session)
     if account is None:
@@ -136,7 +136,7 @@ def update(session: Session, told: AgentState) -> tuple[str, AccountFault] | Non
     by that are woken.
     """
     signs = turn.read(session.dir, told)
-    failure = signs.failure if signs.failure and signs.failure.fault is not Fault.REQUEST else None
+    failure = signs.failure if signs.failure and signs.failure.fault.is_of_account else None
     if failure is None and not list_names(session.root.account_faults):
         return None
     account = find_account(session)

@@ -44,6 +44,11 @@ class Fault(StrEnum):
     REQUEST = "the API refuses the request"
     CONVERSATION = "the API refuses the conversation"
 
+    @property
+    def is_of_account(self) -> bool:
+        """Whether it concerns every session of the account, and not this one's requests."""
+        return self not in (Fault.REQUEST, Fault.CONVERSATION)
+
 
 FAULTS = (
     (("authentication", "oauth", "billing", "account", "permission"), Fault.ACCESS),

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.agent.account import find_account_folder, guess_account_folder, read_login
+from sm.adapters.agent.account import (
+    describe_account,
+    digest_keys,
+    find_account_folder,
+    guess_account_folder,
+    read_login,
+    trace_login,
+)
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.generic import GENERIC
@@ -66,3 +73,38 @@ def test_codex_has_another_login_when_its_keys_are_written_anew(tmp_path: Path) 
     assert first
     os.utime(keys, (1, 1))
     assert read_login(folder) not in ("", first)
+
+
+@pytest.mark.parametrize("name", [".credentials.json", "auth.json"])
+def test_a_login_leaves_a_trace_also_if_it_is_the_same_account(tmp_path: Path, name: str) -> None:
+    before = trace_login(tmp_path)
+    assert before, "that nobody is logged in is known, too"
+    path = tmp_path / name
+    path.write_text("a secret")
+    os.utime(path, ns=(1, 1))
+    first = trace_login(tmp_path)
+    os.utime(path, ns=(2, 2))
+    assert len({before, first, trace_login(tmp_path)}) == 3
+    assert "secret" not in first
+
+
+def test_logins_by_keys_are_told_apart_and_not_told() -> None:
+    assert digest_keys({"HOME": "/home/ada"}) == ""
+    keys = {"ANTHROPIC_API_KEY": "sk-1"}
+    assert digest_keys(keys) == digest_keys(keys | {"HOME": "/home/ada"}) != ""
+    assert digest_keys(keys) != digest_keys({"ANTHROPIC_API_KEY": "sk-2"})
+    assert digest_keys(keys) != digest_keys(keys | {"ANTHROPIC_BASE_URL": "http://127.0.0.1"})
+    assert "sk-1" not in digest_keys(keys)
+
+
+def test_people_call_an_account_by_its_client_and_whose_login_it_has(tmp_path: Path) -> None:
+    folder, env = tmp_path / ".claude", {"HOME": str(tmp_path)}
+    folder.mkdir()
+    assert describe_account(CLAUDE, folder, env) == "Claude Code (~/.claude)"
+    assert describe_account(CODEX, tmp_path / ".codex", env) == "Codex (~/.codex)"
+    assert describe_account(CODEX, Path("/srv/x"), env) == "Codex (/srv/x)"
+    keys = env | {"ANTHROPIC_API_KEY": "sk-1"}
+    assert describe_account(CLAUDE, folder, keys) == "Claude Code (ANTHROPIC_API_KEY)"
+    said = {"oauthAccount": {"accountUuid": "a-1", "emailAddress": "ada@example.org"}}
+    (tmp_path / ".claude.json").write_text(json.dumps(said))
+    assert describe_account(CLAUDE, folder, env) == "Claude Code (ada@example.org)"

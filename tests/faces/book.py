@@ -49,11 +49,13 @@ class Book:
     news: list[str] = field(default_factory=list)
     """What `dev-poll --loop` has told of it."""
     news_before: int = 0
-    """How much of that was told before the agent has asked last, or lost its login."""
+    """How much of that was told before the agent has asked last."""
     commits: int = 0
     head: str = ""
     ci: str = ""
     review: str = ""
+    lost_login: bool = False
+    """Whether it has lost its login, and no answer of its model has come since."""
     merged: bool = False
     cents: int = 0
     requests: int = 0

@@ -87,6 +87,7 @@ def _end_turn(world: World, book: Book) -> str:
 def _stop(world: World, book: Book, words: str, doing: Doing) -> str:
     """End its turn, unless the hook has a message for it, with which it goes on."""
     said = {"background_tasks": [], "last_assistant_message": words}
+    book.lost_login = False
     if call(world, book, "stop", "Stop", **said):
         return ", and goes on with a message"
     book.doing = doing
@@ -116,13 +117,14 @@ def _answer_dialog(world: World, book: Book) -> str:
 
 def _use_tool(world: World, book: Book) -> str:
     call(world, book, "post-tool-use", "PostToolUse", tool_name="Bash", tool_input={})
+    book.lost_login = False
     return "uses a tool"
 
 
 def _be_locked_out(world: World, book: Book) -> str:
     said = {"error": "authentication_failed", "last_assistant_message": ACCESS}
     call(world, book, "stop-failure", "StopFailure", **said)
-    book.doing, book.news_before = Doing.LOCKED_OUT, len(book.news)
+    book.doing, book.lost_login = Doing.LOCKED_OUT, True
     return "loses its login"
 
 

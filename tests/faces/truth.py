@@ -18,6 +18,7 @@ OF_A_SESSION = (
     *(NeedKind.CI, NeedKind.BUDGET, NeedKind.LIMITS, NeedKind.BLOCKED, NeedKind.FAILED),
     NeedKind.REFUSED,
 )
+AWAITING = (ShownState.AWAITING_CI, ShownState.AWAITING_REVIEW, ShownState.STARTING)
 Needs = list[dict[str, Any]]
 
 
@@ -32,8 +33,6 @@ def list_reasons(world: World, book: Book) -> dict[NeedKind, str]:
     found: dict[NeedKind, str] = {}
     if book.doing is Doing.DIALOG:
         found[NeedKind.DIALOG] = ""
-    if book.doing is Doing.LOCKED_OUT:
-        found[NeedKind.LOGIN] = ""
     if book.doing is Doing.QUESTION and not book.phase:
         found[NeedKind.QUESTION] = book.question
     if book.phase == "escalate" and not book.answered:
@@ -50,6 +49,8 @@ def list_chances(world: World, book: Book) -> dict[NeedKind, str]:
     found: dict[NeedKind, str] = {}
     if book.doing is Doing.QUESTION:  # beside a phase that may be answered already
         found[NeedKind.QUESTION] = book.question
+    if book.doing is Doing.LOCKED_OUT:  # alone, and its client was started again for that
+        found[NeedKind.LOGIN] = ""
     if book.doing is Doing.IDLE:  # once its reminders are used up
         found[NeedKind.LIMITS] = ""
     if world.has_budget(book) and (book.cents or book.unpriced):
@@ -66,10 +67,19 @@ def list_states(world: World, book: Book) -> set[ShownState]:
     if book.phase == "failed":
         return {ShownState.FAILED}
     if book.doing is Doing.DEAD:
-        return {ShownState.CRASHED, ShownState.STARTING}
+        rests = {ShownState.PARKED} if list_locked_out(world) else set()
+        return {ShownState.CRASHED, ShownState.STARTING, *rests}
+    if book.doing is Doing.LOCKED_OUT and book.phase != "escalate":
+        return {ShownState.PARKED, ShownState.WORKING, ShownState.ESCALATED, *AWAITING}
     if book.phase == "escalate" and not book.answered:
         return {ShownState.ESCALATED}
     return set()
+
+
+def list_locked_out(world: World) -> list[str]:
+    """The sessions that have lost their login; all have the same account."""
+    books = world.books.values()
+    return [one.name for one in books if one.lost_login and world.has_session(one)]
 
 
 def tell_cost(book: Book) -> str | None:
@@ -88,6 +98,7 @@ def judge(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str]:
     if world.is_calm:
         return
     yield from _judge_own(world, needs, rows)
+    yield from _judge_accounts(world, needs)
     for book in world.books.values():
         if book.project in world.list_names():
             yield from _judge_needs(world, book, needs)
@@ -115,6 +126,18 @@ def _judge_own(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str
             yield f"session {name} is at a {doing}, and shown as {row}"
 
 
+def _judge_accounts(world: World, needs: Needs) -> Iterator[str]:
+    """Say so if there is more than one need for the account, or one without a reason.
+
+    Whether there has to be one depends on what others of it have done since.
+    """
+    told = [one for one in needs if one["key"].startswith("account:")]
+    if len(told) > 1:
+        yield f"all sessions have one account, and it needs a person {len(told)} times: {told}"
+    if told and not list_locked_out(world):
+        yield f"no session is locked out, and what is said is {json.dumps(told)}"
+
+
 def _judge_needs(world: World, book: Book, needs: Needs) -> Iterator[str]:
     reasons = list_reasons(world, book)
     told = [
@@ -140,15 +163,15 @@ def _judge_told(world: World, book: Book) -> Iterator[str]:
     asks = book.phase == "escalate" and not book.answered
     if book.merged and not world.has_session(book) and not any("merged" in one for one in news):
         yield f"{book.name} is merged, and dev-poll has told {news}"
-    if not (NeedKind.LOGIN in reasons or (asks and NeedKind.QUESTION in reasons)):
+    if not (asks and NeedKind.QUESTION in reasons):
         return
     if not any(one.startswith("needs you: ") for one in news):
         yield f"{book.name} needs a person ({', '.join(reasons)}), and dev-poll has told {news}"
-    kind = NeedKind.QUESTION if asks else NeedKind.LOGIN
-    words = [one for one in world.list_words() if (one.session, one.need) == (book.session, kind)]
+    wanted = book.session, NeedKind.QUESTION
+    words = [one for one in world.list_words() if (one.session, one.need) == wanted]
     if not words:
-        yield f"{book.name} needs a person ({kind}), and no service is to tell it"
-    elif asks and not any(book.asked in one.sentence for one in words):
+        yield f"{book.name} needs a person ({wanted[1]}), and no service is to tell it"
+    elif not any(book.asked in one.sentence for one in words):
         yield f"{book.name} has asked '{book.asked}', and what is told is {words}"
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sm.adapters.tmux import Pane
-from sm.sessions import agent_state, registry
+from sm.sessions import account_faults, agent_state, registry
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Usage, parse_usage
 from sm.store import journal
+from sm.store.files import write_json
 from sm.store.paths import Root
 from sm.views.event_words import describe, name_event
 from tests.e2e.stage import Stage, make_stage
@@ -79,11 +81,12 @@ class AtWork:
         return pane
 
     def make_older(self, seconds: float) -> None:
-        """Let the state be as if it had begun so much earlier."""
+        """Let the state be as if it had begun so much earlier, and a fault of its account."""
         directory = self.stage.session(self.issue).dir
         words = directory.state.read_text().split()
         words[1] = f"{float(words[1]) - seconds:.6f}"
         directory.state.write_text(" ".join(words).ljust(159) + "\n")
+        make_faults_older(self.stage.project.root, seconds)
         registry.poke(directory)
 
     def comments(self) -> list[str]:
@@ -99,6 +102,24 @@ class AtWork:
     def times_resumed(self) -> int:
         """How often the model was told to go on."""
         return self.api.appearances(RESUMED)
+
+
+def make_faults_older(root: Root, seconds: float) -> None:
+    """Let the faults of accounts be as if they had begun so much earlier."""
+    for ident, known in account_faults.list_faults(root):
+        sessions = {
+            name: structs.replace(one, at=one.at - seconds, until=one.until - seconds)
+            for name, one in known.sessions.items()
+        }
+        older = structs.replace(
+            known,
+            since=known.since - seconds,
+            at=known.at - seconds,
+            until=known.until - seconds,
+            asks_at=known.asks_at - seconds,
+            sessions=sessions,
+        )
+        write_json(root.account_faults / ident, older)
 
 
 @pytest.fixture
@@ -245,15 +266,20 @@ def test_a_person_is_asked_if_the_next_one_is_refused_as_well(at_work: AtWork) -
     assert len(at_work.comments_with("is given up")) == 1
 
 
-def test_a_refused_login_is_told_to_a_person_and_the_answer_goes_on(at_work: AtWork) -> None:
+def test_a_refused_login_is_told_to_a_person_who_may_as_well_say_a_word(at_work: AtWork) -> None:
     at_work.api.model = lambda _: Failure(401)
     at_work.begin()
-    at_work.wait_phase("escalated")
-    comment = wait_for(at_work.comments, "the question on the forge")[0]
+    waits_for = at_work.wait_phase("parked")
+    assert waits_for.startswith("parked for the login of Claude Code")
+    comment = wait_for(at_work.comments, "the message on the forge")[0]
     assert "no access to the API" in comment
+    assert at_work.stage.sm("reply", "harb", "1", "mended", check=False).returncode != 0
     at_work.api.model = lambda _: Reply()
-    at_work.stage.sm("reply", "harb", "1", "the key is mended")
-    wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the answer")
+    at_work.stage.sm("send", "harb#1", "the key is mended")
+    wait_for(lambda: at_work.api.appearances("the key is mended") == 1, "the word")
+    root = at_work.stage.project.root
+    wait_for(lambda: not account_faults.list_faults(root), "the end of the fault")
+    assert len(at_work.comments()) == 1
 
 
 def test_an_agent_whose_question_a_person_dismisses_is_reminded_of_its_issue(

@@ -29,15 +29,18 @@ from sm.issues.act.retry import REFUSED_FOR_S
 from sm.issues.look import room
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.issues.rules.needs import KINDS, Case, describe_need
+from sm.sessions import account_faults, agent_state
 from sm.sessions.history import Verb
 from sm.sessions.presence_rule import LEFT_S
 from sm.sessions.project import Project
 from sm.sessions.session import Session
 from sm.store import events, lock
+from sm.store.files import write_atomic
 from sm.store.paths import Root
 from sm.views import needs
 from sm.views.needs import list_needs, list_own_needs
-from sm.views.open_need import OpenNeed
+from sm.views.open_need import OpenNeed, find_need_of_account
+from sm.views.project import read_overview
 from tests.helpers import (
     REPOSITORY,
     a_pull,
@@ -424,3 +427,24 @@ def test_more_than_there_is_room_for_is_counted() -> None:
     assert lines[0] == "needs you: 30"
     assert sum(line.strip() == LONG.command for line in lines) == 10
     assert lines[-1].strip() == "… and 20 more: sm needs"
+
+
+def test_a_fault_of_an_account_is_one_need_that_a_session_placed_here_passes_on(
+    project: Project, tmp_path: Path
+) -> None:
+    sessions = [put_session(project, issue) for issue in (1, 2)]
+    put_snapshot(project, an_issue(1), an_issue(2))
+    said = {"session_id": "c1", "prompt_id": "p1", "error": "authentication_failed"}
+    for session in sessions:
+        write_atomic(session.dir.launch_env, f"HOME={tmp_path}\0")
+        write_atomic(session.dir.failure, json.dumps(said))
+        write_atomic(session.dir.state, f"limited {time.time() - 100:.6f} c1 p1\n")
+        account_faults.update(session, agent_state.read(session.dir))
+    [need] = [one for one in list_needs(project) if one.kind is NeedKind.LOGIN]
+    assert "2 sessions rest" in need.text
+    check_command(need.command)
+    rows = read_overview(project, time.time()).sessions
+    assert [row.need for row in rows] == [None, None]
+    placed = [session.change(attempt=1).provide(project=project) for session in sessions]
+    assert [find_need_of_account(session) for session in placed] == [need, None]
+    assert list_own_needs(project.root) == [need]

@@ -576,7 +576,7 @@ class Facts(Struct, frozen=True):
         """
         if self.phase is not Phase.NONE or not self.working or self.idle_since is None:
             return False
-        if self.brake or (self.account and self.parked):
+        if self.brake:
             return False
         if self.signs and not self.unheeded:
             return False

@@ -97,10 +97,10 @@ def failed(
     return hooked(facts, failure=Failure(FAILED_AT, fault, until, since, count), **more)
 
 
-def with_account(way: Way, facts: Facts, *, until: float = NOW + HOUR, **more: bool) -> Facts:
-    """The same with a fault of its account, by which it rests or goes on."""
+def with_account(way: Way, facts: Facts, *, until: float = NOW + HOUR, **more: object) -> Facts:
+    """The same with a fault of its account, by which it rests or goes on, and with more facts."""
     fault = facts.failure.fault if facts.failure else Fault.ACCESS
-    return replace(facts, account=Standing(way, until, "Claude Code (~/.claude)", fault, **more))
+    return replace(facts, account=Standing(way, until, "Claude Code (~/.claude)", fault), **more)
 
 
 def told_of(matter: str) -> History:
@@ -1176,6 +1176,14 @@ def test_a_session_whose_account_has_a_fault_rests_however_long_a_person_sleeps(
         assert name(found) in ("parked", "remind"), later
         assert not now.crashed
         assert not now.matter
+
+
+def test_a_person_who_is_attached_is_not_asked_about_a_session_that_rests() -> None:
+    long_ago = replace(LIVING, history=History(started_at=NOW - YEAR))
+    silent = failed(Fault.ACCESS, long_ago, until=NOW - YEAR, active_at=NOW - YEAR)
+    facts = with_account(Way.REST, silent, hands=Hands(attached=True))
+    assert name(decide(replace(facts, account=None))) == "watched"
+    assert name(decide(facts)) == "park"
 
 
 def test_an_agent_that_is_gone_is_not_restarted_without_a_login() -> None:

@@ -15,10 +15,22 @@ from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
 from sm.issues.rules.notices import NOTICES, find_answer, write_notice, write_short_notice
+from sm.sessions.account_fault import Way
 from sm.sessions.failure import Failure, Fault
 from sm.sessions.history import Verb
 from sm.sessions.signs import PATIENCE_S
-from tests.issues.rules.test_decide import HOUR, LIVING, MINUTE, NOW, asked, hooked, reminded, wrote
+from tests.issues.rules.test_decide import (
+    HOUR,
+    LIVING,
+    MINUTE,
+    NOW,
+    asked,
+    failed,
+    hooked,
+    reminded,
+    with_account,
+    wrote,
+)
 from tests.issues.rules.test_prompts import material
 
 
@@ -36,6 +48,40 @@ def test_an_agent_that_is_locked_out_needs_a_login() -> None:
     assert find_kind("turn-failed", locked_out=True) is NeedKind.LOGIN
     assert find_kind("turn-failed") is NeedKind.LIMITS
     assert describe_need(Case("turn-failed", "shop#7", locked_out=True)).kind is NeedKind.LOGIN
+
+
+def test_a_fault_of_an_account_is_no_need_of_a_session_unless_it_is_alone() -> None:
+    for fault in (Fault.ACCESS, Fault.LIMIT, Fault.SERVICE):
+        locked_out = failed(fault, until=NOW - HOUR)
+        assert find_waiting(with_account(Way.REST, locked_out)) is None
+        assert find_waiting(with_account(Way.GO_ON, locked_out)) is None
+    alone = find_waiting(with_account(Way.ASK, failed(Fault.ACCESS)))
+    assert alone
+    assert alone.row == "turn-failed"
+
+
+def test_the_need_of_an_account_names_it_and_how_many_sessions_rest() -> None:
+    case = Case(
+        "account",
+        "shop#7",
+        reason=str(Fault.ACCESS),
+        failure="Please run /login",
+        account="Codex (~/.codex)",
+        resting=5,
+        locked_out=True,
+    )
+    need = describe_need(case)
+    assert (need.kind, need.command) == (NeedKind.LOGIN, "sm attach shop 7")
+    assert need.tell("") == (
+        "Login of Codex (~/.codex): no access to the API, 5 sessions rest until that is over "
+        "(“Please run /login”)"
+    )
+    limit = describe_need(replace(case, reason="usage limit", resting=1, locked_out=False))
+    assert (limit.kind, limit.cause) == (
+        NeedKind.LIMITS,
+        "Codex (~/.codex): usage limit, 1 session rests until that is over",
+    )
+    assert describe_need(replace(case, address="ann")).command == "sm attach ann"
 
 
 def test_what_asks_nobody_needs_nobody() -> None:

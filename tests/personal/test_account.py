@@ -1,0 +1,181 @@
+"""Sessions without an issue rest at a fault of their account, and go on by themselves."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from sm.adapters.agent.claude import CLAUDE
+from sm.base.refusal import Refusal
+from sm.messages import queue
+from sm.messages.queue import Place
+from sm.personal import account
+from sm.sessions import account_faults, agent_state, turn
+from sm.sessions.account_fault import Way
+from sm.sessions.session import AdHocSession
+from sm.store import journal
+from sm.store.events import PersonTold
+from sm.store.files import write_atomic, write_json
+from sm.store.paths import Root
+from sm.views.needs import list_own_needs
+from tests.residents import settle
+
+NAMES = ("ann", "bob", "cy")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home" / ".claude").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def team(root: Root, tmp_path: Path, home: Path) -> list[AdHocSession]:
+    made = []
+    for name in NAMES:
+        session = settle(root, tmp_path, name, provider="claude").provide(profile=CLAUDE)
+        write_atomic(session.dir.launch_env, f"HOME={home}\0")
+        is_at(session, "busy", time.time() - 60)
+        made.append(session)
+    return made
+
+
+def is_at(session: AdHocSession, state: str, at: float, prompt: str = "p1") -> None:
+    write_atomic(session.dir.state, f"{state} {at:.6f} c1 {prompt}\n")
+
+
+def happened(session: AdHocSession, *events: str) -> None:
+    with session.dir.events.open("a") as file:
+        file.writelines(f"{time.time():.6f} {event} c1 -\n" for event in events)
+
+
+def fails(session: AdHocSession, error: str = "authentication_failed", prompt: str = "p1") -> None:
+    said = {"session_id": "c1", "prompt_id": prompt, "error": error}
+    write_atomic(session.dir.failure, json.dumps(said | {"last_assistant_message": "Log in."}))
+    is_at(session, "limited", time.time(), prompt)
+
+
+def tend(session: AdHocSession, started: list[tuple[str, str, int]] | None = None) -> float:
+    made = started if started is not None else []
+    return account.tend(session, lambda *of_start: made.append(of_start))
+
+
+def told(session: AdHocSession) -> list[str]:
+    return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+
+
+def test_they_rest_with_one_need_and_go_on_one_after_the_other(
+    team: list[AdHocSession], home: Path, root: Root
+) -> None:
+    for session in team:
+        fails(session)
+        assert tend(session) > time.time()
+    [need] = list_own_needs(root)
+    assert (need.kind, need.command, need.session) == ("login", "sm attach ann", "")
+    assert "3 sessions rest" in need.text
+    assert not any(map(told, team))
+    (home / ".claude" / ".credentials.json").write_text("{}")
+    for session in team:
+        tend(session)
+    assert [told(session) for session in team] == [[account.GO_ON], [], []]
+    is_at(team[0], "busy", time.time(), "p2")
+    happened(team[0], "UserPromptSubmit", "Stop")
+    is_at(team[0], "idle", time.time(), "p2")
+    for session in team:
+        tend(session)
+    assert list_own_needs(root) == []
+    assert [bool(told(session)) for session in team] == [True, True, False]
+    word = [one for one in journal.read(root.journal) if isinstance(one, PersonTold)]
+    assert len(word) == 1
+    assert word[0].session == "ann"
+
+
+def test_a_session_of_another_account_is_not_concerned(
+    team: list[AdHocSession], home: Path
+) -> None:
+    other = team[2]
+    write_atomic(other.dir.launch_env, f"HOME={home}\0ANTHROPIC_API_KEY=another\0")
+    fails(team[0])
+    fails(other, "rate_limit")
+    for session in (team[0], other):
+        tend(session)
+    found = [known for _, known in account_faults.list_faults(other.root)]
+    assert sorted(one.name for one in found) == [
+        "Claude Code (ANTHROPIC_API_KEY)",
+        "Claude Code (~/.claude)",
+    ]
+    assert all(len(one.sessions) == 1 for one in found)
+    assert "another" not in "".join(
+        path.read_text() for path in other.root.account_faults.iterdir()
+    )
+
+
+def test_a_client_with_a_stale_login_is_started_again_with_its_conversation(
+    team: list[AdHocSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob, _ = team
+    fails(ann)
+    tend(ann)
+    happened(bob, "UserPromptSubmit", "Stop")
+    tend(ann)
+    assert told(ann) == [account.GO_ON]
+    fails(ann, prompt="p2")
+    later(ann)
+    started: list[tuple[str, str, int]] = []
+    hindered: list[Refusal | None] = [Refusal.TYPING, None]
+    monkeypatch.setattr(account, "find_obstacle", lambda *_: hindered.pop(0))
+    tend(ann, started)
+    assert started == [], "a person types there"
+    tend(ann, started)
+    assert started == [(account.GO_ON, "c1", 1)]
+
+
+def test_a_failure_that_no_pass_has_noted_lets_it_rest_first(team: list[AdHocSession]) -> None:
+    ann, bob, _ = team
+    fails(ann)
+    tend(ann)
+    happened(bob, "UserPromptSubmit", "Stop")
+    tend(ann)
+    fails(ann, prompt="p2")
+    failure = turn.read(ann.dir, agent_state.read(ann.dir)).failure
+    standing = account_faults.read_standing(ann, failure, gone=False)
+    assert standing
+    assert (standing.way, standing.tries_now) == (Way.REST, False)
+
+
+def later(session: AdHocSession) -> None:
+    """Let it be its turn."""
+    root = session.root
+    [(ident, known)] = account_faults.list_faults(root)
+    write_json(root.account_faults / ident, structs.replace(known, next_at=0.0))
+
+
+def test_who_tells_of_it_may_end_and_nobody_is_told_twice(
+    team: list[AdHocSession], root: Root
+) -> None:
+    for session in team:
+        fails(session)
+        tend(session)
+    tend(team[0])
+    write_atomic(team[0].dir.over, "has ended\n")
+    for session in team[1:]:
+        tend(session)
+    [need] = list_own_needs(root)
+    assert need.command == "sm attach bob"
+    word = [one for one in journal.read(root.journal) if isinstance(one, PersonTold)]
+    assert [one.session for one in word] == ["ann"]
+
+
+def test_the_fault_is_over_with_the_last_session_that_it_concerns(
+    team: list[AdHocSession], root: Root
+) -> None:
+    fails(team[0])
+    tend(team[0])
+    assert len(account_faults.list_faults(root)) == 1
+    write_atomic(team[0].dir.over, "has ended\n")
+    assert account_faults.list_faults(root) == []
+    assert list_own_needs(root) == []
