@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+from sm.base.clock import format_time
 from sm.base.need import NeedKind
 from sm.messages import alerts, screen_state
 from sm.sessions import account_faults
@@ -28,7 +29,9 @@ def tend(session: Session, remind_s: float) -> float:
     standing = account_faults.judge(session, known)
     again_at = standing.until if standing.way is Way.REST else math.inf
     if known.teller == session.name and not known.works:
-        again_at = min(again_at, now + account_faults.LOOK_S)
+        tries = known.probe in known.sessions and known.sessions[known.probe].tries_now
+        look_s = account_faults.TRIED_S if tries else account_faults.LOOK_S
+        again_at = min(again_at, now + look_s)
         if now < known.asks_at:
             again_at = min(again_at, known.asks_at)
         _tell(session, ident, known, remind_s)
@@ -47,7 +50,7 @@ def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) ->
         times += int(max(now - known.since, 0.0) // remind_s)
     if known.told >= times:
         return
-    text = word_fault(known)
+    text = word_fault(known, now)
     kind = NeedKind.LOGIN if known.fault is Fault.ACCESS else NeedKind.LIMITS
     command = f"sm attach {session.address.replace('#', ' ')}"
     key = f"account:{ident}:{known.since:.3f}:{times}"
@@ -55,11 +58,13 @@ def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) ->
     account_faults.note_told(session.root, ident, times)
 
 
-def word_fault(known: AccountFault) -> str:
-    """Say what the session rests for, going on from its name."""
-    what = f"the login of {known.name}" if known.fault is Fault.ACCESS else known.name
+def word_fault(known: AccountFault, now: float) -> str:
+    """Say what the session waits for, going on from its name."""
+    what, until = known.name, f" until {format_time(known.until, now)}"
+    if known.fault is Fault.ACCESS:
+        what, until = f"the login of {known.name}", ""
     said = f" (“{known.notice}”)" if known.notice else ""
     return (
-        f"rests, as all sessions of its account do: {what} has a fault: {known.fault}{said}. "
-        "All go on by themselves once that is over"
+        f"waits for {what}{until}: {known.fault}{said}. "
+        "All sessions of that account rest, and go on by themselves"
     )

@@ -119,6 +119,11 @@ class Standing(Struct, frozen=True):
     tries_now: bool = False
     works: bool = False
 
+    @property
+    def is_in_line(self) -> bool:
+        """Whether it may go on as soon as it is its turn; one that needs a person goes by that."""
+        return self.way in (Way.GO_ON, Way.RESTART)
+
 
 def note_failure(
     known: AccountFault | None,
@@ -282,7 +287,7 @@ def take_turn(
 ) -> AccountFault | None:
     """Return the fault once the session goes on; None if it is not its turn."""
     found = judge(known, session, now, has_other_login=has_other_login)
-    if found.way not in (Way.GO_ON, Way.RESTART):
+    if not found.is_in_line:
         return None
     if found.tries_now:
         return known

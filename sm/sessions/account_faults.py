@@ -44,8 +44,9 @@ from sm.store.files import (
 )
 from sm.store.paths import Root, SessionDir
 
-LOOK_S = 30.0
-"""So often one of the sessions looks whether another one has had an answer meanwhile."""
+LOOK_S, TRIED_S = 30.0, 5.0
+"""So often one of the sessions looks whether another one has had an answer meanwhile; and whether
+that one has which tries."""
 PROVING = ("Stop", "PostToolUse")
 """Hooks that are called after an answer of the model only."""
 ASKING = ("UserPromptSubmit", "PostToolUse")
@@ -157,13 +158,14 @@ def update(session: Session, told: AgentState) -> tuple[str, AccountFault] | Non
         _write(root, account.id, before, after)
     if failure:
         _watch(session, account)
-    if before and (after is None or (after.works, after.changed_at) != _stage(before)):
+    if before and (after is None or _stage(after) != _stage(before)):
         _wake(root, before, session.name)
     return (account.id, after) if after else None
 
 
-def _stage(known: AccountFault) -> tuple[bool, float]:
-    return known.works, known.changed_at
+def _stage(known: AccountFault) -> tuple[bool, float, float]:
+    """What the sessions that rest go by, or the one that tells people."""
+    return known.works, known.changed_at, known.asks_at
 
 
 def judge(session: Session, known: AccountFault) -> Standing:

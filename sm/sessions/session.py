@@ -135,7 +135,7 @@ class Session(Struct, frozen=True, dict=True):
     def has_matrix(self) -> bool:
         """Whether the reaction matrix looks after the session.
 
-        Then it tells people, goes on after a limit, and dev-poll keeps its monitor.
+        Then it tells people, answers phases, and dev-poll keeps its monitor.
         """
         return False
 

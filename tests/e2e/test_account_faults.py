@@ -177,6 +177,9 @@ def test_a_client_that_alone_has_a_stale_login_is_started_again_before_anybody_i
     [need] = team.needs("login")
     assert need["issue"] == stale.issue
     assert team.restarts() == [name]
+    team.stage.sm("reply", "harb", str(stale.issue), "it is mended")
+    answered = "[sm] A person answered"
+    wait_for(lambda: any(answered in one for one in team.stage.told("message", name)), "the answer")
 
 
 def test_agents_that_are_gone_wait_for_the_login_and_cost_no_restart(team: Team) -> None:

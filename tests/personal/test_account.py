@@ -92,6 +92,10 @@ def test_they_rest_with_one_need_and_go_on_one_after_the_other(
     word = [one for one in journal.read(root.journal) if isinstance(one, PersonTold)]
     assert len(word) == 1
     assert word[0].session == "ann"
+    assert word[0].text == (
+        "waits for the login of Claude Code (~/.claude): no access to the API (“Log in.”). "
+        "All sessions of that account rest, and go on by themselves. sm attach ann"
+    )
 
 
 def test_a_session_of_another_account_is_not_concerned(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from sm.messages import screen_state
 from sm.sessions import agent_state, plan, turn
@@ -64,7 +66,24 @@ WORK = {"claude": Tool.bash(PAUSE), "codex": exec_command(PAUSE)}
 """What an agent at work does, again and again."""
 RESUMED = "[sm] Your last turn was cut short"
 LOGINS = {"claude": ".claude/.credentials.json", "codex": ".codex/auth.json"}
-TITLES = {"claude": "Claude Code", "codex": "Codex"}
+ACCOUNTS = {"claude": "Claude Code (~/.claude)", "codex": "Codex (~/.codex)"}
+OLD, NEW = "sk-ant-oat01-old", "sk-ant-oat01-new"
+NOBODY_ELSE = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
+"""A client that would renew its login somewhere else finds nobody there."""
+
+
+def write_login(client: str, token: str) -> str:
+    """What the client keeps on disk of somebody who has logged in."""
+    if client == "codex":
+        return json.dumps({"OPENAI_API_KEY": token})
+    oauth = {
+        "accessToken": token,
+        "refreshToken": None,
+        "expiresAt": int((time.time() + 86400) * 1000),
+        "scopes": ["user:inference", "user:profile"],
+        "subscriptionType": "max",
+    }
+    return json.dumps({"claudeAiOauth": oauth})
 
 
 @dataclass
@@ -110,9 +129,11 @@ class Team:
         """The conversations that were told to go on."""
         return {one.session for one in self.api.main if one.appearances(RESUMED)}
 
-    def log_in(self) -> None:
-        """What changes on disk when a person logs in."""
-        (self.stage.folder / "client-home" / LOGINS[self.client]).write_text("{}")
+    def log_in(self, token: str) -> None:
+        """What a person does in whichever terminal."""
+        path = self.stage.folder / "client-home" / LOGINS[self.client]
+        path.write_text(write_login(self.client, token))
+        path.chmod(0o600)
 
 
 @pytest.fixture(params=["claude", "codex"])
@@ -129,9 +150,16 @@ def team(
     folders = [settings.worktree(number) for number in range(1, SESSIONS + 1)]
     seal(home, *folders)
     trusted = [f'\n[projects.{json.dumps(str(one))}]\ntrust_level = "trusted"\n' for one in folders]
-    with (home / ".codex" / "config.toml").open("a") as config:
-        config.writelines(trusted[1:])
-    yield Team(stage, api, request.param)
+    toml = home / ".codex" / "config.toml"
+    own = toml.read_text().replace('env_key = "ANTHROPIC_API_KEY"', "requires_openai_auth = true")
+    toml.write_text(own + "".join(trusted[1:]))
+    config = yaml.safe_load(stage.config.read_text())
+    del config["agent"]["env"]["ANTHROPIC_API_KEY"]
+    config["agent"]["env"] |= NOBODY_ELSE
+    stage.config.write_text(yaml.safe_dump(config))
+    team = Team(stage, api, request.param)
+    team.log_in(OLD)
+    yield team
     for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     stage.end()
@@ -140,23 +168,32 @@ def team(
 def test_five_sessions_that_lose_their_login_are_one_need_and_all_go_on_when_it_is_found(
     team: Team,
 ) -> None:
-    team.api.model = lambda _: Refusal(401, message="OAuth token has expired")
+    def answer(request: Request) -> Turn:
+        is_known = request.headers["authorization"].endswith(NEW)
+        works = Reply("", tools=(WORK[team.client],))
+        return works if is_known else Refusal(401, message="OAuth token has expired")
+
+    team.api.model = answer
     team.begin()
     rests = f"{SESSIONS} sessions rest"
     wait_for(lambda: any(rests in one["text"] for one in team.needs("login")), rests, every_s=1)
     [need] = team.needs("login")
-    assert need["text"].startswith(f"Login of {TITLES[team.client]} (ANTHROPIC_API_KEY)")
+    assert need["text"].startswith(f"Login of {ACCOUNTS[team.client]}: no access to the API")
     assert "OAuth token has expired" in need["text"]
     assert team.phases() == {"parked"}
     wait_for(team.comments, "the message")
-    asked = len(team.api.main)
-    team.api.model = lambda _: Reply()
-    team.log_in()
-    wait_for(lambda: len(team.resumed()) == SESSIONS, "all to go on", every_s=0.5)
-    assert len(team.api.main) > asked
-    wait_for(lambda: not team.needs("login"), "the end of the need", every_s=0.5)
-    assert len(team.comments()) == 1
     assert team.restarts() == []
+    team.log_in(NEW)
+    wait_for(lambda: len(team.resumed()) == SESSIONS, "all to go on", every_s=0.5)
+    wait_for(lambda: not team.needs("login"), "the end of the need", every_s=0.5)
+    # Claude Code reads its login anew by itself. Codex goes on with the key of before.
+    stale = list(range(1, SESSIONS + 1)) if team.client == "codex" else []
+    wait_for(lambda: sorted(team.restarts()) == stale, "the restarts", every_s=0.5)
+    wait_for(lambda: "parked" not in team.phases(), "all at work", every_s=0.5)
+    assert sorted(team.restarts()) == stale
+    assert len(team.comments()) == 1
+    for session in team.stage.sessions():
+        assert fold(plan.read_receipts(session.dir)).recoveries == 0
 
 
 def test_one_of_five_whose_login_is_stale_is_started_again_before_anybody_is_asked(

@@ -305,9 +305,9 @@ def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, De
         seen = _add_facts(seen, slotless=True, slot_at=seen.facts.now)
         decision = decide(seen.facts)
     account = seen.facts.account
-    if account and decision.row and decision.row.spends and not account_faults.take_turn(session):
-        rests = structs.replace(account, way=Way.REST)
-        seen = _add_facts(seen, account=rests)
+    goes_on = decision.row is not None and decision.row.spends
+    if account and account.is_in_line and goes_on and not account_faults.take_turn(session):
+        seen = _add_facts(seen, account=structs.replace(account, way=Way.REST))
         decision = decide(seen.facts)
     return seen, decision
 

@@ -606,9 +606,8 @@ class Facts(Struct, frozen=True):
 
     @property
     def answer_due_at(self) -> float:
-        """When a person's answer is late; never to an agent that may not go on with it."""
-        rests = self.brake or (self.account and self.parked)
-        if rests or (self.escalation and self.escalation.first):
+        """When a person's answer is late; never to an agent that cannot go on with it by itself."""
+        if self.brake or self.account or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 

@@ -1186,6 +1186,18 @@ def test_a_person_who_is_attached_is_not_asked_about_a_session_that_rests() -> N
     assert name(decide(facts)) == "park"
 
 
+def test_a_question_about_a_stale_login_ends_no_session() -> None:
+    matter = f"failure:{FAILED_AT:.3f}"
+    key = f"turn-failed:{matter}:0"
+    question = Escalation(matter, "turn-failed", NOW - YEAR, NOW - MINUTE)
+    history = History(started_at=NOW - YEAR, done=frozenset({key}), escalations={matter: question})
+    facts = failed(Fault.ACCESS, until=NOW - YEAR, history=history)
+    assert name(decide(facts)) == "escalation-over"
+    alone = with_account(Way.ASK, facts)
+    assert alone.escalated
+    assert name(decide(alone)) not in ("escalation-over", "recover")
+
+
 def test_an_agent_that_is_gone_is_not_restarted_without_a_login() -> None:
     gone = replace(LIVING, session=Life.GONE)
     assert name(decide(gone)) == "recover"
