@@ -13,6 +13,7 @@ from msgspec import structs
 from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, IssueState, Review
+from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.plugins.forges.gitea.shapes import ActionRun, Compared, Needed
 from sm.plugins.forges.gitea.statuses import RunReader, list_runs, read_statuses
@@ -22,6 +23,7 @@ from sm.plugins.forges.rest.reader import GONE, PAGES, READ, WRITE
 from sm.plugins.forges.rest.rules import BranchRules, name_checks
 from sm.plugins.forges.rest.shapes import (
     Branch,
+    Changed,
     CommentShape,
     Comparison,
     InlineShape,
@@ -113,6 +115,19 @@ class GiteaReader(RunReader):
         return super().issue_shapes(state, ())
 
     # Texts
+
+    def is_missing(self, number: int) -> bool:
+        """Whether there is no such issue or pull request: a comment on it is a 500 then.
+
+        Recorded of Gitea 1.26.0-dev.
+        """
+        try:
+            self.ask(f"/issues/{number}", Changed, f"issue or pull request {number}")
+        except NotFoundError:
+            return True
+        except SmError:
+            return False
+        return False
 
     def comments(
         self, number: int, *, on_pull: bool = False, purpose: str = READ

@@ -7,7 +7,7 @@ from typing import Generic
 
 from msgspec import structs
 
-from sm.adapters.forge.errors import NotFoundError, RefusedError
+from sm.adapters.forge.errors import NotFoundError, RefusedError, UnreachableError
 from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
@@ -153,6 +153,7 @@ def add_comment(
 
     path = reader.comments_path(number, on_pull=on_pull)
     data = reader.comment_data(add_marker(body, marker))
+    missing = f"there is no issue or pull request {number} in '{reader.repository}'"
     try:
         if is_there():
             return False
@@ -160,9 +161,12 @@ def add_comment(
             reader.web.make(path, COMMENT, data, is_there)
         else:
             reader.web.write("POST", path, COMMENT, data)
+    except UnreachableError:
+        if reader.is_missing(number):
+            raise NotFoundError(missing) from None
+        raise
     except RefusedError as error:
         if error.status in GONE:
-            missing = f"there is no issue or pull request {number} in '{reader.repository}'"
             raise NotFoundError(missing) from None
         raise
     return True

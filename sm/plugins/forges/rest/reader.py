@@ -276,6 +276,10 @@ class Reader:
         shape = self.issue_shape(number)
         return self.make_issue(shape, self.comments(number) if shape.comments else ())
 
+    def is_missing(self, number: int) -> bool:
+        """Whether a comment has failed as its issue is missing: most forges say so, with a 404."""
+        return False
+
     def comment_data(self, body: str) -> dict[str, str]:
         """A comment as the forge takes it."""
         return {"body": body}
