@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from sm.adapters.forge.model import BOT
 from tests.forges.description import Description, describe
 from tests.forges.github import RefusalError, knows, review_data, said_data, user
 from tests.forges.server import Asked, Reply, Site
@@ -26,6 +27,16 @@ REMARK = "COMMENTED"
 PAGE_OF_LOG = re.compile(r"/actions/runs/([0-9]+)/jobs/[0-9]+/logs")
 ORG_LABEL = 900
 """Added to the place of a label of the organisation: its id."""
+NOT_FOUND = {"gitea": "not found", "forgejo": "The target couldn't be found."}
+"""What each says of what is missing (recorded)."""
+NO_PAGE = Reply(404, raw=b"404 page not found\n", headers={"Content-Type": "text/plain"})
+"""What a server answers to an address that it does not know (recorded)."""
+WAYS = {
+    "merge": "allow_merge_commits",
+    "squash": "allow_squash_merge",
+    "rebase": "allow_rebase",
+}
+"""The setting of the repository that allows each way to merge."""
 TIMELINE = 3
 """Entries of a page of a timeline, whatever is asked for."""
 CANCELLED = {"forgejo": "Has been cancelled", "gitea": "Canceled after 3s"}
@@ -51,12 +62,15 @@ class Gitea:
     description: Description = field(default_factory=lambda: describe("forgejo.json"))
     site: Site | None = None
     is_old: bool = False
+    """Whether it is as those that were recorded, which are older: Forgejo 12, Gitea of 2025."""
     is_public: bool = False
     """Whether everybody may see its pages."""
     tells_runs: bool = True
     """Whether our account owns the repository: Gitea lists runs to no other."""
     asked_until_sure: int = 0
     """So often a pull request is not mergeable, as the forge is finding out whether it is."""
+    is_organised: bool = True
+    """Whether an organisation owns the repository, and no person."""
     org_labels: list[str] = field(default_factory=list)
     """Labels of the organisation that owns the repository."""
     asked_again: dict[int, list[str]] = field(default_factory=dict)
@@ -75,6 +89,11 @@ class Gitea:
         self.state.follow_branches()
         path = asked.path.removeprefix("/api/v1")
         path = path.replace(f"/repositories/{self.state.id}", f"/repos/{self.state.name}", 1)
+        for name in self.state.former:
+            if f"{path}/".startswith(f"/repos/{name}/"):
+                below = path.removeprefix(f"/repos/{name}")
+                moved = f"/api/v1/repos/{self.state.name}{below}"
+                return Reply(301, headers={"Location": moved})
         try:
             reply = self._respond(asked, path)
         except RefusalError as refusal:
@@ -88,17 +107,17 @@ class Gitea:
         if found := PAGE_OF_LOG.fullmatch(path.removeprefix(f"/{self.state.name}")):
             return self._show_log(int(found[1]))
         if who is None:
-            raise RefusalError(401, "invalid username, password or token")
+            raise RefusalError(401, "user does not exist [uid: 0, name: ]")
         if path == "/user":
             return Reply(data=user(who))
         self.description.check_request(asked.method, path, asked.query, asked.data)
-        if path == f"/orgs/{self.state.name.partition('/')[0]}/labels" and self.org_labels:
+        if path == f"/orgs/{self.state.name.partition('/')[0]}/labels" and self.is_organised:
             return self.page(asked, [self.label_data(name) for name in self.org_labels])
         below = path.removeprefix(f"/repos/{self.state.name}")
         for method, pattern, handler in ROUTES if below != path else ():
             if method == asked.method and (found := pattern.fullmatch(below)):
                 return handler(self, asked, who, tuple(map(unquote, found.groups())))
-        raise RefusalError(404, "The target couldn't be found.")
+        raise self.refuse_missing()
 
     def _show_log(self, number: int) -> Reply:
         """The page of a log: of a private repository there is none, with a token neither."""
@@ -107,10 +126,14 @@ class Gitea:
         log = next(one.log for one in self.state.runs if one.id == number)
         return Reply(raw=log.encode(), headers={"Content-Type": "text/plain"})
 
+    def refuse_missing(self) -> RefusalError:
+        """The refusal of what is missing."""
+        return RefusalError(404, NOT_FOUND[self.kind])
+
     def entry(self, number: str, *, pull: bool = False) -> Entry:
         found = self.state.entries.get(int(number))
         if found is None or (pull and found.pull is None):
-            raise RefusalError(404, "The target couldn't be found.")
+            raise self.refuse_missing()
         return found
 
     def pull(self, number: str) -> tuple[Entry, Pull]:
@@ -149,9 +172,27 @@ class Gitea:
         """
         return author in self.state.writers and author not in self.asked_again.get(number, ())
 
+    def find_missing(self, entry: Entry, pull: Pull) -> str:
+        """What the protection of the base asks for besides: `CheckPullBranchProtections`."""
+        last = {one["context"]: one["status"] for one in list_statuses(self, pull.head)[::-1]}
+        agreed = {
+            one.author
+            for one in pull.reviews
+            if one.state == "APPROVED" and self.is_official(entry.number, one.author)
+        }
+        why = ""
+        if any(last.get(name) != "success" for name in self.state.protected):
+            why = "Not all required status checks successful"
+        elif len(agreed) < self.state.approvals:
+            why = "Does not have enough approvals"
+        elif self.is_behind(pull):
+            why = "The head branch is behind the base branch"
+        return why
+
     def issue_data(self, entry: Entry) -> dict[str, Any]:
         pull = entry.pull
-        merged = {"merged": bool(pull and pull.merged_at), "merged_at": None}
+        merged_at = iso(pull.merged_at) if pull and pull.merged_at else None
+        merged = {"merged": merged_at is not None, "merged_at": merged_at}
         return {
             "number": entry.number,
             "title": entry.title,
@@ -160,7 +201,7 @@ class Gitea:
             "user": user(entry.author),
             "labels": [self.label_data(name) for name in entry.labels],
             "comments": len(entry.comments),
-            "assignees": [user(login) for login in entry.assignees],
+            "assignees": [user(login) for login in entry.assignees] or None,
             "created_at": iso(entry.at),
             "updated_at": iso(entry.updated),
             "closed_at": iso(entry.closed_at) if entry.closed_at else None,
@@ -177,8 +218,8 @@ class Gitea:
         pull = entry.pull
         assert pull
         name = self.state.name.partition("/")[2]
-        ours = {"id": self.state.id, "full_name": self.state.name}
-        theirs = {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
+        ours = {"id": self.state.id, "full_name": self.state.name, "permissions": {"push": True}}
+        theirs = ours | {"id": 999, "full_name": f"{pull.fork}/{name}"} if pull.fork else ours
         heads = self.state.heads()
         is_there = bool(pull.fork) or pull.branch in heads
         if pull.is_agit:
@@ -192,8 +233,9 @@ class Gitea:
             "merged": bool(pull.merged_at),
             "merged_at": iso(pull.merged_at) if pull.merged_at else None,
             "merge_commit_sha": pull.merged_as or None,
-            "mergeable": entry.is_open and not pull.conflicts and not self.asked_until_sure,
-            "draft": entry.title.upper().startswith(("WIP:", "[WIP]")),
+            "mergeable": entry.is_open
+            and not (pull.conflicts or is_draft(entry) or self.asked_until_sure),
+            "draft": is_draft(entry),
             "merge_base": "b" * 40 if self.is_behind(pull) else heads.get(pull.base, ""),
             "head": head,
             "base": {
@@ -210,9 +252,15 @@ class Gitea:
         return self.is_strict and not self.state.repository.contains(pull.head, base)
 
 
+def is_draft(entry: Entry) -> bool:
+    """Whether a pull request is one: by its title."""
+    return entry.title.upper().startswith(("WIP:", "[WIP]"))
+
+
 @route("GET", "")
 def repository(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
-    found = {"id": gitea.state.id, "full_name": gitea.state.name}
+    found = {"id": gitea.state.id, "full_name": gitea.state.name, "archived": False}
+    found |= dict.fromkeys(WAYS.values(), True)
     return Reply(data=found | {"permissions": {"push": True}} | gitea.state.flags)
 
 
@@ -236,15 +284,19 @@ def collaborators(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> R
 
 @route("GET", "/collaborators/([^/]+)/permission")
 def permission(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    return Reply(data={"permission": "write" if at[0] in gitea.state.writers else "read"})
+    """Our account owns the organisation."""
+    word = "owner" if at[0] == BOT else "write" if at[0] in gitea.state.writers else "read"
+    return Reply(data={"permission": word})
 
 
 @route("GET", "/branches/(.+)")
 def branch(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     head = gitea.state.heads().get(at[0])
     if head is None:
-        raise RefusalError(404, "branch does not exist")
+        raise gitea.refuse_missing()
     found: dict[str, Any] = {"name": at[0], "commit": {"id": head}, "user_can_merge": True}
+    found |= {"enable_status_check": False, "status_check_contexts": []}
+    found |= {"required_approvals": 0, "protected": False}
     if at[0] == "main":
         required = gitea.state.protected
         found |= {"enable_status_check": bool(required), "status_check_contexts": required}
@@ -258,19 +310,15 @@ def compare(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     heads, git = gitea.state.heads(), gitea.state.repository
     base, head = (heads.get(name, name) for name in at)
     if not knows(git, base):
-        raise RefusalError(404, "Not Found")
+        said = NOT_FOUND["gitea"] if gitea.kind == "gitea" else "BaseNotExist"
+        raise RefusalError(404, said)
     count = git.count_between(base, head)
     files = [{"filename": name} for name in git.files_changed(base, head)] if count else []
-    if (
-        count and gitea.kind == "gitea"
-    ):  # only Forgejo has them together: `routers/api/v1/repo/compare.go`
-        return Reply(
-            data={
-                "total_commits": count,
-                "commits": [{"files": files}] + [{"files": []}] * (count - 1),
-            }
-        )
-    return Reply(data={"total_commits": count, "files": files})
+    commits = [{"files": files if number == 0 else []} for number in range(count)]
+    whole = {"total_commits": count, "commits": commits}
+    if gitea.kind == "forgejo":  # only it has them together, too
+        whole["files"] = files
+    return Reply(data=whole)
 
 
 @route("GET", "/issues")
@@ -307,7 +355,8 @@ def edit_issue(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Rep
     entry, data = gitea.entry(at[0]), asked.data
     needed = [gitea.entry(str(one)) for one in gitea.waits_for.get(entry.number, ())]
     if data.get("state") == "closed" and any(one.is_open for one in needed):
-        said = "cannot close this issue because it still has open dependencies"
+        what = "issue or pull request" if gitea.kind == "gitea" else "issue"
+        said = f"cannot close this {what} because it still has open dependencies"
         raise RefusalError(412, said)
     gitea.state.edit(entry, who, data.get("title"), data.get("body"))
     if "state" in data:
@@ -337,11 +386,18 @@ def remove_label(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> R
 
 @route("GET", "/issues/([0-9]+)/comments")
 def comments(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    return Reply(data=[said_data(one) for one in gitea.entry(at[0]).comments])
+    """All at once, and with their number: `ListIssueComments` in `issue_comment.go`."""
+    found = [said_data(one) for one in gitea.entry(at[0]).comments]
+    return Reply(data=found, headers={"X-Total-Count": str(len(found))})
 
 
 @route("POST", "/issues/([0-9]+)/comments")
 def comment(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Of an issue that is missing Gitea says nothing (recorded)."""
+    if int(at[0]) not in gitea.state.entries and gitea.kind == "gitea":
+        raise RefusalError(500, "")
+    if int(at[0]) not in gitea.state.entries:
+        raise RefusalError(404, "IsErrIssueNotExist")
     return Reply(201, said_data(gitea.state.say(gitea.entry(at[0]), who, asked.data["body"])))
 
 
@@ -370,7 +426,7 @@ def open_pull(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply
     if any(e.is_open and p.branch == head for e, p in ours):
         raise RefusalError(409, "pull request already exists for these targets")
     if head not in heads or base not in heads:
-        raise RefusalError(404, "The target couldn't be found.")
+        raise gitea.refuse_missing()
     made = Pull(head, base, heads[head])
     return Reply(201, gitea.pull_data(gitea.state.add(data["title"], data["body"], who, made)))
 
@@ -401,34 +457,36 @@ def files(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     _, found = gitea.pull(at[0])
     git = gitea.state.repository
     names = git.files_changed(f"refs/heads/{found.base}", found.head)
-    return gitea.page(asked, [{"filename": name, "additions": 1} for name in names])
+    found_ones = [{"filename": name, "additions": 1, "deletions": 0} for name in names]
+    return gitea.page(asked, found_ones)
 
 
 @route("POST", "/pulls/([0-9]+)/merge")
 def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
+    """Merge it, or say the first thing that is in the way: `MergePullRequest`, in its order."""
     entry, found = gitea.pull(at[0])
+    if found.merged_at:
+        raise RefusalError(405, "The PR is already merged")
+    if not entry.is_open:
+        raise gitea.refuse_missing()
+    if not gitea.may_merge:
+        raise RefusalError(405, "User not allowed to merge PR")
+    if is_draft(entry):
+        raise RefusalError(405, "Work in progress PRs cannot be merged")
     if not gitea.pull_data(entry)["mergeable"]:
         raise RefusalError(405, "Please try again later")
-    if asked.data.get("head_commit_id", found.head) != found.head:
-        raise RefusalError(409, "head out of date")
-    agreed = {
-        one.author
-        for one in found.reviews
-        if one.state == "APPROVED" and gitea.is_official(entry.number, one.author)
-    }
+    if why := gitea.find_missing(entry, found):
+        is_plain = gitea.kind == "gitea"
+        raise RefusalError(405, why if is_plain else f"not allowed to merge [reason: {why}]")
     if any(gitea.entry(str(one)).is_open for one in gitea.waits_for.get(entry.number, ())):
         # `ErrDependenciesLeft` is no error that the handler knows; the words are an admin's alone.
         raise RefusalError(500, "")
-    method = {"merge": "allow_merge_commits", "rebase": "allow_rebase"}.get(asked.data["Do"], "")
-    if gitea.state.flags.get(method) is False:
-        said = f"{asked.data['Do']} is not allowed an allowed merge style for this repository"
+    way = asked.data["Do"]
+    if gitea.state.flags.get(WAYS[way]) is False:
+        said = f"{way} is not allowed an allowed merge style for this repository"
         raise RefusalError(405, said)
-    if gitea.is_behind(found):
-        raise RefusalError(405, "The head branch is behind the base branch")
-    if not gitea.may_merge:
-        raise RefusalError(405, "User not allowed to merge PR")
-    if len(agreed) < gitea.state.approvals:
-        raise RefusalError(405, "Does not have enough approvals")
+    if asked.data.get("head_commit_id", found.head) != found.head:
+        raise RefusalError(409, "head out of date")
     usual = f"Merge pull request '{entry.title}' (#{entry.number}) from {found.branch}"
     gitea.state.merge(entry, asked.data.get("MergeTitleField", usual), who)
     return Reply(200)
@@ -465,7 +523,8 @@ def reviews(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 @route("GET", "/issues/([0-9]+)/dependencies")
 def dependencies(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     found = [gitea.entry(str(one)) for one in gitea.waits_for.get(int(at[0]), ())]
-    return Reply(data=list(map(gitea.issue_data, found)))
+    here = {"repository": {"full_name": gitea.state.name}}
+    return Reply(data=[gitea.issue_data(one) | here for one in found])
 
 
 @route("GET", "/issues/([0-9]+)/timeline")
@@ -476,6 +535,7 @@ def timeline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply
     """
     entry, found = gitea.pull(at[0])
     said: list[Any] = [None] * len(found.inline)
+    said += [{"type": "pull_push", "review_id": 0, "body": "{}"}] * found.pushes
     said += [said_data(one) | {"type": "comment", "review_id": 0} for one in entry.comments]
     for one in found.reviews:
         shown = {"id": 90_000 + one.id, "type": "review", "review_id": one.id, "body": one.body}
@@ -493,6 +553,8 @@ def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     if entry.author == who and data["event"] != "COMMENT":
         raise RefusalError(422, "approve your own pull is not allowed")
     state = data["event"] if data["event"] in EVENTS else "PENDING"
+    if state in EVENTS[:2] and who in gitea.asked_again.get(entry.number, ()):
+        gitea.asked_again[entry.number].remove(who)
     ident = gitea.state.next_id()
     made = Opinion(ident, who, state, data["body"], data["commit_id"], gitea.state.clock())
     found.reviews.append(made)
@@ -500,7 +562,8 @@ def review(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         made_id = gitea.state.next_id()
         remark = Inline(ident, one["path"], one["new_position"], one["body"], made_id, author=who)
         found.inline.append(remark)
-    return Reply(200, review_data(made))
+    official = gitea.is_official(entry.number, who)
+    return Reply(200, review_data(made) | {"official": official, "dismissed": False})
 
 
 @route("GET", "/pulls/([0-9]+)/reviews/([0-9]+)/comments")
@@ -512,6 +575,7 @@ def inline(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     shown = [
         {
             "id": one.id,
+            "pull_request_review_id": one.review,
             "path": one.path,
             "position": 0 if one.is_old_side else one.line,
             "original_position": one.line if one.is_old_side else 0,
@@ -594,9 +658,15 @@ def runs(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
             continue
         number = gitea.begun_by.get(one.id, 0)
         pull = gitea.entry(str(number)).pull if number else None
-        url = f"https://inner.example.com/{gitea.state.name}/actions/runs/{one.id}"
-        shown: dict[str, Any] = {"id": 1000 + one.id, "html_url": url}
-        if gitea.kind == "forgejo":
+        place = f"{gitea.state.name}/actions/runs/{one.id}"
+        shown: dict[str, Any] = {"id": 1000 + one.id, "head_branch": "main"}
+        shown |= {"html_url": f"https://inner.example.com/{place}"}
+        shown |= {"url": f"https://inner.example.com/api/v1/repos/{place}"}
+        if gitea.kind == "forgejo" and gitea.is_old:
+            branch = f"#{number}" if number else "main"
+            url = f"https://inner.example.com/{place}"
+            shown = {"id": 1000 + one.id, "status": one.word, "head_branch": branch, "url": url}
+        elif gitea.kind == "forgejo":
             shown |= {"status": one.word, "prettyref": f"#{number}" if number else "main"}
             shown |= {"is_fork_pull_request": bool(pull and (pull.fork or pull.is_agit))}
         else:
@@ -634,7 +704,7 @@ def tasks(gitea: Gitea, asked: Asked, who: str, _: tuple[str, ...]) -> Reply:
 def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     """Gitea has it since 1.26, Forgejo since 17, and only for whole runs."""
     if gitea.is_old or (gitea.kind == "forgejo" and at[1] != "rerun"):
-        raise RefusalError(404, "The target couldn't be found.")
+        return NO_PAGE
     run = next(one for one in gitea.state.runs if 1000 + one.id == int(at[0]))
     run.word, run.at = "", gitea.state.clock()
     gitea.state.reruns.append(at[1])
@@ -643,7 +713,12 @@ def rerun(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
 
 @route("GET", "/actions/runs/([0-9]+)/jobs")
 def jobs(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """Forgejo answers with a list, Gitea with the list in an object, and a conclusion."""
+    """Forgejo answers with a list, Gitea with the list in an object, and a conclusion.
+
+    Older ones of Forgejo have no such page (recorded).
+    """
+    if gitea.kind == "forgejo" and gitea.is_old:
+        return NO_PAGE
     found = [
         {"id": one.id, "name": one.job or one.name, "status": one.word, "run_id": int(at[0])}
         for one in gitea.state.runs
@@ -651,7 +726,8 @@ def jobs(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     ]
     if gitea.kind == "forgejo":
         return Reply(data=found)
-    shown = [one | {"status": "completed", "conclusion": one["status"]} for one in found]
+    more = {"status": "completed", "steps": None}
+    shown = [one | more | {"conclusion": one["status"]} for one in found]
     return Reply(raw=Reply(data={"total_count": len(shown), "jobs": shown}).body)
 
 

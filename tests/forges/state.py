@@ -91,6 +91,8 @@ class Pull:
     """Why it was removed from there."""
     reviews: list[Opinion] = field(default_factory=list)
     inline: list[Inline] = field(default_factory=list)
+    pushes: int = 0
+    """How often its branch was pushed since it was opened."""
 
 
 @dataclass
@@ -291,6 +293,7 @@ class State:
                 head = heads.get(pull.branch, pull.head)
                 if head != pull.head:
                     pull.head = head
+                    pull.pushes += 1
                     self.touch(entry)
                 pull.conflicts = self._conflict(heads[pull.base], head)
 

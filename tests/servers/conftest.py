@@ -1,0 +1,69 @@
+"""The servers that a run of the tests starts: each once in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.forge import ForgeServer
+from tests.servers.process import Process
+from tests.servers.programs import need
+from tests.servers.woodpecker import WoodpeckerServer
+
+
+class Servers:
+    """The servers by kind, with their runners; each is started when it is first wanted."""
+
+    def __init__(self, folder: Path) -> None:
+        """None yet."""
+        self._folder = folder
+        self._servers: dict[str, ForgeServer] = {}
+        self._runners: dict[str, Process] = {}
+        self._woodpecker: WoodpeckerServer | None = None
+        self._count = 0
+
+    def get(self, kind: str) -> ForgeServer:
+        """The server of that kind; skips the test if none is named."""
+        program = need(kind)
+        if kind not in self._servers:
+            self._servers[kind] = ForgeServer(kind, program, self._folder / kind)
+            self._servers[kind].start()
+        return self._servers[kind]
+
+    def run(self, kind: str) -> Process:
+        """The runner of that server's own CI; skips the test if none is named."""
+        program = need(f"{kind} runner")
+        if kind not in self._runners:
+            self._runners[kind] = self.get(kind).make_runner(program)
+            self._runners[kind].start()
+        return self._runners[kind]
+
+    def get_woodpecker(self) -> WoodpeckerServer:
+        """Woodpecker beside the Gitea; skips the test if one of them is not named."""
+        program, agent = need("woodpecker"), need("woodpecker agent")
+        if self._woodpecker is None:
+            folder = self._folder / "woodpecker"
+            self._woodpecker = WoodpeckerServer(program, agent, self.get("gitea"), folder)
+            self._woodpecker.start()
+        return self._woodpecker
+
+    def name_repository(self) -> str:
+        """A name that no repository has."""
+        self._count += 1
+        return f"harb-{self._count}"
+
+    def stop(self) -> None:
+        """End all of them."""
+        if self._woodpecker:
+            self._woodpecker.stop()
+        for one in (*self._runners.values(), *(one.process for one in self._servers.values())):
+            one.stop()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    found = Servers(tmp_path_factory.mktemp("servers"))
+    yield found
+    found.stop()
