@@ -93,4 +93,5 @@ def test_the_commands_that_run_most_load_nothing_heavy_that_they_do_not_need(
         )
         code, *loaded = done.stdout.splitlines()[-1].split()
         assert (code == "0") is (verb != "handoff"), done.stderr  # no agent has called it
-        assert not HEAVY & set(loaded) - may, verb
+        heavy = HEAVY & set(loaded) - may
+        assert not heavy, (verb, heavy)

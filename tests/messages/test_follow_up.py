@@ -41,7 +41,7 @@ def test_what_is_in_the_way_of_one_thing_is_noted_once_and_keeps_none_waiting(
 def test_a_message_to_an_idle_agent_is_accepted(company: Company) -> None:
     company.new("ann")
     assert company.sm("send", "ann", "Hello.").stdout == "accepted by ann\n"
-    assert company.noted("ann") == ["Hello."]
+    wait_for(lambda: company.noted("ann") == ["Hello."], "the agent to note it")
 
 
 def test_a_message_to_an_agent_without_hooks_is_typed(company: Company) -> None:

@@ -67,16 +67,20 @@ def list_replies(
     ]
     # To a session that is asked before people nothing is said on the issue.
     is_first = asked.first or 0 < asked.since < asked.at
-    since = asked.since if is_first else _question_at(said, asked.at)
+    since = asked.since if is_first else _question_at(said, asked)
     found, unread = people.list_replies(session, Asked(asked.marker, since, tuple(said)))
     found += [one for one in _typed(session.dir) if one.at > since]
     found.sort(key=lambda reply: (reply.at, reply.id))
     return tuple(one for one in found if one.author == found[0].author), unread
 
 
-def _question_at(said: Iterable[Comment], asked_at: float) -> float:
-    """When the question could first be read, which is before its receipt was written."""
-    return max((one.at for one in said if one.marker and one.at <= asked_at), default=asked_at)
+def _question_at(said: Iterable[Comment], asked: Escalation) -> float:
+    """When the question could first be read, which is before its receipt was written.
+
+    Only its own comment says so: behind another one of ours stands the answer to the last question.
+    """
+    own = (one.at for one in said if asked.marker and one.marker == asked.marker)
+    return max((at for at in own if at <= asked.at), default=asked.at)
 
 
 def read_texts(found: Iterable[Reply], comments: Iterable[Comment]) -> list[str]:
