@@ -298,7 +298,8 @@ def test_what_github_does_not_queue_is_a_refusal(side: RemoteSide) -> None:
 
 
 def test_remarks_come_with_their_code_and_settled_ones_are_left_out(side: RemoteSide) -> None:
-    number, _ = opened(side)
+    side.push("fix/1", content="one\ntwo\nthree\n")
+    number = side.open().pulls.open("fix/1", "main", "a", author=BOT).number
     remarks = [InlineComment("work.txt", line, f"remark {line}") for line in (1, 2, 3)]
     wish = ReviewState.CHANGES_REQUESTED
     side.open().pulls.review(number, wish, "Not yet.", remarks, author="rita")

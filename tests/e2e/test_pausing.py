@@ -290,6 +290,7 @@ def test_messages_wait_and_say_how_they_go_on(company: Company) -> None:
 def await_rest_of(company: Company, name: str) -> None:
     """Wait for a pass over that session."""
     directory = company.session(name).dir
+    wait_for(directory.seen.exists, "the first pass")
     before = directory.seen.stat().st_mtime_ns
     registry.poke(directory)
     wait_for(lambda: directory.seen.stat().st_mtime_ns > before, "a pass")
