@@ -7,8 +7,8 @@ import time
 
 from sm.base.clock import format_time
 from sm.base.need import NeedKind
-from sm.messages import alerts, screen_state
-from sm.sessions import account_faults
+from sm.messages import alerts, failed_turn
+from sm.sessions import account_faults, agent_state
 from sm.sessions.account_fault import AccountFault, Way
 from sm.sessions.failure import Fault
 from sm.sessions.session import Session
@@ -21,7 +21,8 @@ def tend(session: Session, remind_s: float) -> float:
         StateError: the fault cannot be kept.
 
     """
-    found = account_faults.update(session, screen_state.correct(session).told)
+    told = failed_turn.note(session, agent_state.read(session.dir))
+    found = account_faults.update(session, told)
     if found is None or session.name not in found[1].sessions:
         return math.inf
     ident, known = found
