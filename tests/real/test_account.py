@@ -41,7 +41,7 @@ def read_failure(target: Session) -> Failure | None:
     [
         (401, Fault.ACCESS, State.LIMITED),
         (429, Fault.LIMIT, State.LIMITED),
-        (400, Fault.REQUEST, State.IDLE),
+        (400, Fault.CONVERSATION, State.IDLE),
     ],
 )
 def test_a_turn_of_codex_that_fails_is_known_as_of_claude_code(
