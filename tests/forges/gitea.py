@@ -384,21 +384,27 @@ def remove_label(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> R
     return Reply(204)
 
 
+def find_thread(gitea: Gitea, number: str) -> Entry:
+    """What the comments are on. Of one that is missing Gitea says nothing (recorded)."""
+    found = gitea.state.entries.get(int(number))
+    if found is None and gitea.kind == "gitea":
+        raise RefusalError(500, "")
+    if found is None:
+        raise RefusalError(404, "IsErrIssueNotExist")
+    return found
+
+
 @route("GET", "/issues/([0-9]+)/comments")
 def comments(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
     """All at once, and with their number: `ListIssueComments` in `issue_comment.go`."""
-    found = [said_data(one) for one in gitea.entry(at[0]).comments]
+    found = [said_data(one) for one in find_thread(gitea, at[0]).comments]
     return Reply(data=found, headers={"X-Total-Count": str(len(found))})
 
 
 @route("POST", "/issues/([0-9]+)/comments")
 def comment(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
-    """Of an issue that is missing Gitea says nothing (recorded)."""
-    if int(at[0]) not in gitea.state.entries and gitea.kind == "gitea":
-        raise RefusalError(500, "")
-    if int(at[0]) not in gitea.state.entries:
-        raise RefusalError(404, "IsErrIssueNotExist")
-    return Reply(201, said_data(gitea.state.say(gitea.entry(at[0]), who, asked.data["body"])))
+    said = gitea.state.say(find_thread(gitea, at[0]), who, asked.data["body"])
+    return Reply(201, said_data(said))
 
 
 @route("GET", "/pulls")

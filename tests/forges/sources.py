@@ -88,6 +88,7 @@ DOCUMENTS = {
         r"_respond\(\) 200": "recorded: GET /user, GET /orgs/OWNER/labels",
         r"_respond\(\) 401": "recorded: GET /repositories/N with a token that was deleted",
         r"(_respond|entry|refuse_missing)\(\) 404": "recorded: GET /issues/N of what is missing",
+        r"find_thread\(\) (404|500)": "recorded: GET and POST /issues/N/comments",
         r"page\(\) 200": "recorded: x-total-count of GET /issues",
         r"_show_log\(\) 200": "recorded of Forgejo 12: test_ci_fails_with_its_log_and_then_passes",
         r"_show_log\(\) 404": "routers/web/web.go: the pages of a private repository",

@@ -9,6 +9,7 @@ from sm.adapters.forge.errors import (
     ConflictError,
     MergeRefusedError,
     NotApprovedError,
+    NotFoundError,
     PullClosedError,
     RefusedError,
 )
@@ -77,6 +78,10 @@ class Journeys:
             merge(forge, number, head)
         forge.issues.close(issue)
         assert merge(forge, number, head).state is PullState.MERGED
+
+    def test_a_comment_with_a_mark_on_what_is_not_there_is_refused(self, side: World) -> None:
+        with pytest.raises(NotFoundError):
+            side.open().issues.comment(7, "Begun.", author=BOT, marker="m")
 
     def test_an_issue_waits_for_another_that_it_depends_on(self, side: World) -> None:
         forge = side.open()

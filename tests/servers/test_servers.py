@@ -25,7 +25,7 @@ from tests.servers.conftest import Servers
 from tests.servers.hooks import Receiver, receiving
 from tests.servers.journeys import Journeys, offer
 from tests.servers.pipelines import Pipelines, ServerYard
-from tests.servers.programs import KINDS
+from tests.servers.programs import KINDS, PROGRAMS
 from tests.servers.recorder import Book, Exchange, recording, write
 from tests.servers.sides import ServerSide, noting, server_side
 
@@ -74,6 +74,9 @@ class Real(ForgeContract, Journeys):
             forge.pulls.merge(pull, head=head, author=BOT)
             wanted = {"issues", "issue_label", "issue_comment", "pull_request", "push", "create"}
             wanted |= {"pull_request_review_approved"}
+            if self.kind == "gitea" and PROGRAMS["gitea runner"]:
+                side.run_ci("fix/2", passes=True)
+                wanted |= {"status", "workflow_job"}  # a run is told only of a file that `main` has
             wait_for(lambda: wanted <= receiver.events(), f"{wanted}: {receiver.events()}")
             for asked, first, second in receiver.taken:
                 assert (first.status, second.body) == (202, {"status": "repeated"}), asked.headers
