@@ -24,6 +24,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import Forge
 from sm.base.errors import UsageError
+from tests.helpers import wait_for
 
 LOG = "step: build\nit broke\n"
 
@@ -135,8 +136,12 @@ class ForgeContract:
         since = forge.observe()
         assert not any(pull.conflicts for pull in since.pulls)
         forge.pulls.merge(first.number, author=BOT)
-        seen = {pull.branch: pull for pull in forge.observe(since).pulls}
-        assert (seen["fix/1"].state, seen["fix/2"].conflicts) == (PullState.MERGED, True)
+
+        def is_seen() -> bool:  # a server takes a moment to find out
+            seen = {pull.branch: pull for pull in forge.observe(since).pulls}
+            return seen["fix/1"].state is PullState.MERGED and seen["fix/2"].conflicts
+
+        wait_for(is_seen, "the conflict")
 
     def test_those_who_may_push_are_observed_as_writers(self, side: Side) -> None:
         side.admit("ada", "rita")
