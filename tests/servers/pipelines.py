@@ -60,7 +60,7 @@ def open_with(yard: Yard) -> RestForge[Reader]:
 
 
 def list_pipelines(forge: RestForge[Reader]) -> list[dict[str, Any]]:
-    """The pipelines as Woodpecker lists them, the last one first."""
+    """The pipelines as Woodpecker lists them, the last one first, but for those of one second."""
     import json
 
     woodpecker = forge.checks.woodpecker
@@ -83,8 +83,7 @@ class Pipelines:
         assert found.step.endswith("unit")
         assert SAID in found.log
         forge.checks.rerun(head)
-        [first, second] = list_pipelines(forge)
-        assert first["number"] == second["number"] + 1
+        assert sorted(one["number"] for one in list_pipelines(forge)) == [1, 2]
 
     def test_a_pipeline_that_passes_is_merged(self, yard: Yard) -> None:
         head = yard.run("fix/1", passes=True)
