@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ class Cable:
     @property
     def entry(self) -> list[str]:
         """What a command line begins with that is to run at the far end."""
-        return _enter(self._far)
+        return enter(self._far)
 
     def cut(self) -> None:
         """Have nothing come through in either direction."""
@@ -85,7 +86,7 @@ class Cable:
         """
         for pid in (self._near, self._far):
             order = f"! test -e {RETRIES} || echo 1000 >{RETRIES}"
-            subprocess.run([*_enter(pid), "sh", "-c", order], check=True)
+            subprocess.run([*enter(pid), "sh", "-c", order], check=True)
 
     def spoil(self) -> str:
         """Make it slow and lossy in both directions, until `mend`; say how, '' if it cannot be."""
@@ -97,7 +98,7 @@ class Cable:
 
     def _shape(self, how: str, queue: str = "") -> bool:
         words = f"qdisc {how} dev {self._name} root {queue}".split()
-        ends = ([*_enter(pid), "tc", *words] for pid in (self._near, self._far))
+        ends = ([*enter(pid), "tc", *words] for pid in (self._near, self._far))
         try:
             return all(
                 not subprocess.run(end, capture_output=True, check=False).returncode for end in ends
@@ -136,6 +137,20 @@ def all_strung(count: int) -> Iterator[list[Cable]]:
 
 
 @contextlib.contextmanager
+def make_island() -> Iterator[int]:
+    """Yield a process in a network of its own, in which there is nothing but loopback."""
+    with _namespace() as pid:
+        _ip(pid, "link set lo up")
+        yield pid
+
+
+def listen_on(pid: int, port: int) -> socket.socket:
+    """Return a socket that listens on loopback in the network of a process; we ourselves stay."""
+    with _within(pid):
+        return socket.create_server(("127.0.0.1", port), backlog=64)
+
+
+@contextlib.contextmanager
 def _namespace() -> Iterator[int]:
     """Yield a process in a network namespace of its own, which ends when its stdin does."""
     alone = ["unshare", "--net"]
@@ -169,9 +184,10 @@ def _enter_by(descriptor: int) -> None:
         raise OSError(ctypes.get_errno(), "cannot enter a network namespace")
 
 
-def _enter(pid: int) -> list[str]:
+def enter(pid: int) -> list[str]:
+    """Return the words before a command that is to run in the network of a process."""
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--"]
 
 
 def _ip(pid: int, words: str) -> None:
-    subprocess.run([*_enter(pid), "ip", *words.split()], check=True, capture_output=True)
+    subprocess.run([*enter(pid), "ip", *words.split()], check=True, capture_output=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,18 @@ def make_entry(shell_command: str) -> dict[str, Any]:
     return {"hooks": [hook]}
 
 
-def make_settings(hooks_dir: Path, *, status_line: str = "") -> dict[str, Any]:
+def make_settings(
+    hooks_dir: Path, *, status_line: str = "", variables: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return settings of Claude Code with all hooks and the status line.
 
     `status_line` is the person's own command; its output replaces ours. A person may have switched
-    all hooks off, and then nothing would be confirmed, and no text come with its prompt.
+    all hooks off, and then nothing would be confirmed, and no text come with its prompt. The
+    `variables` win over those of the client's own settings.
     """
     return {
         "disableAllHooks": False,
+        "env": dict(variables or {}),
         "hooks": {
             event: [make_entry(make_command(hooks_dir, name))] for event, name in HOOKS.items()
         },
@@ -71,7 +76,14 @@ def are_ours(directory: SessionDir) -> bool:
     return directory.settings.exists()
 
 
-def write_settings(directory: SessionDir, hooks_dir: Path, *, status_line: str = "") -> Path:
+def write_settings(
+    directory: SessionDir,
+    hooks_dir: Path,
+    *,
+    status_line: str = "",
+    variables: Mapping[str, str] | None = None,
+) -> Path:
     """Write the settings of one session, for the client's `--settings`; return the file."""
-    write_json(directory.settings, make_settings(hooks_dir, status_line=status_line))
+    settings = make_settings(hooks_dir, status_line=status_line, variables=variables)
+    write_json(directory.settings, settings)
     return directory.settings

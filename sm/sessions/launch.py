@@ -99,10 +99,14 @@ def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, st
         hooks = find_shell_root() / "lib" / "hooks"
         # These settings override the person's own, whose status line would be lost.
         theirs = read_status_line(find_default_settings(environment))
-        write_settings(directory, hooks, status_line=theirs)
+        unattended = {k: v for k, v in profile.unattended.items() if k not in environment}
+        write_settings(directory, hooks, status_line=theirs, variables=unattended)
         # In a client's command line, a hook's command is a quoted line for the shell.
         folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
         command += _fill(profile.settings, file=str(directory.settings), hooks=folder)
+    if profile.hooks == "codex":
+        for key, value in profile.unattended.items():
+            command += ["-c", f"{key}={value}"]
     if launch.protocol and profile.system_prompt:
         write_atomic(directory.system_prompt, launch.protocol + "\n")
         file, text = str(directory.system_prompt), launch.protocol

@@ -145,7 +145,7 @@ def test_every_field_is_in_the_document_as_it_is(key: reference.Key) -> None:
 
 def test_the_examples_of_the_document_are_sound() -> None:
     blocks = re.findall(r"^( *)```yaml\n(.*?)^ *```$", DOCUMENT, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for _, block in blocks:
         overrides = yaml.safe_load(block)["profiles"]
         for name in overrides:

@@ -30,6 +30,7 @@ CLAUDE_SHOWS = {
     ),
     "idle_pasted": (Prompt.IDLE, "[Pasted text #1 +39 lines]"),
     "idle_stashed": (Prompt.IDLE, ""),
+    "idle_survey": (Prompt.IDLE, ""),
     "copy_mode": (Prompt.IDLE, "a draft of mine"),
     "menu_slash": (Prompt.IDLE, "/cle"),
     "removed_invisible": (Prompt.IDLE, "left  right  left"),
@@ -55,6 +56,8 @@ CODEX_SHOWS = {
     "codex_shell_mode": (Prompt.NONE, ""),
     "codex_dialog_hooks": (Prompt.DIALOG, ""),
     "codex_dialog_permission": (Prompt.DIALOG, ""),
+    "codex_dialog_update": (Prompt.DIALOG, ""),
+    "codex_starting": (Prompt.NONE, ""),
 }
 
 

@@ -7,10 +7,12 @@ without any, or ask for a summary, and are answered by themselves. Codex is answ
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -133,6 +135,17 @@ class Api:
             self._server.server_close()
             self._server = None
 
+    @contextmanager
+    def also_on(self, heard: socket.socket) -> Iterator[None]:
+        """Answer on this listening socket as well."""
+        server = _Server(self, heard)
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+
     def break_off(self) -> None:
         """Break the connections there are; new ones are heard."""
         assert self._server
@@ -184,10 +197,13 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, heard: socket.socket | None = None) -> None:
         self.api = api
         self.open: set[Any] = set()
-        super().__init__(("127.0.0.1", api.port), _Handler)
+        super().__init__(("127.0.0.1", api.port), _Handler, bind_and_activate=not heard)
+        if heard:
+            self.socket.close()
+            self.socket = heard
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)

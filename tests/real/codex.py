@@ -7,9 +7,11 @@ import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
 from sm.config.schema import AgentSettings
@@ -26,21 +28,22 @@ from tests.real.terminal import EVENTS, Terminal
 
 PROMPT = "›"
 
-CONFIG = """\
+SWITCH = "check_for_update_on_startup = false"
+CONFIG = f"""\
 model = "gpt-5-codex"
 model_provider = "loop"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
+{SWITCH}
 
 [model_providers.loop]
 name = "loop"
-base_url = "{url}/v1"
+base_url = "{{url}}/v1"
 wire_api = "responses"
 env_key = "ANTHROPIC_API_KEY"
 supports_websockets = false
 
-[projects.{cwd}]
+[projects.{{cwd}}]
 trust_level = "trusted"
 """
 
@@ -85,14 +88,25 @@ class Codex(Terminal):
 
 @contextmanager
 def session_of_sm(
-    program: Path, tmux: Tmux, root: Root, api: Api, folder: Path
+    program: Path,
+    tmux: Tmux,
+    root: Root,
+    api: Api,
+    folder: Path,
+    *,
+    profile: Profile = CODEX,
+    newer: str = "",
 ) -> Iterator[Session]:
-    """A session of sm whose agent is an idle Codex."""
+    """A session of sm whose agent is an idle Codex; `newer` is a version that it has heard of."""
     work, home = folder / "work", folder / "codex"
     work.mkdir()
     (home / ".codex").mkdir(parents=True)
     config = CONFIG.format(url=api.url, cwd=json.dumps(str(work)))
     (home / ".codex" / "config.toml").write_text(config)
+    variables = environment(home, api.url)
+    if newer:
+        hear_of(home, newer)
+        variables["CODEX_MANAGED_BY_NPM"] = "1"  # else it only says so, and offers nothing
     command = shlex.join([str(program), *CODEX.command.split()[1:]])
     session = AdHocSession(
         AdHocRecord(
@@ -106,15 +120,25 @@ def session_of_sm(
         )
     )
     registry.create(root, session)
-    variables = environment(home, api.url)
     for name in ("TERM", "PATH"):
         variables.pop(name)
-    launch = Launch(AgentSettings(command=command, env=variables), CODEX)
+    launch = Launch(AgentSettings(command=command, env=variables), profile)
     agent_process.launch(tmux, session, launch, generation=1)
-    found = session.provide(tmux=tmux, profile=CODEX)
-    wait_for(lambda: prompt(found) == "idle", "its prompt")
-    yield found
-    agent_process.stop(tmux, session)
+    found = session.provide(tmux=tmux, profile=profile)
+    try:
+        wait_for(lambda: prompt(found) in ("idle", "dialog"), "its prompt")
+        yield found
+    finally:
+        agent_process.stop(tmux, session)
+
+
+def hear_of(home: Path, version: str) -> None:
+    """Have a Codex with this home know of a newer version, as if it had asked today (0.171.0)."""
+    config = home / ".codex" / "config.toml"
+    config.write_text(config.read_text().replace(f"{SWITCH}\n", ""))
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = {"latest_version": version, "last_checked_at": now, "dismissed_version": None}
+    (home / ".codex" / "version.json").write_text(json.dumps(known))
 
 
 def prompt(target: Session) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.screen import Screen
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import Tmux
@@ -50,6 +51,8 @@ class Managed:
     generation: int = 0
     provider: str = CLAUDE.name
     config: Path | None = None
+    profile: Profile = CLAUDE
+    without: tuple[str, ...] = ()  # variables that its environment lacks
 
     @cached_property
     def session(self) -> AdHocSession:
@@ -70,7 +73,7 @@ class Managed:
                     command=shlex.join([str(self.program), *self.options]),
                 )
             ),
-        ).provide(tmux=self.tmux, profile=CLAUDE)
+        ).provide(tmux=self.tmux, profile=self.profile)
 
     @property
     def agent(self) -> Agent:
@@ -82,11 +85,11 @@ class Managed:
     def start(self, prompt: str = "", *, protocol: str = "", wait: bool = True) -> None:
         """Launch the client."""
         variables = environment(self.folder / "home", self.api.url, **self.variables)
-        for name in ("TERM", "PATH"):
-            variables.pop(name)
+        for name in ("TERM", "PATH", *self.without):
+            variables.pop(name, None)
         settings = AgentSettings(command=self.session.record.command, env=variables)
         self.generation += 1
-        launch = Launch(settings, CLAUDE, prompt, protocol)
+        launch = Launch(settings, self.profile, prompt, protocol)
         agent_process.launch(self.tmux, self.session, launch, generation=self.generation)
         if wait:
             self.wait_state(State.IDLE)
@@ -117,7 +120,7 @@ class Managed:
 
     def screen(self) -> Screen:
         """Its screen, as delivery reads it."""
-        return read_screen(CLAUDE, self.tmux.look(self.agent.pane_id, escapes=True)[1])
+        return read_screen(self.profile, self.tmux.look(self.agent.pane_id, escapes=True)[1])
 
     def wait_screen(self, condition: Callable[[Screen], bool], what: str) -> None:
         """Wait for a screen for which `condition` holds."""

@@ -59,6 +59,7 @@ class Terminal:
     folder: Path
     name: str = "agent"
     variables: dict[str, str] = field(default_factory=dict)
+    without: tuple[str, ...] = ()  # variables that its environment lacks
     pane: Pane | None = None
 
     def __post_init__(self) -> None:
@@ -95,6 +96,7 @@ class Terminal:
     def launch(self, *args: str) -> None:
         """Run the client with just these arguments, and wait for nothing."""
         env = environment(self.home, self.api.url, **self.variables)
+        env = {name: value for name, value in env.items() if name not in self.without}
         size = (120, 40)
         self.pane = start_session(
             self.tmux, self.name, self.cwd, argv(self.program, env, *args), size=size

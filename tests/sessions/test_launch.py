@@ -13,6 +13,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.adapters.agent.codex import CODEX
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base import plugin
@@ -83,6 +84,23 @@ def add(_session: Session, profile: Profile, environment: Mapping[str, str]) -> 
     """What a plugin adds."""
     assert profile is CLAUDE
     return {"OURS": "ours", "THEIRS": "ours", "PATH": "/ours"} if environment["PATH"] else {}
+
+
+def test_what_is_set_because_no_person_is_there_is_for_this_session_alone(session: Session) -> None:
+    written(session)
+    assert json.loads(session.dir.settings.read_text())["env"] == CLAUDE.unattended
+    assert not set(CLAUDE.unattended) & set(read_environment(session.dir))
+    command = written(session, profile=CODEX)
+    assert command[command.index("check_for_update_on_startup=false") - 1] == "-c"
+
+
+def test_what_a_person_sets_is_not_overridden(session: Session) -> None:
+    written(session, DISABLE_AUTOUPDATER="0")
+    assert "DISABLE_AUTOUPDATER" not in json.loads(session.dir.settings.read_text())["env"]
+    for profile in (CLAUDE, CODEX):
+        command = written(session, profile=structs.replace(profile, unattended={}))
+        assert json.loads(session.dir.settings.read_text())["env"] == {}
+        assert not any("check_for_update" in word for word in command)
 
 
 def test_an_agent_gets_variables_of_any_name(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ CODEX = Profile(
         *("-c", 'tui.status_line=["context-used","model-with-reasoning","current-dir"]'),
         *(argument for hook in HOOKS.items() for argument in _hook(*hook)),
     ),
+    # With a newer version it begins with a menu whose first choice is the update (0.171.0, tried).
+    unattended={"check_for_update_on_startup": "false"},
     hooks="codex",
     resume=("resume", "{context}"),
     glyph="›",
@@ -41,6 +43,9 @@ CODEX = Profile(
         r"\besc to interrupt\)",
         r"^ *tab to queue message\b",
     ),  # while it prints a text, it shows neither
+    # Its composer is there for a second before it asks what it asks at its start, and what is typed
+    # then is lost. Until then no status line is below it (0.171.0; sm always hands one over).
+    starting=r"(?s)>_ OpenAI Codex \(v.*\n› [^\n]*\n+ +\? for shortcuts$",
     dim_placeholder=True,
     dialog=(
         r"^ *{glyph} ?[0-9]+\. ",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from sm.config.section import Count, Section
@@ -45,6 +46,13 @@ class Profile(Section, frozen=True):
         tuple[str, ...],
         Meta(description="arguments that name a settings `{file}`, or the folder of our `{hooks}`"),
     ] = ()
+    unattended: Annotated[
+        dict[str, str],
+        Meta(
+            description="settings handed over because no person is there: variables for Claude "
+            "Code, keys of `config.toml` for Codex; empty: your own settings decide"
+        ),
+    ] = msgspec.field(default_factory=dict)
     hooks: Annotated[
         Literal["", "claude", "codex"],
         Meta(description="its kind of hooks; empty: none, and only its screen shows its state"),
@@ -85,6 +93,13 @@ class Profile(Section, frozen=True):
         Meta(
             description="pattern of the choice that makes it trust a directory, if it asks for "
             "that; only a probe chooses it, for an empty directory of its own"
+        ),
+    ] = ""
+    starting: Annotated[
+        str,
+        Meta(
+            description="pattern of what its screen shows while it begins, when text may still go "
+            "astray; here rows are joined by line breaks; empty: nothing shows it"
         ),
     ] = ""
     gone: Annotated[

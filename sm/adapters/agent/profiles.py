@@ -174,8 +174,9 @@ def _problems(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _patterns(profile: Profile) -> Iterator[tuple[str, str]]:
-    for field in PATTERNS:
-        for pattern in getattr(profile, field):
+    single = {"starting": (profile.starting,)} if profile.starting else {}
+    for field, patterns in ({one: getattr(profile, one) for one in PATTERNS} | single).items():
+        for pattern in patterns:
             try:
                 compiled = re.compile(pattern.replace("{glyph}", re.escape(profile.glyph)))
             except (re.error, OverflowError) as error:

@@ -20,6 +20,7 @@ from tests.real.client import clients
 from tests.real.codex import Codex
 from tests.real.screens import codex
 from tests.real.terminal import Terminal
+from tests.real.untamed import SWITCHES, isolated
 
 FOLDER = Path(__file__).parent
 THREE = "one line\nand a second\nand a third"
@@ -100,6 +101,14 @@ def idle_stashed(terminal: Terminal) -> None:
     shows(terminal, "tash")
 
 
+def idle_survey(terminal: Terminal) -> None:
+    """It asks how it does: alone in the box, a digit is the answer."""
+    terminal.without = SWITCHES
+    terminal.variables["CLAUDE_FORCE_DISPLAY_SURVEY"] = "1"
+    terminal.start()
+    shows(terminal, "How is Claude doing")
+
+
 def busy_empty(terminal: Terminal) -> None:
     busy(terminal)
 
@@ -176,7 +185,7 @@ SCREENS: dict[str, Callable[[Terminal], None]] = {
     function.__name__: function
     for function in (
         *(idle_started, idle_empty, idle_draft, idle_draft_three_lines, idle_draft_scrolled),
-        *(idle_pasted, idle_stashed),
+        *(idle_pasted, idle_stashed, idle_survey),
         *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
         *(dialog_permission, dialog_question, dialog_trust, removed_invisible),
     )
@@ -186,8 +195,12 @@ SCREENS: dict[str, Callable[[Terminal], None]] = {
 def take(name: str) -> str:
     """The screen of this name, with its escape sequences, from a client of its own."""
     tmux = Tmux(f"sm-screens-{secrets.token_hex(4)}")
-    with tempfile.TemporaryDirectory(prefix="sm-screens-") as folder, Api() as api:
-        claude = Terminal(clients().claude, tmux, api, Path(folder) / "claude")
+    with (
+        tempfile.TemporaryDirectory(prefix="sm-screens-") as folder,
+        Api() as api,
+        isolated(clients().claude, api, Path(folder) / "bin") as alone,
+    ):
+        claude = Terminal(alone, tmux, api, Path(folder) / "claude")
         other = Codex(clients().codex, tmux, api, Path(folder) / "codex")
         try:
             if name in SCREENS:

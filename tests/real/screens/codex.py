@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 
 from tests.real.api import Reply, Tool
-from tests.real.codex import Codex
+from tests.real.codex import Codex, hear_of
 from tests.real.responses import exec_command
 
 ASKING = {
@@ -88,11 +88,24 @@ def codex_dialog_hooks(codex: Codex) -> None:
     shows(codex, "Hooks need review", "Trust all")
 
 
+def codex_starting(codex: Codex) -> None:
+    """What is typed now is lost where a menu follows."""
+    codex.launch("--no-daemon")
+    shows(codex, "loading", "Ask Codex")
+
+
+def codex_dialog_update(codex: Codex) -> None:
+    hear_of(codex.home, "9.9.9")
+    codex.variables["CODEX_MANAGED_BY_NPM"] = "1"
+    codex.launch("--no-daemon")
+    shows(codex, "Update now", "enter continue")
+
+
 SCREENS: dict[str, Callable[[Codex], None]] = {
     function.__name__: function
     for function in (
         *(codex_started, codex_draft, codex_draft_three_lines, codex_idle, codex_busy),
         *(codex_busy_draft, codex_busy_tool, codex_menu, codex_shell_mode),
-        *(codex_dialog_permission, codex_dialog_hooks),
+        *(codex_dialog_permission, codex_dialog_hooks, codex_starting, codex_dialog_update),
     )
 }
