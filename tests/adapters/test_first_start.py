@@ -62,8 +62,15 @@ def test_a_folder_of_settings_elsewhere_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{ half", "[]", "\x00"])
-def test_of_what_cannot_be_read_nothing_is_said(tmp_path: Path, text: str) -> None:
+def test_a_state_that_is_cut_off_is_all_that_it_asks_about(tmp_path: Path, text: str) -> None:
     (tmp_path / ".claude.json").write_text(text)
+    (said,) = asked(tmp_path, tmp_path)
+    assert said == f"what to do about '{tmp_path / '.claude.json'}', which is not whole"
+
+
+def test_of_settings_that_cannot_be_read_nothing_is_said(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text("{ half")
     assert asked(tmp_path, tmp_path) == []
 
 

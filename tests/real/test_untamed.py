@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
+from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
@@ -93,6 +95,18 @@ def is_seen(condition: Callable[[], bool], within_s: float) -> bool:
         return wait_for(condition, "it", within_s)
     except AssertionError:
         return False
+
+
+def test_a_state_that_is_cut_off_is_a_question_for_a_person(untamed: Managed) -> None:
+    home = untamed.folder / "home"
+    state = home / ".claude.json"
+    state.write_text(state.read_text()[:-20])
+    command, env = shlex.split(untamed.session.record.command), {"HOME": str(home)}
+    (foreseen,) = list_questions(CLAUDE, command, (untamed.session.record.cwd,), env)
+    assert str(state) in foreseen
+    untamed.start(wait=False)
+    untamed.wait_screen(lambda screen: screen.prompt == "dialog", "its question")
+    assert "isn't valid JSON" in untamed.screen().question
 
 
 def test_codex_of_sm_begins_without_its_update(

@@ -40,6 +40,8 @@ def list_questions(
     state = read_object(own / ".claude.json")
     folder = own if env.get("CLAUDE_CONFIG_DIR") else own / ".claude"
     settings = read_object(folder / "settings.json")
+    if state is None and (own / ".claude.json").is_file():
+        yield f"what to do about '{own / '.claude.json'}', which is not whole"
     if state is None or settings is None:
         return
     if not state.get("hasCompletedOnboarding"):
