@@ -31,6 +31,7 @@ CLAUDE_SHOWS = {
     "idle_pasted": (Prompt.IDLE, "[Pasted text #1 +39 lines]"),
     "idle_stashed": (Prompt.IDLE, ""),
     "idle_survey": (Prompt.IDLE, ""),
+    "idle_limit": (Prompt.IDLE, ""),
     "copy_mode": (Prompt.IDLE, "a draft of mine"),
     "menu_slash": (Prompt.IDLE, "/cle"),
     "removed_invisible": (Prompt.IDLE, "left  right  left"),
@@ -42,6 +43,7 @@ CLAUDE_SHOWS = {
     "dialog_permission": (Prompt.DIALOG, ""),
     "dialog_question": (Prompt.DIALOG, ""),
     "dialog_trust": (Prompt.DIALOG, ""),
+    "dialog_configuration": (Prompt.DIALOG, ""),
 }
 
 CODEX_SHOWS = {

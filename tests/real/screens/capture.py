@@ -11,16 +11,17 @@ import secrets
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from sm.adapters.tmux import NoServerError, Tmux
-from tests.real.api import Api, Reply, Tool
+from tests.real.api import Api, Failure, Reply, Tool
 from tests.real.client import clients
 from tests.real.codex import Codex
 from tests.real.screens import codex
 from tests.real.terminal import Terminal
-from tests.real.untamed import SWITCHES, isolated
+from tests.real.untamed import SWITCHES, isolated, log_in
 
 FOLDER = Path(__file__).parent
 THREE = "one line\nand a second\nand a third"
@@ -109,6 +110,33 @@ def idle_survey(terminal: Terminal) -> None:
     shows(terminal, "How is Claude doing")
 
 
+def idle_limit(terminal: Terminal) -> None:
+    """Of a subscription: it goes on by itself at the reset."""
+    terminal.without = SWITCHES
+    terminal.variables |= log_in(terminal.home)
+    limit = {
+        "unified-status": "rejected",
+        "unified-reset": str(int(time.time()) + 7200),
+        "unified-representative-claim": "five_hour",
+        "unified-overage-status": "rejected",
+        "unified-overage-disabled-reason": "org_level_disabled",
+    }
+    headers = {f"anthropic-ratelimit-{name}": value for name, value in limit.items()}
+    terminal.api.say(Failure(429, headers, "limit"))
+    terminal.start()
+    terminal.paste("begin")
+    shows(terminal, "Continuing automatically")
+
+
+def dialog_configuration(terminal: Terminal) -> None:
+    """Its state is cut off."""
+    state = terminal.home / ".claude.json"
+    state.write_text(state.read_text()[:-20])
+    terminal.start(wait=False)
+    shows(terminal, "Configuration error")
+    shows(terminal, "Enter to confirm")
+
+
 def busy_empty(terminal: Terminal) -> None:
     busy(terminal)
 
@@ -185,9 +213,10 @@ SCREENS: dict[str, Callable[[Terminal], None]] = {
     function.__name__: function
     for function in (
         *(idle_started, idle_empty, idle_draft, idle_draft_three_lines, idle_draft_scrolled),
-        *(idle_pasted, idle_stashed, idle_survey),
+        *(idle_pasted, idle_stashed, idle_survey, idle_limit),
         *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
-        *(dialog_permission, dialog_question, dialog_trust, removed_invisible),
+        *(dialog_permission, dialog_question, dialog_trust, dialog_configuration),
+        removed_invisible,
     )
 }
 
