@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,9 +19,10 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
 from sm.messages.queue import Message
 from sm.sessions import agent as agents
+from sm.sessions.agent_state import State
 from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.real.api import Api
+from tests.real.api import Api, Reply, Usage
 from tests.real.client import Clients
 from tests.real.codex import prompt, session_of_sm
 from tests.real.managed import ACCEPTED, Managed
@@ -52,14 +54,19 @@ def ask_at_once(managed: Managed) -> None:
     managed.variables["CLAUDE_FORCE_DISPLAY_SURVEY"] = "1"
 
 
+def use_key(managed: Managed) -> None:
+    """Take the login of the subscription away; the client has its key again."""
+    managed.variables.pop("ANTHROPIC_API_KEY")
+    (managed.folder / "home" / ".claude" / ".credentials.json").unlink()
+
+
 @pytest.mark.parametrize("login", ["subscription", "key"])
 @pytest.mark.parametrize("text", ["1", "3 more lines.", "Go on.\n2\n3\n1", "0"])
 def test_a_message_is_no_answer_to_the_clients_survey(
     untamed: Managed, api: Api, text: str, login: str
 ) -> None:
     if login == "key":
-        untamed.variables.pop("ANTHROPIC_API_KEY")
-        (untamed.folder / "home" / ".claude" / ".credentials.json").unlink()
+        use_key(untamed)
     ask_at_once(untamed)
     untamed.profile = THEIRS
     untamed.start()
@@ -88,6 +95,25 @@ def test_a_client_of_sm_does_not_update_itself(untamed: Managed, profile: Profil
         return any(call.startswith("install") for call in read_npm_calls(untamed.program))
 
     assert is_seen(installs, 15.0) == (profile is THEIRS)
+
+
+@pytest.mark.parametrize("profile", [CLAUDE, THEIRS], ids=["ours", "theirs"])
+def test_a_client_of_sm_opens_no_dialog_about_its_cost(
+    untamed: Managed, api: Api, profile: Profile
+) -> None:
+    use_key(untamed)
+    state = untamed.folder / "home" / ".claude.json"
+    known = json.loads(state.read_text())
+    known["oauthAccount"] |= {"organizationRole": "admin", "workspaceRole": "workspace_admin"}
+    state.write_text(json.dumps(known))
+    untamed.profile = profile
+    untamed.start()
+    api.say(Reply(usage=Usage(output=2_000_000)))
+    assert untamed.send("Begin.") == ACCEPTED
+    untamed.wait_state(State.IDLE)
+    asked = is_seen(lambda: untamed.screen().prompt == "dialog", 5.0)
+    print(untamed.tmux.capture(untamed.agent.pane_id))
+    assert asked == (profile is THEIRS)
 
 
 def is_seen(condition: Callable[[], bool], within_s: float) -> bool:

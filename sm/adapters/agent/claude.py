@@ -10,10 +10,11 @@ CLAUDE = Profile(
     command="claude --dangerously-skip-permissions",
     system_prompt=("--append-system-prompt-file", "{file}"),
     settings=("--settings", "{file}"),
-    unattended={  # both read in the program of 2.1.332, and tried (tests/real/test_untamed.py)
+    unattended={  # all read in the program of 2.1.332, and tried (tests/real/test_untamed.py)
         "DISABLE_AUTOUPDATER": "1",  # not DISABLE_UPDATES: a person may still run `claude update`
         # It asks how it does, in five ways, and takes a digit for the answer.
         "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1",
+        "DISABLE_COST_WARNINGS": "1",  # else a dialog, once, at five dollars of an API key
     },
     hooks="claude",
     resume=("--resume", "{context}"),
