@@ -45,7 +45,7 @@ CODEX = Profile(
     ),  # while it prints a text, it shows neither
     # Its composer is there for a second before it asks what it asks at its start, and what is typed
     # then is lost. Until then no status line is below it (0.171.0; sm always hands one over).
-    starting=r"(?s)>_ OpenAI Codex \(v.*\n› [^\n]*\n+ +\? for shortcuts$",
+    starting=r"\n› [^\n]*\n+ +\? for shortcuts$",
     dim_placeholder=True,
     dialog=(
         r"^ *{glyph} ?[0-9]+\. ",

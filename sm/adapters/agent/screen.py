@@ -80,7 +80,7 @@ def read(profile: Profile, capture: str) -> Screen:
     gone = _found(profile, profile.gone, texts)
     if not profile.frame and _found(profile, profile.dialog, texts[-COMPOSER_ROWS:]):
         return Screen(Prompt.DIALOG, question=_question(profile, texts[-COMPOSER_ROWS:]), gone=gone)
-    if profile.starting and re.search(profile.starting, "\n".join(texts)):
+    if profile.starting and _found(profile, (profile.starting,), ["\n".join(texts)]):
         return Screen(Prompt.NONE, gone=gone)
     if (composer := _composer(profile, texts)) is None:
         if end := _scrolled(profile, texts):
