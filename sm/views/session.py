@@ -355,7 +355,7 @@ def _of_parked(facts: Facts) -> str:
     if account and facts.parked and account.fault is Fault.ACCESS:
         return f"parked for the login of {account.name}: {account.fault}"
     if facts.failure and facts.parked:
-        until = format_time(facts.parked_until, facts.failure.at)
+        until = format_time(facts.told_until, facts.failure.at)
         return f"parked until {until}: {facts.failure.fault}"
     return f"held: {tell_limit(facts)}"
 

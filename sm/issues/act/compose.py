@@ -197,7 +197,7 @@ def gather(
         else "",
         question=escalation.read_asked(facts),
         failure=escalation.describe_failed_turn(session, seen),
-        until=format_time(facts.parked_until, facts.failure.at) if facts.failure else "",
+        until=format_time(facts.told_until, facts.failure.at) if facts.failure else "",
         asked_row=facts.escalation.row if facts.escalation else "escalate",
         locked_out=escalation.is_locked_out(facts),
         stuck=escalation.is_stuck(facts),

@@ -295,6 +295,14 @@ class Facts(Struct, frozen=True):
         return self.failure.until if self.failure else 0.0
 
     @property
+    def told_until(self) -> float:
+        """Until when people are told that it is parked: not before its own client has said.
+
+        A fault of the account that has just begun is looked at again within a second.
+        """
+        return max(self.parked_until, self.failure.until if self.failure else 0.0)
+
+    @property
     def has_stale_login(self) -> bool:
         """Whether its client is to be started again, as it alone has no access to its API."""
         found = self.account is not None and self.account.way is Way.RESTART

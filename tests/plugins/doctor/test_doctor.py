@@ -390,7 +390,8 @@ def test_the_questions_of_a_first_start_are_foreseen(project: Project) -> None:
     seal(home, repo.parent)  # what is below a trusted folder is trusted
     assert wrong(project) == []
     (home / ".claude.json").write_text("{ half")
-    assert wrong(project) == []  # nobody knows
+    ((_, what, _),) = wrong(project)
+    assert f"what to do about '{home / '.claude.json'}'" in what
 
 
 def _with_ci(project: Project, command: str) -> None:
