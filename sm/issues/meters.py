@@ -97,7 +97,7 @@ def _hold_for(known: AccountFault) -> Allowance:
     """A fault of the account that one more session would meet as well."""
     shown = f"{known.name}: {known.fault}"
     matter = f"{OF_ACCOUNT}{known.since:.3f}"
-    # Nobody knows when a login is found again: the account itself is among what needs a person.
+    # A lost login has no end to name; `sm needs` has an entry for the account.
     until = None if known.fault is Fault.ACCESS else known.until
     return Allowance(Stage.HELD, matter, shown, until)
 

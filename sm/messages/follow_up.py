@@ -52,7 +52,7 @@ SETTLED_S = 2.0
 RECEIPT_LAG_S = 0.3
 """The hook of a turn's end keeps its payload before it gives the receipt."""
 LAST_ROWS, SHOWN = 4, 400
-"""Rows and characters of a screen that nobody knows, for a person."""
+"""How much of an unknown screen a person is shown: its last rows, and characters of these."""
 LATE_S = 10.0
 """An agent that is idle so long after the receipt was idle before: the proof came late."""
 

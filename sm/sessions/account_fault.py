@@ -105,7 +105,7 @@ class AccountFault(Struct, frozen=True):
         return self.needs_person(now) or (self.is_long and not self.works)
 
 
-class Standing(Struct, frozen=True):
+class Consequence(Struct, frozen=True):
     """What a fault of its account means for a session, and until when it rests, or since when not.
 
     `name` is the account. `tries_now`: it has been told to go on, and no answer has come yet.
@@ -244,7 +244,7 @@ def leave(known: AccountFault, sessions: set[str]) -> AccountFault | None:
 
 def judge(
     known: AccountFault, session: str, now: float, *, has_other_login: bool = False
-) -> Standing:
+) -> Consequence:
     """Say what becomes of the session. With another login of its own it need not wait."""
     one = known.sessions.get(session)
     if one is None:
@@ -265,7 +265,7 @@ def judge(
     return _stand(known, Way.GO_ON if now >= known.until else Way.REST, known.until)
 
 
-def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Standing:
+def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Consequence:
     """What becomes of a session while others of its account work."""
     due_at = max(known.next_at, known.works_at)
     if one.tries and known.fault is not Fault.ACCESS:
@@ -278,8 +278,8 @@ def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Standing:
     return _stand(known, Way.RESTART if one.tries < RESTARTED else Way.ASK, due_at)
 
 
-def _stand(known: AccountFault, way: Way, until: float, *, tries_now: bool = False) -> Standing:
-    return Standing(way, until, known.name, known.fault, tries_now, known.works)
+def _stand(known: AccountFault, way: Way, until: float, *, tries_now: bool = False) -> Consequence:
+    return Consequence(way, until, known.name, known.fault, tries_now, known.works)
 
 
 def take_turn(

@@ -24,8 +24,9 @@ from sm.adapters.agent.account import (
 )
 from sm.adapters.agent.profile import Profile
 from sm.base.errors import SmError
+from sm.base.foreign import read_seconds
 from sm.sessions import account_fault, agent_state, hook_events, registry, turn, window
-from sm.sessions.account_fault import AccountFault, Resting, Standing, Way
+from sm.sessions.account_fault import AccountFault, Consequence, Resting, Way
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.failure import Failure, Fault
 from sm.sessions.launch import read_environment, select_environment
@@ -105,7 +106,7 @@ def find_holding(project: Project) -> AccountFault | None:
     return known if known and not known.works else None
 
 
-def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> Standing | None:
+def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> Consequence | None:
     """Return what a fault of its account means for the session; None for nothing.
 
     `failure` is why its last turn failed; `gone`: its agent does not run.
@@ -116,7 +117,7 @@ def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> S
             return None
         known = found[1]
         rests = not (known.works or known.changed_at)
-        return Standing(Way.REST, known.until, known.name, known.fault) if rests else None
+        return Consequence(Way.REST, known.until, known.name, known.fault) if rests else None
     if failure is None or not failure.fault.is_of_account:
         return None
     account = find_account(session)
@@ -126,7 +127,7 @@ def read_standing(session: Session, failure: Failure | None, *, gone: bool) -> S
     one = noted.sessions.get(session.name) if noted else None
     if noted is None or one is None or one.at < failure.at:  # the next pass notes it
         until = time.time() + account_fault.NOTED_S
-        return Standing(Way.REST, until, account.name, failure.fault)
+        return Consequence(Way.REST, until, account.name, failure.fault)
     return judge(session, noted)
 
 
@@ -168,7 +169,7 @@ def _stage(known: AccountFault) -> tuple[bool, float, float]:
     return known.works, known.changed_at, known.asks_at
 
 
-def judge(session: Session, known: AccountFault) -> Standing:
+def judge(session: Session, known: AccountFault) -> Consequence:
     """Return what becomes of a session that has met this fault."""
     renewed = _has_other_login(session)
     return account_fault.judge(known, session.name, time.time(), has_other_login=renewed)
@@ -279,7 +280,7 @@ def find_success(directory: SessionDir, after: float) -> float:
         if directory.events.lstat().st_mtime <= after:
             return 0.0
     for at, event, context, detail in hook_events.read_events(directory):
-        moment = float(at) if at.replace(".", "", 1).isdigit() else 0.0
+        moment = read_seconds(at) or 0.0
         if moment <= after or detail == "stale":
             continue
         if event in PROVING and context in asked_at:

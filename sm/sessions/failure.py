@@ -29,8 +29,8 @@ PAUSES_S = tuple(minutes * MINUTE_S for minutes in (1, 2, 4, 8, 16, 30))
 PATIENCE = 10
 """After so many failures in a row sm asks a person."""
 REFUSALS = 2
-"""A conversation that was refused so often in a row will be refused again: an image that is too
-large, or more than the API takes, goes with each of its requests."""
+"""After so many refusals in a row a conversation is given up: an image or a text that is too large
+goes with each of its requests."""
 LONG_PARK_S = 3600.0
 """After so long sm tells a person that a session is parked."""
 

@@ -265,8 +265,9 @@ class ProjectDir(Folder, frozen=True):
     shortage_told = StateEntry("shortage.told")
     """The session that tells people of it."""
     account = StateEntry("account.json")
-    strict_branches = StateEntry("strict-branches.json")
     """Whose token it is by which we write to a forge elsewhere."""
+    strict_branches = StateEntry("strict-branches.json")
+    """When a forge elsewhere has last refused a merge into a branch of what was behind it."""
     rules = StateEntry("rules.json")
     """What a forge elsewhere asks for before a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)

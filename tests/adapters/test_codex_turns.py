@@ -24,7 +24,7 @@ def begun(turn: str) -> dict[str, Any]:
     return {"type": "task_started", "turn_id": turn}
 
 
-def failed(turn: str, info: object, message: str = "no") -> dict[str, Any]:
+def make_failed_turn(turn: str, info: object, message: str = "no") -> dict[str, Any]:
     error = {"message": message, "codex_error_info": info}
     return {"type": "task_complete", "turn_id": turn, "error": error}
 
@@ -50,7 +50,7 @@ def failed(turn: str, info: object, message: str = "no") -> dict[str, Any]:
 def test_an_error_has_the_name_that_claude_code_gives_it(
     tmp_path: Path, info: object, message: str, error: str
 ) -> None:
-    rollout = write(tmp_path / "rollout", begun("t1"), failed("t1", info, message))
+    rollout = write(tmp_path / "rollout", begun("t1"), make_failed_turn("t1", info, message))
     assert read_failed_turn(rollout, "t1") == FailedTurn("t1", error, message, SECONDS)
 
 
@@ -59,18 +59,18 @@ def test_a_turn_that_succeeded_or_runs_or_is_another_has_not_failed(tmp_path: Pa
     well = {"type": "task_complete", "turn_id": "t1", "error": None}
     for payloads in (
         (begun("t1"), well),
-        (begun("t1"), failed("t1", info), begun("t2")),
-        (begun("t1"), failed("t1", info), begun("t1")),
-        (begun("t0"), failed("t0", info)),
+        (begun("t1"), make_failed_turn("t1", info), begun("t2")),
+        (begun("t1"), make_failed_turn("t1", info), begun("t1")),
+        (begun("t0"), make_failed_turn("t0", info)),
         (begun("t1"), {"type": "task_complete", "turn_id": "t1"}),
         (),
     ):
         assert read_failed_turn(write(tmp_path / "rollout", *payloads), "t1") is None
-    assert read_failed_turn(write(tmp_path / "rollout", failed("", info)), "") is None
+    assert read_failed_turn(write(tmp_path / "rollout", make_failed_turn("", info)), "") is None
     assert read_failed_turn(tmp_path / "none", "t1") is None
 
 
 def test_half_a_line_is_none(tmp_path: Path) -> None:
-    rollout = write(tmp_path / "rollout", failed("t1", "unauthorized"))
+    rollout = write(tmp_path / "rollout", make_failed_turn("t1", "unauthorized"))
     rollout.write_text(rollout.read_text()[:-9])
     assert read_failed_turn(rollout, "t1") is None

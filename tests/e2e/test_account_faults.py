@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ class Team:
 
     def rows(self) -> list[dict[str, Any]]:
         """The sessions, as `sm status` shows them."""
-        shown = json.loads(self.stage.sm("status", "--json").stdout)
-        return shown[0]["sessions"]  # type: ignore[no-any-return]
+        [shown] = json.loads(self.stage.sm("status", "--json").stdout)
+        return list(shown["sessions"])
 
     def wait_phases(self, phase: str) -> None:
         """Wait until all of them are at that."""
@@ -88,8 +89,12 @@ def team(stage_of: MakeStage, tmp_path: Path) -> Team:
     agents = [Hooked(stage, stage.file_issue()) for _ in range(SESSIONS)]
     stage.poll()
     for agent in agents:
-        wait_for(lambda one=agent: one.state.state is State.BUSY, "the agent to have its prompt")  # type: ignore[misc]
+        wait_for(partial(is_busy, agent), "the agent to have its prompt")
     return Team(stage, home, agents)
+
+
+def is_busy(agent: Hooked) -> bool:
+    return agent.state.state is State.BUSY
 
 
 def lose_login(team: Team, *agents: Hooked) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers.forge import ForgeServer
 from tests.servers.process import Process
-from tests.servers.programs import need
+from tests.servers.programs import require_program
 from tests.servers.woodpecker import WoodpeckerServer
 
 
@@ -26,7 +26,7 @@ class Servers:
 
     def get(self, kind: str) -> ForgeServer:
         """The server of that kind; skips the test if none is named."""
-        program = need(kind)
+        program = require_program(kind)
         if kind not in self._servers:
             self._servers[kind] = ForgeServer(kind, program, self._folder / kind)
             self._servers[kind].start()
@@ -34,7 +34,7 @@ class Servers:
 
     def run(self, kind: str) -> Process:
         """The runner of that server's own CI; skips the test if none is named."""
-        program = need(f"{kind} runner")
+        program = require_program(f"{kind} runner")
         if kind not in self._runners:
             self._runners[kind] = self.get(kind).make_runner(program)
             self._runners[kind].start()
@@ -42,7 +42,7 @@ class Servers:
 
     def get_woodpecker(self) -> WoodpeckerServer:
         """Woodpecker beside the Gitea; skips the test if one of them is not named."""
-        program, agent = need("woodpecker"), need("woodpecker agent")
+        program, agent = require_program("woodpecker"), require_program("woodpecker agent")
         if self._woodpecker is None:
             folder = self._folder / "woodpecker"
             self._woodpecker = WoodpeckerServer(program, agent, self.get("gitea"), folder)

@@ -50,7 +50,9 @@ def merge(
         except BaseMovedError:
             return None
 
-    return wait_for(try_it, f"the merge of {number}", timeout_s, every_s=0.2)  # type: ignore[return-value]  # it is true
+    merged = wait_for(try_it, f"the merge of {number}", timeout_s, every_s=0.2)
+    assert merged
+    return merged
 
 
 class Journeys:

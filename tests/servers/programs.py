@@ -22,7 +22,7 @@ KINDS = ("gitea", "forgejo")
 """The servers whose journeys are the same."""
 
 
-def need(name: str) -> Path:
+def require_program(name: str) -> Path:
     """The program; skips the test if nobody has named it."""
     found = PROGRAMS[name]
     if name == "woodpecker agent" and not found and PROGRAMS["woodpecker"]:

@@ -34,7 +34,7 @@ PLACES = (
     *("ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
     *("AWS_PROFILE", "OPENAI_BASE_URL"),
 )
-"""Variables that have a client ask somebody else (https://code.claude.com/docs/en/settings)."""
+"""Variables that name another server for a client (https://code.claude.com/docs/en/settings)."""
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 
 
@@ -98,14 +98,15 @@ def _read_oauth(folder: Path) -> _OauthAccount:
 
 
 def list_credentials(folder: Path) -> list[Path]:
-    """Return the files that change when somebody logs in; they may be missing."""
+    """Return the files in which a client keeps a login; they may be missing."""
     return [folder / name for name in CREDENTIALS]
 
 
 def trace_login(folder: Path) -> str:
-    """Return what is another as soon as somebody has logged in, also as the same account.
+    """Return a trace of the login on disk, which each login changes, also of the same account.
 
-    No file is read that holds a secret. A client that renews its login by itself changes it, too.
+    It holds no secret: of the files with the login it has only times and sizes. A client that
+    renews its login changes the trace, too.
     """
     found = [_read_oauth(folder).account_uuid]
     for path in list_credentials(folder):

@@ -19,8 +19,8 @@ PASSED = frozenset({"success", "neutral", "skipped"})
 UNBEGUN = "startup_failure"
 """The word for something that could not begin, such as a workflow whose file is wrong."""
 FAILED = frozenset({"failure", "error", "timed_out", "action_required", "warning", UNBEGUN})
-"""`action_required` is an app's: whoever pushes has to do something (cli/cli, `api/queries_pr.go`,
-counts it so)."""
+"""The words for a failure. With `action_required` an app asks the author of the commit for
+something; the GitHub CLI counts it as a failure, too (cli/cli, `api/queries_pr.go`)."""
 BROKEN = frozenset({"cancelled", "stale", "killed"})
 """CI itself has ended it, so it says nothing of the commit. Any other word means: not yet."""
 BAD = (CheckState.FAILURE, CheckState.BROKEN)

@@ -10,7 +10,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
 from sm.issues.rules.allowance import Allowance
-from sm.sessions.account_fault import Standing, Way
+from sm.sessions.account_fault import Consequence, Way
 from sm.sessions.failure import Failure, Fault
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, LIMIT, Escalation, History
@@ -130,7 +130,7 @@ class Facts(Struct, frozen=True):
     """The session that is asked before people lives, and is another one."""
     false_start: FalseStart | None = None
     """Its last start, if that has ended at once, as those of other sessions."""
-    account: Standing | None = None
+    account: Consequence | None = None
     """What a fault of its agent's account means for it; None: there is none, or it works."""
     rotates: bool = False
     """Its context is being replaced, and nothing else may be typed meanwhile."""

@@ -62,9 +62,9 @@ def check_forge(project: Project) -> Iterator[Finding]:
 def _find_mention_of_self(
     project: Project, account: str, issues: Iterable[Issue]
 ) -> Iterator[Finding]:
-    """Whether questions would name the very account that writes them, which a forge tells nobody.
+    """Warn if the account that writes the questions is the one that they name.
 
-    That is of GitHub's notifications; for the other forges it is unproven.
+    GitHub notifies nobody of their own comments; for the other forges that is unproven.
     """
     mention = project.settings.escalation.mention
     asked = {name for issue in issues for name in issue.assignees or (issue.author,)}

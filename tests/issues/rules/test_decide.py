@@ -18,7 +18,7 @@ from sm.issues.rules.decide import Decision, decide
 from sm.issues.rules.facts import Facts, Life, Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
 from sm.issues.rules.rows import Row
-from sm.sessions.account_fault import Standing, Way
+from sm.sessions.account_fault import Consequence, Way
 from sm.sessions.failure import PATIENCE, REFUSALS, Failure, Fault
 from sm.sessions.false_start import FalseStart
 from sm.sessions.history import KILLED, Answer, Escalation, Halt, History, Receipt, Verb, fold
@@ -100,7 +100,7 @@ def failed(
 def with_account(way: Way, facts: Facts, *, until: float = NOW + HOUR, **more: object) -> Facts:
     """The same with a fault of its account, by which it rests or goes on, and with more facts."""
     fault = facts.failure.fault if facts.failure else Fault.ACCESS
-    return replace(facts, account=Standing(way, until, "Claude Code (~/.claude)", fault), **more)
+    return replace(facts, account=Consequence(way, until, "Claude Code (~/.claude)", fault), **more)
 
 
 def told_of(matter: str) -> History:

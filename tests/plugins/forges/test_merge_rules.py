@@ -48,25 +48,25 @@ def gitea_of(side: RemoteSide) -> Gitea:
     return side.dialect
 
 
-def configured(side: RemoteSide, **keys: Any) -> ProjectSettings:
+def configure(side: RemoteSide, **keys: Any) -> ProjectSettings:
     """The project with these keys of its forge."""
     project = side.project
     return structs.replace(project, forge=structs.replace(project.forge, **keys))
 
 
-def problems(side: RemoteSide, **keys: Any) -> list[str]:
+def list_problems(side: RemoteSide, **keys: Any) -> list[str]:
     """What doctor says of the project with these keys of its forge."""
-    project = configured(side, **keys)
+    project = configure(side, **keys)
     return list(kind_of(project.forge).find_problems(project, ""))
 
 
-def limits(side: RemoteSide, **keys: Any) -> list[str]:
-    forge = open_forge(configured(side, **keys), None, side.folder)
+def list_limits(side: RemoteSide, **keys: Any) -> list[str]:
+    forge = open_forge(configure(side, **keys), None, side.folder)
     assert isinstance(forge, Limited)
     return list(forge.find_limits())
 
 
-def looked_at(side: RemoteSide) -> set[PullRequest]:
+def look_at(side: RemoteSide) -> set[PullRequest]:
     """The pull request as a look anew, one after it, and a single question show it."""
     since = side.open().observe()
     [pull], [again] = since.pulls, side.open().observe(since).pulls
@@ -78,7 +78,7 @@ def looked_at(side: RemoteSide) -> set[PullRequest]:
 
 
 def held(side: RemoteSide) -> tuple[Hold, str]:
-    [pull] = {structs.replace(one, merged_as="") for one in looked_at(side)}
+    [pull] = {structs.replace(one, merged_as="") for one in look_at(side)}
     return pull.hold, pull.held
 
 
@@ -98,9 +98,9 @@ def held(side: RemoteSide) -> tuple[Hold, str]:
 def test_doctor_names_a_method_that_the_repository_does_not_allow(
     side: RemoteSide, flags: dict[str, Any], method: str, ways: str
 ) -> None:
-    assert problems(side, merge_method=method) == []
+    assert list_problems(side, merge_method=method) == []
     side.state.flags = flags
-    [said] = problems(side, merge_method=method)
+    [said] = list_problems(side, merge_method=method)
     assert f"does not allow forge.merge_method '{method}' for 'main' (allowed: {ways})" in said
 
 
@@ -116,15 +116,15 @@ def test_doctor_names_a_method_that_a_ruleset_does_not_allow(
     side: RemoteSide, rules: list[dict[str, Any]]
 ) -> None:
     side.state.rules = rules
-    [said] = problems(side)
+    [said] = list_problems(side)
     assert "does not allow forge.merge_method 'merge'" in said
-    assert problems(side, merge_method="squash") == []
+    assert list_problems(side, merge_method="squash") == []
 
 
 @on("github", *GITEAS, "gitlab")
 def test_doctor_names_an_archived_repository(side: RemoteSide) -> None:
     side.state.flags = {"archived": True}
-    assert [one for one in problems(side) if "is archived" in one]
+    assert [one for one in list_problems(side) if "is archived" in one]
 
 
 # What holds it
@@ -178,7 +178,7 @@ def test_an_account_that_may_not_merge_is_named(side: RemoteSide) -> None:
     gitea_of(side).may_merge = False
     side.open().observe()
     assert held(side) == (Hold.BLOCKED, "the account of the token may not merge into 'main'")
-    assert "may not merge into 'main'" in problems(side)[0]
+    assert "may not merge into 'main'" in list_problems(side)[0]
 
 
 @on(*GITEAS)
@@ -192,11 +192,11 @@ def test_a_branch_that_is_behind_is_held_once_the_forge_has_refused_it(side: Rem
     gitea_of(side).is_strict = True
     assert held(side) == (Hold.NONE, "")
     with pytest.raises(BehindError, match="rebase it and push"):
-        unreviewed(side).pulls.merge(number, head=head, author=BOT)
+        open_unreviewed(side).pulls.merge(number, head=head, author=BOT)
     assert held(side) == (Hold.BEHIND, "the branch is behind 'main'")
 
 
-def unreviewed(side: RemoteSide) -> RestForge[Any]:
+def open_unreviewed(side: RemoteSide) -> RestForge[Any]:
     """The forge of a project that asks for no review."""
     project = side.project
     review = structs.replace(project.review, required=False)
@@ -206,25 +206,23 @@ def unreviewed(side: RemoteSide) -> RestForge[Any]:
 
 
 @on("github")
-def test_a_merge_that_is_in_progress_is_waited_for(side: RemoteSide) -> None:
-    """JSONbored/loopover#5042 has met it."""
+@pytest.mark.parametrize(
+    ("words", "kind", "said"),
+    [
+        # JSONbored/loopover#5042 has met it.
+        ("Merge already in progress", BaseMovedError, "cannot be merged yet"),
+        # akuity/kargo#6490 shows the words.
+        ("Squash merges are not allowed on this repository.", MergeRefusedError, "are not allowed"),
+    ],
+)
+def test_githubs_words_at_a_merge_lead_to_what_helps(
+    side: RemoteSide, words: str, kind: type[Exception], said: str
+) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
-    said = Reply(405, {"message": "Merge already in progress"})
-    side.site.faults = [Fault("/merge", "PUT", reply=said)]
-    with pytest.raises(BaseMovedError, match="cannot be merged yet"):
-        unreviewed(side).pulls.merge(number, head=head, author=BOT)
-
-
-@on("github")
-def test_a_method_that_is_not_allowed_is_a_refusal(side: RemoteSide) -> None:
-    """akuity/kargo#6490 shows the words."""
-    number, head = opened(side)
-    side.finish(head, CheckState.SUCCESS)
-    said = Reply(405, {"message": "Squash merges are not allowed on this repository."})
-    side.site.faults = [Fault("/merge", "PUT", reply=said)]
-    with pytest.raises(MergeRefusedError, match="Squash merges are not allowed"):
-        unreviewed(side).pulls.merge(number, head=head, author=BOT)
+    side.site.faults = [Fault("/merge", "PUT", reply=Reply(405, {"message": words}))]
+    with pytest.raises(kind, match=said):
+        open_unreviewed(side).pulls.merge(number, head=head, author=BOT)
 
 
 # Who pushes
@@ -236,12 +234,12 @@ LAST_PUSH = RULE | {"required_approving_review_count": 1, "require_last_push_app
 @on("github")
 def test_doctor_says_that_the_approval_of_who_pushes_does_not_count(side: RemoteSide) -> None:
     side.push("main", "first.txt")
-    assert not [one for one in limits(side) if "last push" in one]
+    assert not [one for one in list_limits(side) if "last push" in one]
     side.state.rules = [{"type": "pull_request", "parameters": LAST_PUSH}]
     kept = side.folder / "rules.json"
     kept.unlink(missing_ok=True)
-    assert [one for one in limits(side) if "'main' wants the last push approved" in one]
-    assert not [one for one in limits(side, git_access="agents") if "last push" in one]
+    assert [one for one in list_limits(side) if "'main' wants the last push approved" in one]
+    assert not [one for one in list_limits(side, git_access="agents") if "last push" in one]
 
 
 @on("github")
@@ -258,10 +256,10 @@ def test_what_is_held_says_that_somebody_else_has_to_approve(side: RemoteSide) -
 @on("github")
 def test_doctor_says_that_a_classic_token_may_push_no_workflow(side: RemoteSide) -> None:
     github_of(side).scopes = "repo, read:org"
-    [said] = limits(side, git_access="agents")
+    [said] = list_limits(side, git_access="agents")
     assert "no scope 'workflow'" in said
-    assert limits(side) == [], "git has another one"
+    assert list_limits(side) == [], "git has another one"
     github_of(side).scopes = "repo, workflow"
-    assert limits(side, git_access="agents") == []
+    assert list_limits(side, git_access="agents") == []
     github_of(side).scopes = ""
-    assert limits(side, git_access="agents") == [], "a fine-grained one does not say"
+    assert list_limits(side, git_access="agents") == [], "a fine-grained one does not say"

@@ -37,9 +37,9 @@ from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import IssueShape, PullShape
 
 RACY_S = 10.0
-"""What was changed so lately may have changed again."""
+"""An entry may have changed again for so many seconds after its time: that has no fractions."""
 READY = 30
-"""Issues of a look of which is asked what they depend on: the oldest, which are begun first."""
+"""How many ready issues one look asks for their dependencies: the oldest, which begin first."""
 
 
 class Observer(ListObserver[GiteaReader]):

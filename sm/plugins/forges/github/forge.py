@@ -28,6 +28,7 @@ from sm.plugins.forges.github.graphql.convert import read_hold
 from sm.plugins.forges.github.observe import Observer
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
+from sm.plugins.forges.github.shown_lines import add_to_text, find_shown, is_shown
 from sm.plugins.forges.rest.checks import Checks
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, find_outage, name_step
@@ -39,7 +40,6 @@ from sm.plugins.forges.rest.reader import GONE, PAGE, READ, WRITE
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Merged
-from sm.plugins.forges.rest.shown_lines import add_to_text, find_shown, is_shown
 from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
@@ -278,7 +278,7 @@ class GithubForge(RestForge[GithubReader]):
         return Observer(self.reader, details, self.site.settings)
 
     def find_limits(self) -> Iterator[str]:
-        """What goes on without something: check runs, workflows, a person's approval."""
+        """What the token, or git's access, cannot do: check runs, workflows, approvals."""
         yield from self._find_push_limits()
         head = self._blind_at()
         if head and self.reader.actions_runs(head) is not None:
@@ -288,7 +288,7 @@ class GithubForge(RestForge[GithubReader]):
             )
 
     def _find_push_limits(self) -> Iterator[str]:
-        """What is refused because of who pushes. Only a classic token says what it is for."""
+        """What GitHub refuses because of who pushes. Only a classic token says its scopes."""
         settings = self.site.settings
         if settings.git_access != AGENTS:
             if self.checks.rules(settings.base).last_push:

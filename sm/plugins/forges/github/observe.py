@@ -56,7 +56,7 @@ OLDEST_FIRST = {"sort": "updated", "direction": "asc"}
 UNTOLD = "/"
 """The progress of checks of which nothing is told."""
 WAITING = 20
-"""Issues that others block and that are asked for again when one was closed."""
+"""How many waiting issues one look reads again, when another issue was closed."""
 REMARK_PAGES = 10
 """Of the remarks on lines that were edited since the last look."""
 
@@ -178,7 +178,7 @@ class Observer:
         }
 
     def _ask_waiting(self, issues: Mapping[int, Issue]) -> dict[int, Issue]:
-        """Those that others block: no list shows at them that one of these was closed."""
+        """The issues that wait for others, read again: no list shows them when one was closed."""
         waiting = [one for one in issues.values() if one.waits and one.state is IssueState.OPEN]
         asked = {one.number: one for one in sorted(waiting, key=lambda one: one.number)[:WAITING]}
         return self._reader.read_each(

@@ -84,7 +84,7 @@ def make_issue(
 
 
 def _tell_blockers(told: BlockersShape | None) -> str:
-    """What an issue waits for, as GitHub counts it."""
+    """How many issues an issue of GitHub waits for, in words; '' for none."""
     if told is None or not told.blocked_by:
         return ""
     return "another issue" if told.blocked_by == 1 else f"{told.blocked_by} other issues"

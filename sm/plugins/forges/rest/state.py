@@ -19,7 +19,7 @@ from sm.store.files import discard, ensure_private_dir, write_atomic, write_json
 from sm.store.paths import ProjectDir
 
 STRICT_S = 86400.0
-"""So long a branch is taken to be strict after it was so: then it is tried again."""
+"""How long after such a refusal a branch is taken to be strict, in seconds."""
 LOGS = 20
 """Logs that are kept: those written last."""
 
@@ -50,10 +50,7 @@ class KeptAccount(Struct, frozen=True):
 
 
 class StrictBranches(Struct, frozen=True):
-    """When a forge that does not tell its rule has last refused a merge into each branch.
-
-    It was of a pull request that lacked commits of the branch.
-    """
+    """When a forge has last refused to merge into each branch what was behind it."""
 
     refused: dict[str, float] = {}
 

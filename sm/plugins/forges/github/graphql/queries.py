@@ -21,7 +21,7 @@ checkSuite { app { slug } workflowRun { event workflow { id } } } } \
 SUITES = """\
 checkSuites(first: 50) { nodes { status conclusion updatedAt app { slug } \
 workflowRun { event url workflow { id name } } } }"""
-"""What has no check run may still have failed: a workflow whose file is wrong."""
+"""The check suites: a workflow whose file is wrong has one that failed, and no check run."""
 COUNTS = """\
 fragment counts on StatusCheckRollupContextConnection { checkRunCountsByState { state count } \
 statusContextCountsByState { state count } }"""

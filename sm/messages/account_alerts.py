@@ -1,4 +1,4 @@
-"""Sees to a fault of a session's account: keeps it up to date, and tells people once of it."""
+"""Tells people once of a fault of an account, and keeps what is known of it up to date."""
 
 from __future__ import annotations
 
