@@ -77,8 +77,10 @@ def test_nothing_more_is_asked_while_nothing_happens(
     assert waits(side.open().observe(since), pair[1])
 
 
-def test_who_is_not_in_the_backlog_is_not_asked_for(side: RemoteSide) -> None:
+@pytest.mark.parametrize("labels", [[], ["backlog", "in-progress"], ["backlog", "blocked"]])
+def test_who_is_not_ready_is_not_asked_for(side: RemoteSide, labels: list[str]) -> None:
     number = side.open().issues.add("a", author=BOT).number
+    side.state.label(side.state.entries[number], labels, "ada")
     block(side, number, side.open().issues.add("b", author=BOT).number)
     _, lines = asked_for(side, None)
     assert not [line for line in lines if "dependencies" in line]

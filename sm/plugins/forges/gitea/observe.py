@@ -16,7 +16,6 @@ from sm.adapters.forge.combine import combine
 from sm.adapters.forge.model import (
     Batch,
     Issue,
-    IssueState,
     PullRequest,
     PullState,
     Review,
@@ -36,7 +35,7 @@ from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import IssueShape, PullShape
 
-RACY_S = 10.0
+RACY_S = 2.0
 """An entry may have changed again for so many seconds after its time: that has no fractions."""
 READY = 30
 """How many ready issues one look asks for their dependencies: the oldest, which begin first."""
@@ -104,13 +103,10 @@ class Observer(ListObserver[GiteaReader]):
 
         No list tells that, so the oldest of them are asked for, one by one.
         """
-        labels = set(self._settings.labels)
         ready = [
             issues[number]
             for number in sorted(of)
-            if number in issues
-            and issues[number].state is IssueState.OPEN
-            and labels.intersection(issues[number].labels)
+            if number in issues and self._settings.is_ready(issues[number])
         ]
         asked = {one.number: one for one in ready[:READY]}
         return self._reader.read_each(

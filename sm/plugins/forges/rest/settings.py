@@ -6,12 +6,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.forge.model import Issue, IssueState
+
 
 class RestSettings(Struct, frozen=True):
     """The repository and the rules of a project, taken from its configuration.
 
     `state` is the project's private folder, None to keep nothing. With `has_ci`, a commit without
-    any check is still to be checked. `labels` are those of the project.
+    any check is still to be checked. `labels` are those of the project, that of the backlog first.
     """
 
     kind: str
@@ -28,3 +30,9 @@ class RestSettings(Struct, frozen=True):
     """What work is merged into."""
     git_access: str = "own"
     """Who gets the token for git: see the configuration."""
+
+    def is_ready(self, issue: Issue) -> bool:
+        """Whether the issue is in the backlog, and nobody is at it."""
+        backlog, *others = self.labels or ("",)
+        is_free = backlog in issue.labels and not set(others).intersection(issue.labels)
+        return is_free and issue.state is IssueState.OPEN
