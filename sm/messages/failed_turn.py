@@ -1,13 +1,18 @@
-"""Notes that a turn of Codex has failed, as the hook does that Claude Code calls for it."""
+"""Notes that a turn has failed of which no hook tells, as the hook does that Claude Code calls.
+
+A turn of Codex that has failed; and a client that begins at its menu for a login, and so has begun
+no turn.
+"""
 
 from __future__ import annotations
 
 import json
+import time
 
 from sm.adapters.agent.codex_turns import FailedTurn, read_failed_turn
 from sm.sessions import agent_state, hook_events, window
 from sm.sessions.agent_state import AgentState, State
-from sm.sessions.failure import classify_error
+from sm.sessions.failure import AT_MENU, classify_error
 from sm.sessions.session import Session
 from sm.store.files import append_line, write_atomic
 
@@ -23,6 +28,15 @@ def note(session: Session, told: AgentState) -> AgentState:
     if failed is None:
         return told
     _write(session, told, failed)
+    return agent_state.read(session.dir)
+
+
+def note_menu(session: Session, told: AgentState, row: str) -> AgentState:
+    """Return what the agent is at, once it is noted that its client begins at its menu for a login.
+
+    `row` is what that shows.
+    """
+    _write(session, told, FailedTurn(told.prompt, AT_MENU, row, time.time()))
     return agent_state.read(session.dir)
 
 

@@ -1,5 +1,7 @@
 """What an agent's screen shows and no hook tells: a dialog is over, a first prompt never came.
 
+Nor does one tell that a client begins at its menu for a login.
+
 A dialog that a person dismisses, and one whose tool is refused, calls no hook. So the screen
 decides. What it shows is noted beside the state that the hooks wrote, and holds until they write
 another: two writers of one file would take each other's word away.
@@ -7,21 +9,27 @@ another: two writers of one file would take each other's word away.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import NamedTuple
 
 from sm.adapters.agent.prompt import Prompt
+from sm.adapters.agent.screen import Screen
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import TemporaryError
 from sm.base.refusal import Refusal
 from sm.messages import failed_turn, observe
 from sm.messages.observe import Sight
-from sm.sessions import agent, agent_state
+from sm.sessions import agent, agent_state, turn
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import Session
+from sm.sessions.signs import STARTING_S
+from sm.store.files import discard
 
 LOOK_S = 1.0
+MENU_S = 30.0
+"""How often it is looked whether a person has left the menu for a login."""
 OPENS_S = 15.0
 """So long the first prompt may take after the hook of the start."""
 DRAWN_S = {State.DIALOG: observe.DRAWN_S, State.STARTING: OPENS_S}
@@ -47,16 +55,55 @@ def correct(session: Session) -> Corrected:
     While a dialog is open, the monitor calls whenever the terminal shows anything new.
     """
     state = failed_turn.note(session, agent_state.read(session.dir))
+    if session.profile.hooks and session.profile.login:
+        if is_at_menu(session, state):
+            return _look_for_end_of_menu(session, state)
+        if state.state is State.STARTING and not state.context:
+            return _look_for_menu(session, state)
     if not is_unsure(session, state):
         return Corrected(state)
     if time.time() < (due_at := state.since + DRAWN_S[state.state]):
         return Corrected(state, due_at)
-    known = agent.load(session.dir)
     try:
-        seen = observe.look(session, known.pane_id) if known else None
+        seen = _look(session)
     except (TmuxError, TemporaryError):
         return Corrected(state, time.time() + LOOK_S)
     return _note(session, state, seen) if seen else Corrected(state)
+
+
+def _look(session: Session) -> Sight | None:
+    known = agent.load(session.dir)
+    return observe.look(session, known.pane_id) if known else None
+
+
+def is_at_menu(session: Session, state: AgentState) -> bool:
+    """Whether it is noted that its client begins at its menu for a login."""
+    if not (state.shown and state.state is State.LIMITED):
+        return False
+    failure = turn.read(session.dir, state).failure
+    return failure is not None and failure.at_menu
+
+
+def _look_for_menu(session: Session, state: AgentState) -> Corrected:
+    screen, now = _read_screen(session), time.time()
+    if screen and screen.login and not agent_state.read(session.dir).context:
+        return Corrected(failed_turn.note_menu(session, state, screen.login), now + LOOK_S)
+    due_at = (state.since + after_s for after_s in STARTING_S)
+    return Corrected(state, next((at for at in due_at if at > now), math.inf))
+
+
+def _look_for_end_of_menu(session: Session, state: AgentState) -> Corrected:
+    screen = _read_screen(session)
+    if screen is None or screen.login or screen.prompt is Prompt.NONE:
+        return Corrected(state, time.time() + MENU_S)
+    discard(session.dir.shown)
+    return Corrected(agent_state.read(session.dir))
+
+
+def _read_screen(session: Session) -> Screen | None:
+    with contextlib.suppress(TmuxError, TemporaryError):
+        return seen.screen if (seen := _look(session)) else None
+    return None
 
 
 def is_unsure(session: Session, state: AgentState) -> bool:

@@ -15,6 +15,7 @@ from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.sessions import account_faults, agent, agent_state, turn
 from sm.sessions.account_fault import Way
+from sm.sessions.launch import read_first_prompt
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import AdHocSession
 
@@ -44,6 +45,8 @@ def tend(session: AdHocSession, restart: Restart) -> float:
         ident = make_id(f"{session.name}@{session.record.created_at}:account:{failure.at:.6f}")
         queue.put(session.dir, Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT))
     else:
-        known = agent.load(session.dir)
-        restart(GO_ON, told.context, known.generation + 1 if known else 1)
+        known, prompt = agent.load(session.dir), GO_ON
+        if failure.at_menu:  # what it was to begin with it has not had
+            prompt = read_first_prompt(session.dir)
+        restart(prompt, told.context, known.generation + 1 if known else 1)
     return math.inf

@@ -36,7 +36,8 @@ class Way(StrEnum):
 class Resting(Struct, frozen=True):
     """A session whose last turn failed at `at` (seconds since 1970), and until when it would wait.
 
-    `tries` counts how often it has gone on since, the last time at `tried_at`, by `way`.
+    `tries` counts how often it has gone on since, the last time at `tried_at`, by `way`. `at_menu`:
+    its client begins at its menu for a login, and leaves that by a start alone.
     """
 
     address: str
@@ -45,6 +46,12 @@ class Resting(Struct, frozen=True):
     tries: int = 0
     tried_at: float = 0.0
     way: Way = Way.REST
+    at_menu: bool = False
+
+    @property
+    def going(self) -> Way:
+        """How it goes on for the first time."""
+        return Way.RESTART if self.at_menu else Way.GO_ON
 
     @property
     def tries_now(self) -> bool:
@@ -260,8 +267,10 @@ def judge(
         if now < over_at:
             return _stand(known, Way.REST, over_at)
     if known.changed_at:
-        way = Way.RESTART if one.tries else Way.GO_ON
+        way = Way.RESTART if one.tries else one.going
         return _stand(known, way, known.changed_at)
+    if one.at_menu:  # its next start would end there, too
+        return _stand(known, Way.REST, max(known.until, now + TRY_S))
     return _stand(known, Way.GO_ON if now >= known.until else Way.REST, known.until)
 
 
@@ -273,8 +282,8 @@ def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Consequence
         due_at = max(due_at, one.until)
     if now < due_at:
         return _stand(known, Way.REST, due_at)
-    if not one.tries or known.fault is not Fault.ACCESS:
-        return _stand(known, Way.GO_ON, due_at)
+    if not one.tries or (known.fault is not Fault.ACCESS and not one.at_menu):
+        return _stand(known, one.going, due_at)
     return _stand(known, Way.RESTART if one.tries < RESTARTED else Way.ASK, due_at)
 
 

@@ -232,7 +232,7 @@ def _note_failure(
         known,
         account.name,
         session.name,
-        Resting(session.address, failure.at, failure.until),
+        Resting(session.address, failure.at, failure.until, at_menu=failure.at_menu),
         failure,
         notice=turn.read_notice(session.dir),
         login=trace_login(account.folder),

@@ -50,6 +50,9 @@ class Fault(StrEnum):
         return self not in (Fault.REQUEST, Fault.CONVERSATION)
 
 
+AT_MENU = "authentication_menu"
+"""The error of a client that has begun no turn, as it begins at its menu for a login. The name is
+ours: no client tells of that."""
 FAULTS = (
     (("authentication", "oauth", "billing", "account", "permission"), Fault.ACCESS),
     (("model_not_found",), Fault.REQUEST),
@@ -62,7 +65,8 @@ FAULTS = (
 class Failure(Struct, frozen=True):
     """A turn that failed at `at` (seconds since 1970), and what to expect from waiting.
 
-    `since` is the time of the first of `count` failures in a row.
+    `since` is the time of the first of `count` failures in a row. `at_menu`: the client begins at
+    its menu for a login, and has not begun its turn.
     """
 
     at: float
@@ -70,6 +74,7 @@ class Failure(Struct, frozen=True):
     until: float
     since: float = 0.0
     count: int = 1
+    at_menu: bool = False
 
     @property
     def for_person(self) -> bool:
@@ -115,7 +120,7 @@ def judge(
         until = at + PAUSES_S[min(count, len(PAUSES_S)) - 1]
     else:
         until += SLACK_S
-    return Failure(at, fault, until, since, count)
+    return Failure(at, fault, until, since, count, at_menu=error == AT_MENU)
 
 
 def classify_error(error: str) -> Fault:

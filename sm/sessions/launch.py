@@ -74,6 +74,13 @@ def read_environment(directory: SessionDir) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in entries if "=" in entry)
 
 
+def read_first_prompt(directory: SessionDir) -> str:
+    """Return the prompt that the last agent was launched with; '' for none."""
+    if not directory.opening.exists():
+        return ""
+    return (read_guarded(directory.prompt) or b"").decode("utf-8", "replace")
+
+
 def _clear(directory: SessionDir) -> None:
     """Remove the files of the last agent's hooks, which say nothing about the next agent."""
     files = (directory.agent_pid, directory.launch_error, directory.client, directory.dialog)

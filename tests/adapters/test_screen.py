@@ -59,6 +59,7 @@ CODEX_SHOWS = {
     "codex_dialog_hooks": (Prompt.DIALOG, ""),
     "codex_dialog_permission": (Prompt.DIALOG, ""),
     "codex_dialog_update": (Prompt.DIALOG, ""),
+    "codex_dialog_login": (Prompt.DIALOG, ""),
     "codex_starting": (Prompt.NONE, ""),
 }
 
@@ -76,6 +77,7 @@ def test_a_screen_of_codex_is_read(name: str) -> None:
     screen = shown(name, CODEX)
     assert (screen.prompt, screen.draft) == CODEX_SHOWS[name]
     assert bool(screen.question) == (screen.prompt is Prompt.DIALOG)
+    assert bool(screen.login) == (name == "codex_dialog_login")
 
 
 @pytest.mark.parametrize("name", CLAUDE_SHOWS)
@@ -85,6 +87,7 @@ def test_a_screen_of_claude_is_read(name: str) -> None:
     assert screen.stashed == (name == "idle_stashed")
     assert bool(screen.question) == (screen.prompt is Prompt.DIALOG)
     assert not screen.gone
+    assert not screen.login
 
 
 def test_the_row_is_as_tmux_has_it() -> None:
@@ -103,6 +106,35 @@ def test_a_question_is_told_in_its_own_words() -> None:
     assert permission.startswith("Bash command\n")
     assert "Do you want to proceed?\n❯ 1. Yes\n" in permission
     assert "❯ No, exit" in shown("dialog_trust").question
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (
+            " Choose the text style that looks best with your terminal",
+            " To change this later, run /theme",
+            " ❯ ✔ Auto (match terminal)",
+            "     Dark mode",
+        ),
+        (
+            " Select login method:",
+            " ❯ 1. Claude account with subscription · Individual, Team, or Enterprise",
+            "   2. Anthropic Console account · API usage billing",
+        ),
+        (
+            " Browser didn't open? Use the URL below to sign in (c to copy)",
+            " Paste code here if prompted",
+            " Esc to go back",
+        ),
+    ],
+)
+def test_the_menus_by_which_claude_begins_without_a_login_ask_for_one(
+    rows: tuple[str, ...],
+) -> None:
+    screen = read(CLAUDE, "\n".join(("Welcome to Claude Code v2.1.332", *rows)))
+    assert screen.prompt is Prompt.DIALOG
+    assert screen.login == rows[0].strip()
 
 
 def claude(*rows: str, glyph: str = "\x1b[39m❯\u00a0") -> Screen:

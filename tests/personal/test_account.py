@@ -12,15 +12,16 @@ from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.refusal import Refusal
-from sm.messages import queue
+from sm.messages import failed_turn, queue, wait
 from sm.messages.queue import Place
+from sm.messages.wait import Awaited
 from sm.personal import account
 from sm.sessions import account_faults, agent_state, turn
 from sm.sessions.account_fault import Way
 from sm.sessions.session import AdHocSession
 from sm.store import journal
 from sm.store.events import PersonTold
-from sm.store.files import write_atomic, write_json
+from sm.store.files import ensure_private_dir, write_atomic, write_json
 from sm.store.paths import Root
 from sm.views.needs import list_own_needs
 from tests.residents import settle
@@ -140,6 +141,64 @@ def test_a_client_with_a_stale_login_is_started_again_with_its_conversation(
     assert started == [], "a person types there"
     tend(ann, started)
     assert started == [(account.GO_ON, "c1", 1)]
+
+
+def test_a_client_that_begins_at_its_menu_is_started_again_with_its_first_prompt(
+    team: list[AdHocSession], home: Path, root: Root
+) -> None:
+    ann, bob, cy = team
+    is_at(cy, "idle", time.time() - 60)
+    for session, prompt in ((ann, "Mend the roof."), (bob, "")):
+        if prompt:
+            write_atomic(session.dir.prompt, prompt)
+            write_atomic(session.dir.opening, "id\n\n")
+        write_atomic(session.dir.state, f"starting {time.time():.6f} - -\n")
+        failed_turn.note_menu(session, agent_state.read(session.dir), "Select login method:")
+        tend(session)
+    [need] = list_own_needs(root)
+    assert "“Select login method:”" in need.text
+    assert "2 sessions rest" in need.text
+    (home / ".claude" / ".credentials.json").write_text("{}")
+    started: list[tuple[str, str, int]] = []
+    tend(ann, started)
+    tend(bob, started)
+    assert started == [("Mend the roof.", "", 1)]
+    is_at(ann, "busy", time.time(), "p2")
+    happened(ann, "UserPromptSubmit", "Stop")
+    is_at(ann, "idle", time.time(), "p2")
+    tend(ann, started)
+    tend(bob, started)
+    assert started[1:] == [("", "", 1)]
+    assert not any(map(told, team))
+
+
+def test_a_turn_that_a_fault_of_the_account_has_cut_short_is_not_over_until_it_has_gone_on(
+    team: list[AdHocSession], home: Path
+) -> None:
+    ann = team[0]
+    write_atomic(ensure_private_dir(ann.dir.accepted) / "m1", "")
+    fails(ann, "rate_limit")
+    tend(ann)
+    assert wait.await_turn(ann, "m1", 0.2) is None
+    assert wait.await_event(ann, Awaited.IDLE, 0.7) is None
+    assert wait.find_rest(ann) == "rests (usage limit), and goes on by itself"
+    is_at(ann, "busy", time.time(), "p2")
+    happened(ann, "UserPromptSubmit", "Stop")
+    said = {"session_id": "c1", "prompt_id": "p2", "last_assistant_message": "It is done."}
+    write_atomic(ann.dir.stop_payload, json.dumps(said))
+    is_at(ann, "idle", time.time(), "p2")
+    assert wait.await_turn(ann, "m1", 0.2) == "It is done."
+    assert wait.await_event(ann, Awaited.IDLE, 5.0)
+
+
+def test_a_turn_with_a_request_that_the_api_refuses_is_over(team: list[AdHocSession]) -> None:
+    ann = team[0]
+    write_atomic(ensure_private_dir(ann.dir.accepted) / "m1", "")
+    fails(ann, "model_not_found")
+    tend(ann)
+    assert wait.await_turn(ann, "m1", 0.2) == "Log in."
+    assert wait.await_event(ann, Awaited.IDLE, 5.0)
+    assert wait.find_rest(ann) == ""
 
 
 def test_a_failure_that_no_pass_has_noted_lets_it_rest_first(team: list[AdHocSession]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,16 +137,10 @@ class Team:
         path.chmod(0o600)
 
 
-@pytest.fixture(params=["claude", "codex"])
-def team(
-    request: pytest.FixtureRequest,
-    pinned: Clients,
-    api: Api,
-    root: Root,
-    tmux_socket: str,
-    tmp_path: Path,
-) -> Iterator[Team]:
-    stage = make_real_stage(request.param, pinned, api, tmp_path, {"max_sessions": SESSIONS})
+@contextmanager
+def make_team(client: str, pinned: Clients, api: Api, tmp_path: Path) -> Iterator[Team]:
+    """Make a team of such clients, in a home where nobody has logged in yet."""
+    stage = make_real_stage(client, pinned, api, tmp_path, {"max_sessions": SESSIONS})
     home, settings = tmp_path / "client-home", stage.project.settings
     folders = [settings.worktree(number) for number in range(1, SESSIONS + 1)]
     seal(home, *folders)
@@ -157,12 +152,24 @@ def team(
     del config["agent"]["env"]["ANTHROPIC_API_KEY"]
     config["agent"]["env"] |= NOBODY_ELSE
     stage.config.write_text(yaml.safe_dump(config))
-    team = Team(stage, api, request.param)
-    team.log_in(OLD)
-    yield team
+    yield Team(stage, api, client)
     for event in journal.read(stage.project.root.journal):
         print(f"{event.at:.3f} {event.session} {name_event(event)} {describe(event)}")
     stage.end()
+
+
+@pytest.fixture(params=["claude", "codex"])
+def team(
+    request: pytest.FixtureRequest,
+    pinned: Clients,
+    api: Api,
+    root: Root,
+    tmux_socket: str,
+    tmp_path: Path,
+) -> Iterator[Team]:
+    with make_team(request.param, pinned, api, tmp_path) as team:
+        team.log_in(OLD)
+        yield team
 
 
 def test_five_sessions_that_lose_their_login_are_one_need_and_all_go_on_when_it_is_found(

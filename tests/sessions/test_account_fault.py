@@ -36,13 +36,14 @@ def fails(
     login: str = "old",
     asks_after: float = 0.0,
     until: float = 0.0,
+    at_menu: bool = False,
 ) -> AccountFault:
     failure = Failure(at, fault, until or at + PAUSES_S[0], at)
     return note_failure(
         known,
         ACCOUNT,
         session,
-        Resting(session, at, failure.until),
+        Resting(session, at, failure.until, at_menu=at_menu),
         failure,
         notice="Please run /login",
         login=login,
@@ -164,6 +165,36 @@ def test_a_client_that_goes_on_with_its_old_login_is_started_again_and_then_all_
     assert known.needs_person(NOW + 81)
     assert known.since == NOW, "it is the same need"
     assert note_login(known, "newer", NOW + 90).changed_at
+
+
+def test_clients_at_their_menu_begin_by_a_start_alone_and_no_sooner_than_somebody_logs_in() -> None:
+    known = None
+    for session in NAMES[:2]:
+        known = fails(known, session, NOW, at_menu=True)
+    assert known
+    late = judge(known, NAMES[0], NOW + DAY)
+    assert late.way is Way.REST
+    assert late.until > NOW + DAY
+    known = note_login(known, "new", NOW + DAY)
+    assert judge(known, NAMES[0], NOW + DAY).way is Way.RESTART
+    known = goes(known, NAMES[0], NOW + DAY)
+    assert judge(known, NAMES[1], NOW + DAY).way is Way.REST
+    known = note_success(known, NOW + DAY + 5)
+    assert judge(known, NAMES[1], NOW + DAY + 6).way is Way.RESTART
+    known = goes(known, NAMES[1], NOW + DAY + 6)
+    known = fails(known, NAMES[1], NOW + DAY + 9, at_menu=True)
+    known = note_success(known, NOW + DAY + 12)
+    assert judge(known, NAMES[1], NOW + DAY + 99).way is Way.ASK, "it alone begins there again"
+
+
+def test_a_client_whose_menu_comes_again_rests_until_the_login_is_another_one() -> None:
+    known = note_login(fails(None, NAMES[0], NOW, at_menu=True), "new", NOW + 5)
+    assert judge(known, NAMES[0], NOW + 5).way is Way.RESTART
+    known = goes(known, NAMES[0], NOW + 5)
+    known = fails(known, NAMES[0], NOW + 9, login="new", at_menu=True)
+    assert judge(known, NAMES[0], NOW + DAY).way is Way.REST
+    known = note_login(known, "newer", NOW + 20)
+    assert judge(known, NAMES[0], NOW + 20).way is Way.RESTART
 
 
 def test_a_session_that_fails_alone_goes_on_is_started_again_once_and_then_asks() -> None:

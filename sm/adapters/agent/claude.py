@@ -28,6 +28,13 @@ CLAUDE = Profile(
         r"^ +{glyph} ",  # a choice; earlier words stand at the margin
     ),
     trust=r"\bYes, I trust this folder\b",
+    # Its first start of all, from top to bottom: a login is the second thing that it asks for, and
+    # it stays there when somebody has logged in elsewhere (2.1.332, tests/real/test_login_menu.py).
+    login=(
+        r"^ *Choose the text style that looks best with your terminal$",
+        r"^ *Select login method:$",
+        r"^ *Browser didn't open\? Use the URL below to sign in\b",
+    ),
     scrolled=(r"↑ [0-9]+ more\b",),
     elided=(r"\[\.\.\.Truncated text #[0-9]+ \+[0-9]+ lines\.\.\.\]",),
     stash_key="C-s",

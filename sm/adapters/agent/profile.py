@@ -95,6 +95,13 @@ class Profile(Section, frozen=True):
             "that; only a probe chooses it, for an empty directory of its own"
         ),
     ] = ""
+    login: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="patterns of the row by which one that begins asks for a login, in place "
+            "of its first prompt; it is a question, too; empty: nothing tells that from others"
+        ),
+    ] = ()
     starting: Annotated[
         str,
         Meta(

@@ -33,7 +33,7 @@ DEFAULT = CLAUDE.name
 LIKE = "like"
 PATTERNS = (
     *("busy", "placeholders", "dialog", "gone"),
-    *("scrolled", "elided", "stashed", "clear_refused"),
+    *("scrolled", "elided", "stashed", "clear_refused", "login"),
 )
 TEMPLATES = {
     "prompt": ("{prompt}",),

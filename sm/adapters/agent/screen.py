@@ -43,7 +43,7 @@ class Screen(Struct, frozen=True):
     the screen looks like several). `row` is the composer's text exactly as in tmux, for
     `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: the screen shows
     only the end of a long draft, and not whether the agent works. `refused`: it says that it has
-    not begun a new context.
+    not begun a new context. `login` is the row by which the question asks for a login.
     """
 
     prompt: Prompt
@@ -51,6 +51,7 @@ class Screen(Struct, frozen=True):
     row: str = ""
     stashed: bool = False
     question: str = ""
+    login: str = ""
     gone: bool = False
     scrolled: bool = False
     refused: bool = False
@@ -79,7 +80,8 @@ def read(profile: Profile, capture: str) -> Screen:
     texts = [row.text for row in rows]
     gone = _found(profile, profile.gone, texts)
     if not profile.frame and _found(profile, profile.dialog, texts[-COMPOSER_ROWS:]):
-        return Screen(Prompt.DIALOG, question=_question(profile, texts[-COMPOSER_ROWS:]), gone=gone)
+        question = _question(profile, texts[-COMPOSER_ROWS:])
+        return Screen(Prompt.DIALOG, question=question, login=_login(profile, texts), gone=gone)
     if profile.starting and _found(profile, (profile.starting,), ["\n".join(texts)]):
         return Screen(Prompt.NONE, gone=gone)
     if (composer := _composer(profile, texts)) is None:
@@ -88,7 +90,9 @@ def read(profile: Profile, capture: str) -> Screen:
             row = "\n".join(texts[end.start : end.stop])
             return Screen(Prompt.NONE, draft, row, gone=gone, scrolled=True)
         question = _question(profile, texts[-DIALOG_ROWS:])
-        return Screen(Prompt.DIALOG if question else Prompt.NONE, question=question, gone=gone)
+        if not question:
+            return Screen(Prompt.NONE, gone=gone)
+        return Screen(Prompt.DIALOG, question=question, login=_login(profile, texts), gone=gone)
     return Screen(
         _prompt(profile, rows, composer),
         draft=_draft(profile, rows[composer.start : composer.stop]),
@@ -220,6 +224,11 @@ def _question(profile: Profile, texts: list[str]) -> str:
     shown = [text.strip() for text in texts[ruled[0] if ruled else 0 :]]
     lines = [line for line in shown if line and not line.startswith(marks)]
     return "\n".join(lines)
+
+
+def _login(profile: Profile, texts: list[str]) -> str:
+    """Return the row that asks for a login, '' if there is none."""
+    return next((text.strip() for text in texts if _found(profile, profile.login, [text])), "")
 
 
 def _found(profile: Profile, patterns: tuple[str, ...], texts: list[str]) -> bool:

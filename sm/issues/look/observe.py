@@ -188,8 +188,11 @@ def _shows_more(told: Signs) -> bool:
 
 
 def _correct(told: Signs, shown: Screen) -> Signs:
-    """What the screen knows better: no hook tells of a dialog before the first one is called."""
-    if shown.prompt is Prompt.DIALOG and told.starting_at is not None:
+    """What the screen knows better: no hook tells of a dialog before the first one is called.
+
+    A menu for a login is none: the next pass notes it as a fault of the account.
+    """
+    if shown.prompt is Prompt.DIALOG and told.starting_at is not None and not shown.login:
         return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
     return told
 

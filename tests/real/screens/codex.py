@@ -101,11 +101,22 @@ def codex_dialog_update(codex: Codex) -> None:
     shows(codex, "Update now", "enter continue")
 
 
+def codex_dialog_login(codex: Codex) -> None:
+    config = codex.home / ".codex" / "config.toml"
+    needs = config.read_text().replace(
+        'env_key = "ANTHROPIC_API_KEY"', "requires_openai_auth = true"
+    )
+    config.write_text(needs)
+    codex.launch("--no-daemon")
+    shows(codex, "Sign in with Device Code", "Press enter to continue")
+
+
 SCREENS: dict[str, Callable[[Codex], None]] = {
     function.__name__: function
     for function in (
         *(codex_started, codex_draft, codex_draft_three_lines, codex_idle, codex_busy),
         *(codex_busy_draft, codex_busy_tool, codex_menu, codex_shell_mode),
         *(codex_dialog_permission, codex_dialog_hooks, codex_starting, codex_dialog_update),
+        codex_dialog_login,
     )
 }
