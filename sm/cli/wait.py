@@ -50,9 +50,12 @@ def command(
 ) -> None:
     """Wait until TARGET's turn is over (idle), it has ended (end), or it asks something (dialog).
 
+    A turn that a usage limit, a lost login or trouble with the API has cut short is not over as
+    long as it goes on by itself, which may take days: give --timeout where that is too long.
+
     Exit codes: 0 it has happened, 1 the session ended first, 124 the time is up.
     """
-    from sm.messages.wait import Awaited, await_event, await_turn
+    from sm.messages.wait import Awaited, await_event, await_turn, find_rest
 
     if ident is not None:
         words = await_turn(session, ident, timeout_s)
@@ -63,7 +66,8 @@ def command(
     tell_paused(session, err=True)
     found = await_event(session, Awaited(event), timeout_s)
     if found is None:
-        warn(f"timed out after {timeout_s:g} s: {session.address} {EVENTS[event]}")
+        why = (find_rest(session) if event == "idle" else "") or EVENTS[event]
+        warn(f"timed out after {timeout_s:g} s: {session.address} {why}")
         click_context.exit(TIME_UP)
     if not found:
         raise SmError(f"'{session.address}' has ended before: see 'sm tail {session.address}'")

@@ -133,7 +133,7 @@ def _next_look(session: Session, told: AgentState) -> float:
         return math.inf
     if not session.profile.hooks:
         return time.time() + SETTLED_S
-    return time.time() + LATE_S if told.state in _over(session) else math.inf
+    return time.time() + LATE_S if is_turn_over(session, told) else math.inf
 
 
 def tell_of_turns(session: Session, told: AgentState) -> None:
@@ -172,12 +172,19 @@ def _has_ended(session: Session, told: AgentState, accepted_at: float) -> bool:
     if not session.profile.hooks:
         return time.time() > accepted_at + SETTLED_S and read_prompt(session) is Prompt.IDLE
     late = time.time() > accepted_at + LATE_S
-    return told.state in _over(session) and (told.since >= accepted_at or late)
+    return (told.since >= accepted_at or late) and is_turn_over(session, told)
 
 
-def _over(session: Session) -> tuple[State, ...]:
-    """The states in which a turn is over; of an issue's session a parked one goes on by itself."""
-    return (State.IDLE,) if session.has_matrix else (State.IDLE, State.LIMITED)
+def is_turn_over(session: Session, told: AgentState) -> bool:
+    """Whether no turn runs, and none that was cut short goes on by itself.
+
+    One goes on that a fault of its account has cut short, or that is of an issue's session: its
+    matrix sees to that.
+    """
+    if told.state is not State.LIMITED:
+        return told.state is State.IDLE
+    failure = None if session.has_matrix else turn.read(session.dir, told).failure
+    return failure is not None and not _is_of_account(session, failure)
 
 
 def _is_of_account(session: Session, failure: Failure) -> bool:

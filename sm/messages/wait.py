@@ -10,11 +10,11 @@ from enum import StrEnum
 from sm.adapters.agent.prompt import Prompt
 from sm.base.clock import Deadline, is_within
 from sm.messages import queue
-from sm.messages.follow_up import SETTLED_S, find_turn_end, read_prompt
+from sm.messages.follow_up import SETTLED_S, find_turn_end, is_turn_over, read_prompt
 from sm.messages.typing import find_last_accepted_at
-from sm.sessions import agent, agent_state, pause
+from sm.sessions import agent, agent_state, pause, turn
 from sm.sessions.address import check_living
-from sm.sessions.agent_state import State
+from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import AnySession, Session
 
 LOOK_S = 0.05
@@ -26,7 +26,10 @@ SURE_S = 0.5
 
 
 class Awaited(StrEnum):
-    """What can be waited for. IDLE: the turn is over and no message waits for the session."""
+    """What can be waited for. IDLE: the turn is over and no message waits for the session.
+
+    A turn that was cut short, and goes on by itself, is not over.
+    """
 
     IDLE = "idle"
     END = "end"
@@ -80,10 +83,26 @@ def _look(session: Session, event: Awaited) -> tuple[Callable[[], bool], float]:
 
 def _says(session: Session, event: Awaited) -> bool:
     now = agent_state.read(session.dir)
-    if now.state is not State(event.value):
+    is_it = now.state is State(event.value) or _is_cut_short(session, event, now)
+    if not is_it:
         return False
     # An agent whose own command gives it a task is idle for a moment before that.
     return event is Awaited.DIALOG or (not is_within(SURE_S, now.since) and _is_free(session))
+
+
+def _is_cut_short(session: Session, event: Awaited, now: AgentState) -> bool:
+    """Whether the turn has failed, and nothing but a person or a message begins another."""
+    at_limit = event is Awaited.IDLE and now.state is State.LIMITED
+    return at_limit and is_turn_over(session, now)
+
+
+def find_rest(session: AnySession) -> str:
+    """Say what the session rests for until it goes on by itself; '' for one that does not rest."""
+    told = agent_state.read(session.dir)
+    if told.state is not State.LIMITED or is_turn_over(session, told):
+        return ""
+    failure = turn.read(session.dir, told).failure
+    return f"rests ({failure.fault}), and goes on by itself" if failure else ""
 
 
 def _is_free(session: Session) -> bool:
