@@ -346,12 +346,14 @@ class Facts(Struct, frozen=True):
 
     @property
     def ended_at(self) -> float:
-        """When the agent's turn ended, 0 if it goes on or no hook tells."""
+        """When the agent's turn ended; 0 if it goes on, no hook tells, or nobody knows any more."""
         return (self.signs.ended_at if self.signs else None) or 0.0
 
     @property
     def _has_rested(self) -> bool:
-        return 0 < self.ended_at <= self.now and not self.open
+        # A clock that was set back since leaves 0: long ago.
+        ended_at = self.signs.ended_at if self.signs else None
+        return ended_at is not None and ended_at <= self.now and not self.open
 
     @property
     def open(self) -> bool:

@@ -498,7 +498,7 @@ _SILENT = (
         "turn ended, no background task, no new phase; twice at most",
         (Step(INJECT, "protocol-reminder"),),
         lambda f: f.fell_silent and f.history.reminders < REMINDERS,
-        lambda f: f"{f.signs.ended_at:.3f}" if f.signs and f.signs.ended_at else "",
+        lambda f: f"{f.ended_at:.3f}" if f.fell_silent else "",
         counts=Count.REMINDER,
         passing=True,
         deed=Deed.REMIND,

@@ -11,6 +11,7 @@ from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.issues.rules import needs
+from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.needs import KINDS, Case, describe_need, find_kind, find_waiting
@@ -184,6 +185,21 @@ def test_what_is_about_to_end_needs_nobody(settled: Callable[[Facts], Facts]) ->
     question = wrote(Phase.ESCALATE, history=asked("escalate", HOUR))
     assert not waiting(settled(question))
     assert not waiting(settled(REVIEWED))
+
+
+def name_row(facts: Facts) -> str:
+    row = decide(facts).row
+    return row.name if row else ""
+
+
+def test_a_question_needs_a_person_also_when_the_clock_was_set_back_since() -> None:
+    long_ago = hooked(ended_at=0.0, asks="Up or down?")
+    found = find_waiting(long_ago)
+    assert found is not None
+    assert found.row == "question"
+    assert name_row(long_ago) == "question"
+    silent = hooked(ended_at=0.0)
+    assert name_row(silent) == "protocol-reminder"
 
 
 def test_a_question_that_was_answered_needs_nobody() -> None:
