@@ -180,11 +180,9 @@ def note_failure(
         )
     if not tried:
         return structs.replace(
-            lined_up,
-            fault=failure.fault,
+            _outweigh(lined_up, failure, notice),
             at=max(known.at, failure.at),
             until=max(known.until, failure.until),
-            notice=notice,
             asks_at=min(known.asks_at, asks_at),
         )
     if known.changed_at and tries < RESTARTED and failure.fault is Fault.ACCESS:
@@ -208,17 +206,23 @@ def _hold_again(known: AccountFault, failure: Failure, notice: str, login: str) 
         name: structs.replace(one, tries=0, tried_at=0.0) for name, one in known.sessions.items()
     }
     return structs.replace(
-        known,
-        fault=failure.fault,
+        _outweigh(known, failure, notice),
         at=failure.at,
         until=max(failure.until, failure.at + pause),
         count=count,
-        notice=notice,
         login=login or known.login,
         changed_at=0.0,
         probe="",
         sessions=rested,
     )
+
+
+def _outweigh(known: AccountFault, failure: Failure, notice: str) -> AccountFault:
+    """The fault as the last failure has it; a lost login outweighs what passes by itself."""
+    is_lost = known.fault is Fault.ACCESS and not known.changed_at
+    if is_lost and failure.fault is not Fault.ACCESS:
+        return known
+    return structs.replace(known, fault=failure.fault, notice=notice)
 
 
 def note_success(known: AccountFault, at: float) -> AccountFault:

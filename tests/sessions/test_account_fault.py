@@ -214,6 +214,19 @@ def test_a_session_that_fails_alone_goes_on_is_started_again_once_and_then_asks(
     assert judge(note_login(known, "new", NOW + 70), "s0", NOW + 70).way is Way.GO_ON
 
 
+def test_a_lost_login_needs_a_person_whatever_other_sessions_have_met_since() -> None:
+    known = structs.replace(fails(None, NAMES[0], NOW), notice="Please log in")
+    known = fails(known, NAMES[1], NOW + 5, Fault.SERVICE)
+    assert (known.fault, known.notice, known.at) == (Fault.ACCESS, "Please log in", NOW + 5)
+    assert known.needs_person(NOW + 6)
+    tried = goes(known, NAMES[0], known.until)
+    again = fails(tried, NAMES[0], known.until + 5, Fault.SERVICE)
+    assert again.needs_person(known.until + 6)
+    known = goes(note_login(known, "new", NOW + 9), NAMES[0], NOW + 9)
+    known = fails(known, NAMES[0], NOW + 15, Fault.SERVICE)
+    assert not known.needs_person(NOW + 16), "somebody has logged in since"
+
+
 def test_a_limit_of_one_session_alone_is_waited_for_and_restarts_nothing() -> None:
     known = note_success(fails(None, "s0", NOW, Fault.LIMIT, until=NOW + 3600), NOW + 20)
     known = fails(goes(known, "s0", NOW + 21), "s0", NOW + 40, Fault.LIMIT, until=NOW + 3600)
