@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from sm.views.open_need import OpenNeed
 
-NOTHING = "nothing needs you"
+NOTHING, UNSEEN = "nothing needs you", "nothing is known to need you"
+"""What is said where nothing does; and where a project has not been looked at yet."""
 INDENT = 5
 """Cells before a sentence: an age, and a gap."""
 GAP = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sm.base.output import console, say, say_lines
-from sm.cli.need_lines import NOTHING, draw_needs, list_plain_needs, list_whole_needs
+from sm.cli.need_lines import NOTHING, UNSEEN, draw_needs, list_plain_needs, list_whole_needs
 from sm.cli.options import (
     json_option,
     known_projects_option,
@@ -63,7 +63,7 @@ def _say_nothing(projects: tuple[Project, ...]) -> None:
 
     if unseen := list_unseen(projects):
         named = ", ".join(f"'{name}'" for name in unseen)
-        say(f"nothing is known to need you: dev-poll has not looked at {named} yet: {START}")
+        say(f"{UNSEEN}: dev-poll has not looked at {named} yet: {START}")
     else:
         say(NOTHING)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -54,9 +55,9 @@ class Book:
     head: str = ""
     ci: str = ""
     review: str = ""
-    lost_login: bool = False
-    """Whether it has lost its login, and no answer of its model has come since."""
     merged: bool = False
+    merged_at_work: bool = False
+    """Whether it was worked on when it was merged: else there is nobody whom the merge concerns."""
     cents: int = 0
     requests: int = 0
     unpriced: int = 0
@@ -80,3 +81,58 @@ class Book:
     def session(self) -> str:
         """Its session's id."""
         return f"dev-{self.project}-{self.issue}"
+
+
+@dataclass
+class Account:
+    """What the one account of all agents has met; sessions are named as people do.
+
+    `lost_at` is when its login was lost, by a clock that nobody sets, 0 as long as it is not.
+    """
+
+    lost_at: float = 0.0
+    is_alone: bool = False
+    """Whether none was there that could have shown that it is one session alone."""
+    fails: bool = False
+    """Whether no request has succeeded since the last failure."""
+    resting: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
+    """Those of them that were told to go on."""
+    asking: set[str] = field(default_factory=set)
+    """Those that have sent a request since the last failure."""
+    is_unsure: bool = False
+    """Whether one that was told to go on has failed again, while others work."""
+
+    def fail(self, name: str, others: set[str], *, access: bool) -> None:
+        """Have a turn of the session fail; the `others` are all that are worked on."""
+        if not self.fails and name in self.tried:
+            self.is_unsure = True
+            return
+        if not self.fails:
+            self.lost_at, self.is_alone = 0.0, False
+        if access:
+            self.is_alone |= not (others - self.resting)
+            self.lost_at = self.lost_at or time.monotonic()
+        self.fails, self.asking = True, set()
+        self.resting.add(name)
+        self.tried.discard(name)
+
+    def ask(self, name: str) -> None:
+        """Have the session send a request."""
+        self.asking.add(name)
+        if name in self.resting:
+            self.tried.add(name)
+
+    def answer(self, name: str) -> None:
+        """Have an answer come to the session, which proves something if it has asked."""
+        if name in self.asking:
+            self.lost_at, self.fails, self.is_unsure = 0.0, False, False
+            self.resting.discard(name)
+            self.tried.discard(name)
+
+    def keep(self, names: set[str]) -> None:
+        """Forget sessions that are over; with the last one that rests, the fault is over, too."""
+        self.resting &= names
+        self.tried &= names
+        if not self.resting:
+            self.lost_at, self.fails, self.is_unsure = 0.0, False, False

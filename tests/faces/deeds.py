@@ -87,7 +87,7 @@ def _end_turn(world: World, book: Book) -> str:
 def _stop(world: World, book: Book, words: str, doing: Doing) -> str:
     """End its turn, unless the hook has a message for it, with which it goes on."""
     said = {"background_tasks": [], "last_assistant_message": words}
-    book.lost_login = False
+    world.account.answer(book.name)
     if call(world, book, "stop", "Stop", **said):
         return ", and goes on with a message"
     book.doing = doing
@@ -110,21 +110,23 @@ def _open_dialog(world: World, book: Book) -> str:
 
 def _answer_dialog(world: World, book: Book) -> str:
     world.show_screen(book, "❯\u00a0")
-    call(world, book, "post-tool-use", "PostToolUse", tool_name="Bash", tool_input={})
+    _use_tool(world, book)
     book.doing = Doing.BUSY
     return "has its dialog answered, in the terminal"
 
 
 def _use_tool(world: World, book: Book) -> str:
     call(world, book, "post-tool-use", "PostToolUse", tool_name="Bash", tool_input={})
-    book.lost_login = False
+    world.account.answer(book.name)
+    world.account.ask(book.name)
     return "uses a tool"
 
 
 def _be_locked_out(world: World, book: Book) -> str:
     said = {"error": "authentication_failed", "last_assistant_message": ACCESS}
     call(world, book, "stop-failure", "StopFailure", **said)
-    book.doing, book.lost_login = Doing.LOCKED_OUT, True
+    book.doing = Doing.LOCKED_OUT
+    world.account.fail(book.name, world.list_worked_on() - {book.name}, access=True)
     return "loses its login"
 
 
@@ -132,6 +134,7 @@ def _fail_turn(world: World, book: Book) -> str:
     said = {"error": "overloaded", "last_assistant_message": OVERLOADED}
     call(world, book, "stop-failure", "StopFailure", **said)
     book.doing = Doing.FAILED
+    world.account.fail(book.name, world.list_worked_on() - {book.name}, access=False)
     return "has its turn fail, as the API is overloaded"
 
 
@@ -252,6 +255,7 @@ def _merge(world: World, book: Book) -> str:
     assert pull
     world.project(book.project).forge.pulls.merge(pull.number, author="rita")
     book.merged, book.news_before = True, len(book.news)
+    book.merged_at_work = world.has_session(book)
     return f"has {pull.name} merged by a person"
 
 
@@ -450,6 +454,7 @@ def _set_budget(world: World) -> str:
 def _set_clock(world: World) -> str:
     seconds = world.dice.choice((-400, -70, 70, 400))
     world.clock_s += seconds
+    world.was_behind |= world.clock_s < 0
     return f"the clock is set {'forward' if seconds > 0 else 'back'} by {abs(seconds)} s"
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from sm.base.text import one_line
 from sm.cli.invocation import Invocation
-from sm.cli.need_lines import NOTHING
+from sm.cli.need_lines import NOTHING, UNSEEN
 from sm.cli.root import cli
 from sm.cli.status import Watched, open_watched
 from sm.plugins.top.feed import Feed, Seen
@@ -104,7 +104,8 @@ class Faces:
         code, said = self.world.sm("needs")
         face = Face("sm needs", text=said, unusable=code == UNUSABLE)
         if not face.unusable:
-            lines = [one for one in said.splitlines() if one != NOTHING]
+            found = said.splitlines()
+            lines = [one for one in found if one != NOTHING and not one.startswith(UNSEEN)]
             face.needs, face.number = self._find_lines(lines), len(lines)
             face.wrong = _check_code(code, len(lines), said)
         yield face

@@ -17,10 +17,14 @@ BROKEN_CONFIGURATION = (
     *("file", "ask", "come", "type", "break configuration", "mend configuration", "leave", "send"),
     *("leave project out", "put project back", "show there", "escalate", "stop dev-poll"),
 )
+LOST_LOGIN = ("file", "lock out", "kill", "file", "file", "lock out", "use tool", "use tool")
+"""The last session that knows of it ends; then another one has an answer."""
 
 
 @pytest.mark.parametrize(
-    "course", [REVIEW_UNDER_HANDS, BROKEN_CONFIGURATION], ids=["review", "configuration"]
+    "course",
+    [REVIEW_UNDER_HANDS, BROKEN_CONFIGURATION, LOST_LOGIN],
+    ids=["review", "configuration", "login"],
 )
 def test_all_faces_agree_with_each_other_and_with_the_truth(
     course: tuple[str, ...], world_of: Callable[[int], World]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from enum import Enum, auto
 from typing import Any
 
 from sm.base.need import NeedKind
 from sm.plugins.cost.amount import show_dollars
+from sm.sessions.signs import PATIENCE_S
 from sm.views.states import ShownState
 from tests.faces.book import Book, Doing, There
 from tests.faces.faces import Row
@@ -30,6 +33,8 @@ def list_reasons(world: World, book: Book) -> dict[NeedKind, str]:
         return {}
     if book.record or book.merged or not world.is_open(book) or world.is_blocked(book):
         return {}
+    if book.phase == "failed":  # its end waits: it is paused, or a person is at its terminal
+        return {NeedKind.FAILED: ""}
     found: dict[NeedKind, str] = {}
     if book.doing is Doing.DIALOG:
         found[NeedKind.DIALOG] = ""
@@ -47,7 +52,9 @@ def list_reasons(world: World, book: Book) -> dict[NeedKind, str]:
 def list_chances(world: World, book: Book) -> dict[NeedKind, str]:
     """What a person may be needed for, and need not be."""
     found: dict[NeedKind, str] = {}
-    if book.doing is Doing.QUESTION:  # beside a phase that may be answered already
+    # Beside a phase that may be answered already; or asked by an agent that has died since, and is
+    # not begun again before a pause is over.
+    if book.doing is Doing.QUESTION or (book.doing is Doing.DEAD and book.question):
         found[NeedKind.QUESTION] = book.question
     if book.doing is Doing.LOCKED_OUT:  # alone, and its client was started again for that
         found[NeedKind.LOGIN] = ""
@@ -67,7 +74,7 @@ def list_states(world: World, book: Book) -> set[ShownState]:
     if book.phase == "failed":
         return {ShownState.FAILED}
     if book.doing is Doing.DEAD:
-        rests = {ShownState.PARKED} if list_locked_out(world) else set()
+        rests = {ShownState.PARKED} if find_login(world) is not Login.THERE else set()
         return {ShownState.CRASHED, ShownState.STARTING, *rests}
     if book.doing is Doing.LOCKED_OUT and book.phase != "escalate":
         return {ShownState.PARKED, ShownState.WORKING, ShownState.ESCALATED, *AWAITING}
@@ -76,10 +83,27 @@ def list_states(world: World, book: Book) -> set[ShownState]:
     return set()
 
 
-def list_locked_out(world: World) -> list[str]:
-    """The sessions that have lost their login; all have the same account."""
-    books = world.books.values()
-    return [one.name for one in books if one.lost_login and world.has_session(one)]
+class Login(Enum):
+    """What is so of the account's login."""
+
+    THERE = auto()
+    LOST = auto()
+    JUST_LOST = auto()
+    """By one session, while others may be about to show that it is that one alone."""
+    UNSURE = auto()
+    """A session that was told to go on has failed again, or the hooks' clock is another one."""
+
+
+def find_login(world: World) -> Login:
+    """Return what is so of the login of the account that all sessions have."""
+    account = world.account
+    account.keep(world.list_worked_on())
+    if account.is_unsure or world.was_behind:
+        return Login.UNSURE
+    if not account.lost_at:
+        return Login.THERE
+    age_s = time.monotonic() - account.lost_at + world.clock_s
+    return Login.LOST if account.is_alone or age_s > PATIENCE_S else Login.JUST_LOST
 
 
 def tell_cost(book: Book) -> str | None:
@@ -127,15 +151,15 @@ def _judge_own(world: World, needs: Needs, rows: dict[str, Row]) -> Iterator[str
 
 
 def _judge_accounts(world: World, needs: Needs) -> Iterator[str]:
-    """Say so if there is more than one need for the account, or one without a reason.
-
-    Whether there has to be one depends on what others of it have done since.
-    """
+    """Say so if there is no need for the account while its login is lost, two, or one without."""
     told = [one for one in needs if one["key"].startswith("account:")]
     if len(told) > 1:
         yield f"all sessions have one account, and it needs a person {len(told)} times: {told}"
-    if told and not list_locked_out(world):
-        yield f"no session is locked out, and what is said is {json.dumps(told)}"
+    login = find_login(world)
+    if told and login is Login.THERE:
+        yield f"the account has its login, and what is said is {json.dumps(told)}"
+    if not told and login is Login.LOST:
+        yield "the login of the account is lost, and nothing says so"
 
 
 def _judge_needs(world: World, book: Book, needs: Needs) -> Iterator[str]:
@@ -161,7 +185,8 @@ def _judge_told(world: World, book: Book) -> Iterator[str]:
         return
     news, reasons = book.news[book.news_before :], list_reasons(world, book)
     asks = book.phase == "escalate" and not book.answered
-    if book.merged and not world.has_session(book) and not any("merged" in one for one in news):
+    is_over = book.merged_at_work and not world.has_session(book)
+    if is_over and not any("merged" in one for one in news):
         yield f"{book.name} is merged, and dev-poll has told {news}"
     if not (asks and NeedKind.QUESTION in reasons):
         return

@@ -52,7 +52,7 @@ from sm.store.paths import Root, SessionDir
 from sm.views.news import Followed, read_news
 from tests.chance import dice
 from tests.e2e.stage import PUPPET
-from tests.faces.book import Book, Doing
+from tests.faces.book import Account, Book, Doing
 from tests.faces.deeds import DEEDS, EVENTS, HOOKS, WITH_A_BROKEN_CONFIGURATION, Deed
 from tests.helpers import make_repository, wait_for
 from tests.teardown import end_sessions
@@ -87,6 +87,9 @@ class World:
         """Sessions of `sm new`, and what their agents are at."""
         self.clock_s = 0.0
         """How far the clock was set forward since the beginning."""
+        self.was_behind = False
+        """Whether it was set back behind that of hooks, which nobody sets."""
+        self.account = Account()
         self.is_calm = False
         """Whether nothing has followed yet from what has happened last."""
         self.there: dict[str, bool] = {}
@@ -206,6 +209,10 @@ class World:
     def has_session(self, book: Book) -> bool:
         """Whether it is worked on."""
         return self.directory(book).identity.exists()
+
+    def list_worked_on(self) -> set[str]:
+        """The names of all issues that are worked on."""
+        return {one.name for one in self.books.values() if self.has_session(one)}
 
     def has_budget(self, book: Book) -> bool:
         """Whether its project has set a limit."""
@@ -405,6 +412,7 @@ class World:
             book = self.books[key]
             if number > book.prompts:
                 book.prompts, book.doing = number, Doing.BUSY
+                self.account.ask(book.name)
 
     def end(self) -> None:
         """End all that was started."""
