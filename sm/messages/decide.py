@@ -90,6 +90,12 @@ def find_key_obstacle(terminal: Terminal) -> Refusal | None:
     return Refusal.DIALOG if terminal.opens_dialog else None
 
 
+def shows_unknown(terminal: Terminal) -> bool:
+    """Say whether the screen shows an agent CLI, and nothing that is known of it."""
+    covered = terminal.scrolled or not terminal.takes_keys or terminal.runs_shell
+    return terminal.prompt is Prompt.NONE and not covered
+
+
 _OBSTACLES = {
     Prompt.BUSY: Refusal.BUSY,
     Prompt.DIALOG: Refusal.DIALOG,

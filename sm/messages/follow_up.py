@@ -8,22 +8,20 @@ import time
 from collections.abc import Callable
 
 from sm.adapters.agent.prompt import Prompt
-from sm.adapters.agent.screen import parse
 from sm.adapters.agent.screen import read as read_screen
 from sm.adapters.tmux import TmuxError
 from sm.base.errors import SmError, StateError, TemporaryError
-from sm.base.need import NeedKind
 from sm.base.nonce import make_nonce
 from sm.base.refusal import Refusal
-from sm.base.text import normalise, printable
+from sm.base.text import normalise
 from sm.messages import (
-    alerts,
     delivery,
     held_back,
     queue,
     screen_state,
     screen_watch,
     subscriptions,
+    unknown_screen,
 )
 from sm.messages.peer_texts import word_turn_end
 from sm.messages.queue import Mode, Place
@@ -34,7 +32,7 @@ from sm.sessions.account_fault import Way
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.failure import Failure
 from sm.sessions.session import Session
-from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S
+from sm.sessions.signs import DIALOG_PATIENCE_S
 from sm.store import events, journal
 from sm.store.bounded import parse_json
 from sm.store.failpoint import crash_point
@@ -51,8 +49,6 @@ SETTLED_S = 2.0
 """An agent without hooks that shows its prompt so long after a message has answered it."""
 RECEIPT_LAG_S = 0.3
 """The hook of a turn's end keeps its payload before it gives the receipt."""
-LAST_ROWS, SHOWN = 4, 400
-"""How much of an unknown screen a person is shown: its last rows, and characters of these."""
 LATE_S = 10.0
 """An agent that is idle so long after the receipt was idle before: the proof came late."""
 
@@ -87,9 +83,10 @@ def tend_messages(session: Session) -> float:
     before, settle_at = screen_state.correct(session)
     tell_of_turns(session, before)  # before the next turn begins
     again_at = min(settle_at, tell_of_trouble(session, before))
+    drawn_at = unknown_screen.read_drawn_at(session)
     try:
         refusal = delivery.drain(session)
-        again_at = min(again_at, tell_of_screen(session, refusal))
+        again_at = min(again_at, unknown_screen.tend(session, refusal, drawn_at))
         after = _read_after_delivery(session)
         called = screen_watch.watch(session, after, refusal)
     except (TemporaryError, TmuxError):
@@ -227,31 +224,4 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
     if read_prompt(session) is Prompt.DIALOG:
         what = "waits for a person: a dialog is open in its terminal"
         tell_all(session, what, f"dialog:{signs.dialog_at}")
-    return math.inf
-
-
-def tell_of_screen(session: Session, refusal: Refusal | None) -> float:
-    """Tell a person of a screen that is none we know, for which a message has waited a minute.
-
-    Returns when that may come to be so. `refusal` is why the message waits. The terminal's log is
-    as new as what it shows.
-    """
-    if refusal is not Refusal.NO_PROMPT:
-        return math.inf
-    try:
-        shown_at = session.terminal_log.stat().st_mtime
-    except OSError:
-        return math.inf
-    if time.time() < (due_at := shown_at + PATIENCE_S):
-        return due_at
-    shown = terminal.capture(session)
-    if read_screen(session.profile, shown).scrolled:  # a person's long draft
-        return math.inf
-    rows = [printable(row.text).strip() for row in parse(shown)]
-    if seen := " / ".join([row for row in rows if row][-LAST_ROWS:]):
-        what = f"shows no input line, and nothing that sm knows, so messages wait: {seen[:SHOWN]}"
-        command = f"sm attach {session.address}"
-        alerts.note(
-            session, what, f"screen:{shown_at}", need=NeedKind.DIALOG, command=command, parent=False
-        )
     return math.inf

@@ -359,6 +359,8 @@ class SessionDir(Folder, frozen=True):
     """One line `STATE SINCE SHOWN AT`: what the screen has shown after `state` was written."""
     screen = StateEntry("screen")
     """The path of the terminal log, while the terminal decides: its change wakes."""
+    looked = StateEntry("looked")
+    """The last look at the terminal for what is unknown there, and what was told of it."""
     events = StateEntry("events")
     """A line `TIME EVENT CONTEXT DETAIL` for each hook call; its mtime is the sign of life."""
     context = StateEntry("context")

@@ -26,12 +26,14 @@ from sm.issues.rules.needs import (
     CAUSES,
     KINDS,
     OF_THE_PULL,
+    UNASKED_CAUSES,
     Case,
     Need,
     Waiting,
     describe_need,
     find_waiting,
 )
+from sm.messages import unknown_screen
 from sm.sessions import account_faults, agent_state, brake, turn
 from sm.sessions.account_fault import AccountFault, Way
 from sm.sessions.agent_state import State
@@ -156,12 +158,26 @@ def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool)
     return _make_need_of_problem(session, "refused", problem, since)
 
 
+def find_unknown_screen(session: IssueSession) -> OpenNeed | None:
+    """What a person has to look at in the terminal, as sm does not know what it shows."""
+    found = unknown_screen.find(session)
+    if found is None:
+        return None
+    case = Case("unknown-screen", session.address, reason=found.text)
+    return _make_need_of_case(session, case, found.since)
+
+
 def _make_need_of_problem(
     session: IssueSession, row: str, problem: Problem, since: float
 ) -> OpenNeed:
-    need = describe_need(Case(row, session.address, trouble=redact(problem.text)))
-    entry = _begin(session, Waiting(row, f"{since:.0f}", since), KINDS[row])
-    return put_into_words(entry, need, session.project.settings.forge, None)
+    return _make_need_of_case(
+        session, Case(row, session.address, trouble=redact(problem.text)), since
+    )
+
+
+def _make_need_of_case(session: IssueSession, case: Case, since: float) -> OpenNeed:
+    entry = _begin(session, Waiting(case.row, f"{since:.0f}", since), KINDS[case.row])
+    return put_into_words(entry, describe_need(case), session.project.settings.forge, None)
 
 
 # Accounts
@@ -211,7 +227,8 @@ def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
 
     The question of one that an agent has begun is its parent's to answer.
     """
-    return _find_own_limit(session, state) or _find_in_terminal(session, state)
+    found = _find_own_limit(session, state) or _find_in_terminal(session, state)
+    return found or _find_own_unknown_screen(session)
 
 
 def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
@@ -263,6 +280,21 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         text=one_line(f"{text} {CUT}" if whole else text),
         command=command,
         whole=whole,
+    )
+
+
+def _find_own_unknown_screen(session: AdHocSession) -> OpenNeed | None:
+    found = None if session.has_ended else unknown_screen.find(session)
+    if found is None:
+        return None
+    return OpenNeed(
+        key=f"{session.name}:{NeedKind.DIALOG}:{found.since:.0f}",
+        kind=NeedKind.DIALOG,
+        session=session.name,
+        name=session.address,
+        since=found.since,
+        text=one_line(f"{UNASKED_CAUSES['unknown-screen']} ({found.text})"),
+        command=f"sm attach {shlex.quote(session.address)}",
     )
 
 

@@ -34,6 +34,7 @@ from sm.views.open_need import (
     find_need,
     find_need_of_account,
     find_refused,
+    find_unknown_screen,
     make_need,
 )
 from sm.views.people import HOLDERS, WORDS, People
@@ -232,6 +233,8 @@ def _filled(
     else:
         begun = facts.history.started_at > 0
         need = find_forgotten_draft(session, problem) or find_refused(session, problem, begun=begun)
+        if need is None and facts.session is Life.ALIVE:
+            need = find_unknown_screen(session)
     if need is None and session.attempt:
         # Where a session was placed by another machine, that asks this one for rows alone.
         need = find_need_of_account(session)

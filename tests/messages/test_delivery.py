@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import math
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,13 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, queue
-from sm.messages.follow_up import tell_of_screen
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.typing import TypedMessage, list_keys, type_message
 from sm.sessions import agent as agents
 from sm.sessions import agent_process, registry
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
-from sm.sessions.signs import PATIENCE_S
-from sm.store import events, journal, lock
+from sm.store import lock
 from sm.store.files import read_json
 from sm.store.paths import Root
 from tests.helpers import wait_for
@@ -118,27 +114,6 @@ def test_an_agent_without_its_input_line_gets_nothing(
     assert deliver(target, "text") == waiting(Refusal.NO_PROMPT)
     assert not Refusal.NO_PROMPT.is_final
     assert not log.exists()
-
-
-def test_a_screen_that_nobody_knows_is_told_to_a_person_after_a_minute(
-    root: Root, tmux: Tmux, tmp_path: Path
-) -> None:
-    target = launch(root, tmux, tmp_path, "Shall I reset it all?\r\n  [y] yes\r\n  [n] no\r\n")
-    deliver(target, "text")
-
-    def told() -> list[str]:
-        found = journal.read(root.journal)
-        return [one.text for one in found if isinstance(one, events.PersonTold)]
-
-    assert tell_of_screen(target, Refusal.NO_PROMPT) > time.time() + 30
-    assert told() == []
-    before = time.time() - PATIENCE_S - 1
-    os.utime(target.terminal_log, (before, before))
-    for refusal in (Refusal.NO_PROMPT, Refusal.NO_PROMPT, Refusal.DRAFT):
-        assert tell_of_screen(target, refusal) == math.inf
-    (text,) = told()
-    assert text.startswith("shows no input line, and nothing that sm knows, so messages wait: ")
-    assert text.endswith("Shall I reset it all? / [y] yes / [n] no")
 
 
 def test_an_input_line_far_up_is_none(root: Root, tmux: Tmux, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ UNASKED_CAUSES = {
     "failed": "The agent has given up",
     "draft": "Half a line stands unsent in its input line",
     "refused": "It is tried in vain",
+    "unknown-screen": "Its terminal shows what sm does not know",
 }
 """Why a person is needed whom sm does not ask. Such needs stand in the lists alone."""
 
@@ -75,12 +76,13 @@ KINDS = {
     "escalation-over": NeedKind.BLOCKED,
     "draft": NeedKind.DIALOG,
     "refused": NeedKind.REFUSED,
+    "unknown-screen": NeedKind.DIALOG,
 }
 """What a person is needed for, by the row of the matrix that asks or tells. Other rows need nobody.
 
-`account` and the last two are no rows. `account`: all sessions of an account rest. `draft`: a
+`account` and the last three are no rows. `account`: all sessions of an account rest. `draft`: a
 person has left a line in the terminal, and what is due waits for that. `refused`: each try of what
-is due is refused.
+is due is refused. `unknown-screen`: what the terminal shows is none of what the profile knows.
 """
 
 PASS_S = 10.0
@@ -362,6 +364,7 @@ ANSWER = ("an answer", "sm reply {project} {issue} TEXT")
 WAYS = {
     "dialog": ("a dialog in its terminal", ATTACH),
     "draft": ("the person who has begun that line", ATTACH),
+    "unknown-screen": LOOK,
     "refused": ("a change of what refuses it", "sm doctor"),
     "parked-long": ("its usage limit", ATTACH),
     "account": ("its account", ATTACH),
