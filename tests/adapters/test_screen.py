@@ -44,6 +44,9 @@ CLAUDE_SHOWS = {
     "dialog_question": (Prompt.DIALOG, ""),
     "dialog_trust": (Prompt.DIALOG, ""),
     "dialog_configuration": (Prompt.DIALOG, ""),
+    "dialog_key": (Prompt.DIALOG, ""),
+    "dialog_bypass": (Prompt.DIALOG, ""),
+    "dialog_server": (Prompt.DIALOG, ""),
 }
 
 CODEX_SHOWS = {
@@ -60,6 +63,8 @@ CODEX_SHOWS = {
     "codex_dialog_permission": (Prompt.DIALOG, ""),
     "codex_dialog_update": (Prompt.DIALOG, ""),
     "codex_dialog_login": (Prompt.DIALOG, ""),
+    "codex_dialog_first_login": (Prompt.DIALOG, ""),
+    "codex_dialog_trust": (Prompt.DIALOG, ""),
     "codex_starting": (Prompt.NONE, ""),
 }
 
@@ -77,7 +82,7 @@ def test_a_screen_of_codex_is_read(name: str) -> None:
     screen = shown(name, CODEX)
     assert (screen.prompt, screen.draft) == CODEX_SHOWS[name]
     assert bool(screen.question) == (screen.prompt is Prompt.DIALOG)
-    assert bool(screen.login) == (name == "codex_dialog_login")
+    assert bool(screen.login) == (name in ("codex_dialog_login", "codex_dialog_first_login"))
 
 
 @pytest.mark.parametrize("name", CLAUDE_SHOWS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,8 @@ FALSE = (
 def test_what_does_not_hold_is_told(
     root: Root, agent: AgentSettings, changes: dict[str, object], expected: list[str]
 ) -> None:
-    found = failures(tried(root, agent, structs.replace(CLAUDE, **changes)))
+    tried_all = tried(root, agent, structs.replace(CLAUDE, **changes))
+    found = failures([one for one in tried_all if ", step " not in one.what])
     assert len(found) == len(expected)
     assert all(map(str.startswith, found, expected)), found
 
@@ -116,8 +118,9 @@ def test_whether_permissions_may_be_skipped_is_left_to_the_person(
     del state["bypassPermissionsModeAccepted"]
     (home / ".claude.json").write_text(json.dumps(state))
     found = tried(root, agent)
-    assert failures(found)[0].startswith("it asks: WARNING: Claude Code running in Bypass")
-    assert found[-1].advice == f"start it in '{root.probe}' and answer once"
+    asked = next(one for one in found if one.level is not Level.OK)
+    assert asked.what.startswith("it asks: WARNING: Claude Code running in Bypass")
+    assert asked.advice == f"start it in '{root.probe}' and answer once"
 
 
 def test_the_profile_holds_with_the_pinned_codex(
@@ -153,3 +156,47 @@ def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
         finding.what for finding in tried(root, agent, structs.replace(CLAUDE, trust=""))
     )
     assert len(foreseen) == said.count("it asks: ") == 1
+
+
+def walked(found: list[Finding]) -> list[str]:
+    return [finding.what for finding in found if ", step " in finding.what]
+
+
+def test_a_first_start_of_claude_is_walked_through_to_its_input_line(
+    root: Root, agent: AgentSettings, api: Api, tmp_path: Path
+) -> None:
+    steps = walked(tried(root, agent))
+    for number, asks in enumerate(
+        (
+            "whether the directory is trusted",
+            "whether to use an MCP server",
+            "whether to use the key of its environment",
+            "whether permissions may be skipped",
+        ),
+        1,
+    ):
+        assert steps[number - 1].startswith(f"a first start, step {number}: it asks {asks}: ")
+    assert steps[4:] == ["a first start, step 5: the input line"]
+    assert not [request for request in api.seen if request.kind is Kind.MAIN]
+    # Of what was answered there nothing is in the person's own configuration.
+    assert "sm-probe-" not in (tmp_path / "person" / ".claude.json").read_text()
+    assert not [*Path(tempfile.gettempdir()).glob("sm-probe-*")]
+
+
+def test_the_first_starts_of_codex_are_walked_through(
+    root: Root, pinned: Clients, api: Api, tmp_path: Path
+) -> None:
+    folder = tmp_path / "person" / ".codex"
+    folder.mkdir(parents=True)
+    config = CONFIG.format(url=api.url, cwd=json.dumps(str(root.probe)))
+    (folder / "config.toml").write_text(config)
+    env = environment(folder.parent, api.url)
+    env.pop("TERM")
+    command = CODEX.command.replace("codex", str(pinned.codex), 1)
+    login, trust, line = walked(tried(root, AgentSettings(command=command, env=env), CODEX))
+    assert login.startswith("a start without a login, step 1: it asks for a login: ")
+    assert trust.startswith("a first start, step 1: it asks whether the directory is trusted: ")
+    assert line == "a first start, step 2: the input line"
+    assert not api.seen
+    assert "sm-probe-" not in (folder / "config.toml").read_text()
+    assert not [*Path(tempfile.gettempdir()).glob("sm-probe-*")]

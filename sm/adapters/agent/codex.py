@@ -52,7 +52,11 @@ CODEX = Profile(
         r"\b[Ee]nter to (confirm|continue|select|submit)\b",
     ),
     # It stays there when auth.json appears (0.171.0, tests/real/test_login_menu.py).
-    login=(r"^ *Sign in with ChatGPT to use Codex as part of your paid plan$",),
+    # The second one where it has no provider in its configuration at all.
+    login=(
+        r"^ *Sign in with ChatGPT to use Codex as part of your paid plan$",
+        r"^ *Choose how you want to use Codex\.$",
+    ),
     interrupt_key="Escape",
     erase_key="C-u",
     clear="/clear",  # `/new` opens a menu, and the next Enter would choose there; measured

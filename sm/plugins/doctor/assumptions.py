@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -16,6 +15,8 @@ from sm.setup.finding import Finding, fail, ok, warn
 START_S = 30.0
 SETTLED_S = 3.0
 """A screen without a prompt that has not changed for so long will not show one."""
+DRAWN_S = 1.0
+"""Claude Code draws a dialog of its start twice, the second time with its first choice again."""
 BRIEF_S = 0.5
 TURN_S = 120.0
 DOCUMENT = "see docs/PROFILES.md"
@@ -25,13 +26,14 @@ PROMPT = "Reply with the single word ok."
 def check_prompt(subject: Subject) -> Iterator[Finding]:
     """The CLI shows its composer, idle and empty."""
     profile = subject.profile
-    screen, text = _first_prompt(subject)
-    if screen.prompt is Prompt.DIALOG and _trusts(subject):
+    screen, text = await_prompt(subject)
+    trust = subject.profile.trust
+    if screen.prompt is Prompt.DIALOG and trust and subject.choose(trust):
         yield ok(
             f"trust: it asked for '{subject.session.record.cwd}', which is empty, and was told yes"
         )
         subject.began = time.monotonic()
-        screen, text = _first_prompt(subject)
+        screen, text = await_prompt(subject)
     what = f"glyph '{profile.glyph}'" + (f", frame '{profile.frame}'" if profile.frame else "")
     if screen.prompt is Prompt.IDLE:
         yield ok(f"{what}: the composer shows after {time.monotonic() - subject.began:.2f} s")
@@ -55,32 +57,21 @@ def check_prompt(subject: Subject) -> Iterator[Finding]:
         yield fail(f"it ended before it showed a prompt: {said or 'it said nothing'}")
 
 
-def _trusts(subject: Subject) -> bool:
-    """Say whether it asked to trust the probe's directory, and accepted yes."""
-    chosen = re.compile(rf"^ *{re.escape(subject.profile.glyph)} .*{subject.profile.trust}")
+def await_prompt(
+    subject: Subject, is_known: Callable[[str], bool] = lambda _: False
+) -> tuple[Screen, str]:
+    """Return the first screen with a prompt, or the last one before it stood still, and its text.
 
-    def is_chosen() -> bool:
-        return any(map(chosen.search, subject.look()[2].splitlines()))
-
-    if not subject.profile.trust or not re.search(subject.profile.trust, subject.look()[2]):
-        return False
-    if not is_chosen():
-        subject.press("Down")
-    if not subject.holds(is_chosen):
-        return False
-    subject.press("Enter")
-    return subject.holds(lambda: not is_chosen())
-
-
-def _first_prompt(subject: Subject) -> tuple[Screen, str]:
-    """Return the first screen with a prompt, or the last one before it stood still."""
+    One whose text `is_known` has to stand still for a moment only.
+    """
     seen, since = "", time.monotonic()
     while True:
         pane, screen, text = subject.look()
         now = time.monotonic()
         if text != seen:
             seen, since = text, now
-        settled = bool(text.strip()) and now > since + SETTLED_S
+        settled_s = DRAWN_S if is_known(text) else SETTLED_S
+        settled = bool(text.strip()) and now > since + settled_s
         if pane is None or screen.prompt is Prompt.IDLE or settled or now > subject.began + START_S:
             return screen, text
         time.sleep(LOOK_S)

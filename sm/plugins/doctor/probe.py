@@ -27,6 +27,7 @@ from sm.plugins.doctor.agent_cli import check_version
 from sm.plugins.doctor.agent_cli import warn_of_settings as name_causes
 from sm.plugins.doctor.assumptions import CHECKS, FULL, LAST
 from sm.plugins.doctor.probed import Subject
+from sm.plugins.doctor.starts import STARTS, Start, walk
 from sm.sessions import agent_process, registry
 from sm.sessions.launch import Launch
 from sm.sessions.record import AdHocRecord
@@ -75,20 +76,42 @@ def _probe(root: Root, agent: AgentSettings, profile: Profile, full: bool) -> It
     yield check_version(agent, profile)
     ensure_private_dir(root.private)
     cwd = ensure_private_dir(root.probe)
-    with _ending_in_order() as told, _place() as place, _server() as tmux:
-        session = registry.create(place, _session(place, cwd, agent, profile))
-        subject = Subject(tmux, session, profile, time.monotonic(), told)
-        try:
-            agent_process.launch(tmux, session, Launch(agent, profile), generation=1)
-            lacks = False
+    with _ending_in_order() as told:
+        lacks = False
+        with _started(told, agent, profile, cwd) as subject:
             for check in (*CHECKS, *(FULL if full else ()), *LAST):
                 for finding in check(subject):
                     lacks = lacks or finding.level is Level.FAIL
                     yield finding
                 if subject.is_hopeless:
                     break
-            if lacks:
-                yield from name_causes(agent, profile, cwd)
+        if lacks:
+            yield from name_causes(agent, profile, cwd)
+        for start in STARTS.get(profile.program, ()):
+            yield from _walk(told, start, agent, profile)
+
+
+def _walk(
+    told: list[int], start: Start, agent: AgentSettings, profile: Profile
+) -> Iterator[Finding]:
+    with _place() as place:
+        worktree, variables = start.prepare(place.path)
+        fresh = structs.replace(agent, env={**agent.env, **variables})
+        with _started(told, fresh, profile, worktree) as subject:
+            yield from walk(start, subject)
+
+
+@contextlib.contextmanager
+def _started(
+    told: list[int], agent: AgentSettings, profile: Profile, cwd: Path
+) -> Iterator[Subject]:
+    """Yield the agent CLI, started in `cwd`; it ends with the probe."""
+    with _place() as place, _server() as tmux:
+        session = registry.create(place, _session(place, cwd, agent, profile))
+        subject = Subject(tmux, session, profile, time.monotonic(), told)
+        try:
+            agent_process.launch(tmux, session, Launch(agent, profile), generation=1)
+            yield subject
         finally:
             agent_process.stop(tmux, session)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -22,6 +23,8 @@ WAIT_S = 5.0
 """What takes longer does not hold; on a busy machine an erased line stays for over a second."""
 LOOK_S = 0.02
 ERASE_LIMIT = 20
+MENU, MOVES_S = 4, 2.0
+"""The rows of a menu at most, and how long the mark may take from one to the next."""
 
 
 class Subject(Struct):
@@ -94,6 +97,26 @@ class Subject(Struct):
         """Press keys; say whether that was possible."""
         pane, screen, _ = self.look()
         return pane is not None and press(self.tmux, pane, keys, row=screen.row) is None
+
+    def choose(self, answer: str) -> bool:
+        """Choose the row that has the pattern `answer` in a menu; say whether it was accepted."""
+        chosen = re.compile(rf"^ *{re.escape(self.profile.glyph)} .*{answer}")
+
+        def is_chosen() -> bool:
+            return any(map(chosen.search, self.look()[2].splitlines()))
+
+        if not re.search(answer, self.look()[2], re.M):
+            return False
+        for key in ("Down",) * MENU + ("Up",) * MENU:
+            if is_chosen():
+                break
+            before = self.look()[2]
+            self.press(key)
+            self.holds(lambda before=before: self.look()[2] != before, MOVES_S)  # type: ignore[misc]
+        if not is_chosen():
+            return False
+        self.press("Enter")
+        return self.holds(lambda: not is_chosen())
 
     def shows(self, draft: str) -> bool:
         """Say whether the composer holds exactly this text, in any rows."""

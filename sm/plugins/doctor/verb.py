@@ -64,7 +64,9 @@ def command(
     saved elsewhere, nothing of another installation, and no worktree that somebody is in.
 
     --probe starts the agent CLI in a directory and a tmux server of its own, and says which
-    assumptions of its profile hold for the installed version.
+    assumptions of its profile hold for the installed version. Then it walks through the first
+    starts of Claude Code and Codex, in a configuration and a worktree that are thrown away, and
+    says what each asks and what sm does about it. An unknown screen is shown.
 
     --ci runs each project's CI command once on the primary branch, as CI does: in a clean checkout,
     for ci.timeout at most. A command that fails there fails on every issue.

@@ -185,6 +185,36 @@ def dialog_trust(terminal: Terminal) -> None:
     shows(terminal, "trust")
 
 
+def dialog_key(terminal: Terminal) -> None:
+    state = terminal.home / ".claude.json"
+    state.write_text(state.read_text().replace('"approved": ["', '"approved": ["x'))
+    terminal.start(wait=False)
+    shows(terminal, "custom API key")
+    shows(terminal, "Enter to confirm")
+
+
+def forget_bypass(terminal: Terminal) -> None:
+    """Have the client not know that permissions may be skipped; then it uses no server unasked."""
+    state = terminal.home / ".claude.json"
+    state.write_text(state.read_text().replace("bypassPermissionsModeAccepted", "x"))
+    (terminal.home / ".claude" / "settings.json").unlink()
+
+
+def dialog_bypass(terminal: Terminal) -> None:
+    forget_bypass(terminal)
+    terminal.start(wait=False)
+    shows(terminal, "Yes, I accept")
+    shows(terminal, "Enter to confirm")
+
+
+def dialog_server(terminal: Terminal) -> None:
+    forget_bypass(terminal)
+    (terminal.cwd / ".mcp.json").write_text('{"mcpServers": {"none": {"command": "true"}}}')
+    terminal.start(wait=False)
+    shows(terminal, "New MCP server")
+    shows(terminal, "Enter to confirm")
+
+
 def removed_invisible(terminal: Terminal) -> None:
     terminal.start()
     terminal.paste("left \u202e right \u202c left")
@@ -216,6 +246,7 @@ SCREENS: dict[str, Callable[[Terminal], None]] = {
         *(idle_pasted, idle_stashed, idle_survey, idle_limit),
         *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
         *(dialog_permission, dialog_question, dialog_trust, dialog_configuration),
+        *(dialog_key, dialog_bypass, dialog_server),
         removed_invisible,
     )
 }

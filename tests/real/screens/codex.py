@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 
+from sm.adapters.git_call import call
 from tests.real.api import Reply, Tool
 from tests.real.codex import Codex, hear_of
 from tests.real.responses import exec_command
@@ -111,12 +112,26 @@ def codex_dialog_login(codex: Codex) -> None:
     shows(codex, "Sign in with Device Code", "Press enter to continue")
 
 
+def codex_dialog_first_login(codex: Codex) -> None:
+    (codex.home / ".codex" / "config.toml").write_text("")
+    codex.launch("--no-daemon")
+    shows(codex, "Sign in with ChatGPT", "enter to continue")
+
+
+def codex_dialog_trust(codex: Codex) -> None:
+    config = codex.home / ".codex" / "config.toml"
+    config.write_text(config.read_text().partition("[projects.")[0])
+    call(codex.cwd, "init", "--quiet")
+    codex.launch("--no-daemon")
+    shows(codex, "Trust this folder?", "enter continue")
+
+
 SCREENS: dict[str, Callable[[Codex], None]] = {
     function.__name__: function
     for function in (
         *(codex_started, codex_draft, codex_draft_three_lines, codex_idle, codex_busy),
         *(codex_busy_draft, codex_busy_tool, codex_menu, codex_shell_mode),
         *(codex_dialog_permission, codex_dialog_hooks, codex_starting, codex_dialog_update),
-        codex_dialog_login,
+        *(codex_dialog_login, codex_dialog_first_login, codex_dialog_trust),
     )
 }
