@@ -18,7 +18,7 @@ BEYOND_SOURCE = frozenset(
         *("phase-lost", "unknown-sentinel", "outrun", "nothing-pushed", "open-pull"),
         *("ci-none", "ci-broken", "ci-exhausted", "review-exhausted", "conflict", "review-red"),
         *("approved-merge", "merge-reminder", "merge-stuck", "merge-held", "merge-queued"),
-        *("ci-rerun", "ci-rerunning", "ci-late", "behind", "queue-dropped"),
+        *("ci-rerun", "ci-rerunning", "ci-late", "ci-unapproved", "behind", "queue-dropped"),
         *("dialog", "dialog-open", "context-refused", "turn-failed", "login-again"),
         *("park", "parked-long", "resume", "parked"),
         *("edited", "review-edited", "pull-comment", "protocol-reminder"),

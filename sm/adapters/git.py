@@ -51,7 +51,8 @@ class WorktreeEntry(Struct, frozen=True):
 class Git(Struct, frozen=True, dict=True):
     """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`.
 
-    `access` are settings of git's for its remotes, see `sm.adapters.forge.git_access`.
+    `access` are settings of git's for its remotes, see `sm.adapters.forge.git_access`. What checks
+    files out needs them, too: Git LFS fetches the large ones then.
     """
 
     repo: Path
@@ -274,7 +275,7 @@ class Git(Struct, frozen=True, dict=True):
     def add_worktree(self, path: Path, branch: str) -> None:
         """Check the local `branch` out at `path`, which must be missing or empty."""
         args = ("worktree", "add", "--quiet", str(path), branch)
-        call(self.repo, *args, timeout_s=CHECKOUT_S)
+        call(self.repo, *args, timeout_s=CHECKOUT_S, settings=self.access)
 
     def remove_worktree(self, path: Path, *, force: bool = False) -> None:
         """Remove a clean worktree, or the record of a missing one; a dirty one by `force`."""
@@ -290,7 +291,8 @@ class Git(Struct, frozen=True, dict=True):
 
     def restore(self) -> None:
         """Give every tracked file the content of HEAD, after an interrupted checkout."""
-        call(self.repo, "reset", "--quiet", "--hard", "HEAD", timeout_s=CHECKOUT_S)
+        args = ("reset", "--quiet", "--hard", "HEAD")
+        call(self.repo, *args, timeout_s=CHECKOUT_S, settings=self.access)
 
     def status(self) -> tuple[str, ...]:
         """Return paths with uncommitted changes, with untracked ones that are not ignored."""
@@ -330,12 +332,13 @@ class Git(Struct, frozen=True, dict=True):
 
     def forward(self, rev: str) -> None:
         """Move the checked out branch and its files forward to `rev`."""
-        call(self.repo, "merge", "--quiet", "--ff-only", rev)
+        args = ("merge", "--quiet", "--ff-only", rev)
+        call(self.repo, *args, timeout_s=CHECKOUT_S, settings=self.access)
 
     def switch_to(self, rev: str) -> None:
         """Check `rev` out without a branch; git refuses to overwrite a file."""
         args = ("switch", "--quiet", "--detach", rev)
-        call(self.repo, *args, timeout_s=CHECKOUT_S)
+        call(self.repo, *args, timeout_s=CHECKOUT_S, settings=self.access)
 
     def _out(self, *args: str) -> str:
         return call(self.repo, *args).stdout.rstrip("\n")

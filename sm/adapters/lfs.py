@@ -6,14 +6,19 @@ import re
 import shutil
 from pathlib import Path
 
+from sm.adapters.git import Git
 from sm.adapters.git_call import call
 from sm.adapters.process import CommandError
 from sm.base.errors import SmError
+from sm.base.text import one_line
 
 TRANSFER_S = 3600.0
 """Seconds for large files, which may be slow to come."""
 FILTER = re.compile(r"(?:^|\s)filter=([A-Za-z0-9_-]+)", re.MULTILINE)
 NAME = "lfs"
+REFUSED = re.compile(r"batch response: (.*)")
+"""What git-lfs says of a server that refuses it; of a file that the server lacks it says otherwise
+(asked of 3.3 with Gitea 1.26.0-dev and Forgejo 12.0.0-dev)."""
 
 
 class LfsError(SmError):
@@ -37,7 +42,7 @@ def is_installed() -> bool:
     return shutil.which("git-lfs") is not None
 
 
-def carry(repo: Path, source: str, target: str, ref: str) -> None:
+def carry(git: Git, source: str, target: str, ref: str) -> None:
     """Bring the large files of `ref` from the remote `source`, '' for none, to the remote `target`.
 
     A push without the user's hooks carries none of them. Those of its past go along as far as the
@@ -51,11 +56,12 @@ def carry(repo: Path, source: str, target: str, ref: str) -> None:
     steps.append(("lfs", "push", "--all", target, ref))
     for step in steps:
         try:
-            call(repo, "-c", "lfs.allowincompletepush=true", *step, timeout_s=TRANSFER_S)
+            args = ("-c", "lfs.allowincompletepush=true", *step)
+            call(git.repo, *args, timeout_s=TRANSFER_S, settings=git.access)
         except CommandError as error:
             raise LfsError(
                 f"the files of Git LFS did not reach '{target}': {error.message}: when that is "
-                f"mended, run git lfs push --all {target} {ref} in '{repo}'"
+                f"mended, run git lfs push --all {target} {ref} in '{git.repo}'"
             ) from error
 
 
@@ -66,6 +72,8 @@ def advise(error: SmError, clone: Path) -> str:
         return ""
     if not is_installed():
         return ": install git-lfs"
+    if found := REFUSED.search(said):
+        return f": Git LFS was answered: {one_line(found[1], 200)}"
     return f": its large files were not pushed: run git lfs push --all REMOTE BRANCH in '{clone}'"
 
 

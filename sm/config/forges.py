@@ -101,7 +101,11 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
         bool, Meta(description="false: a commit without any check may be reviewed and merged")
     ] = True
     merge_method: Annotated[
-        Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
+        Literal["merge", "squash", "rebase", "rebase-merge", "fast-forward-only"],
+        Meta(
+            description="how the forge merges; rebase-merge: rebased, with a merge commit; "
+            "fast-forward-only: only what has all of the base"
+        ),
     ] = "merge"
     woodpecker_url: Annotated[
         str,
@@ -186,6 +190,9 @@ class GithubSettings(RemoteSettings, frozen=True, kw_only=True, tag="github"):
             pattern=OWN_ADDRESS,
         ),
     ] = "https://api.github.com"
+    merge_method: Annotated[
+        Literal["merge", "squash", "rebase"], Meta(description="how the forge merges")
+    ] = "merge"
 
     @property
     def web_url(self) -> str:

@@ -8,6 +8,7 @@ from sm.issues.act.reactor import react
 from sm.issues.act.refusals import REFUSALS
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look.observe import observe
+from sm.issues.look.taken import AnotherIssueError, refuse_another
 from sm.issues.runners import Placement
 from sm.sessions import plan as plans
 from sm.sessions import registry
@@ -29,6 +30,10 @@ def kill(project: Project, issue: int) -> list[str]:
     session = registry.load_for(project, issue)
     if settled := _find_settled(session):
         return _end(session, settled)
+    try:
+        refuse_another(session)
+    except AnotherIssueError:
+        return _end(session, f"issue #{issue} is another one by now, and is left as it is")
     said = _end(session, _label(project, issue))
     return [*said, f"to have the issue worked on again: {spell_unblock(project.settings, issue)}"]
 

@@ -76,5 +76,5 @@ def bring_large_files(repo: Path, hub: str, primary: str, beside: str) -> Iterat
         return  # sm doctor says what is missing
     if call(repo, "config", "--get", "lfs.url", accept=tuple(ANY_CODE)).code == 0:
         return
-    lfs.carry(repo, beside, hub, ref)
+    lfs.carry(Git(repo), beside, hub, ref)
     yield f"brought the files of Git LFS to '{hub}'"

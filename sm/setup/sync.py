@@ -244,4 +244,4 @@ def _bring_large_files(
 ) -> None:
     ref = f"refs/remotes/{giver}/{standing.branch}"
     if lfs.is_installed() and lfs.is_used(project.repo, ref):
-        lfs.carry(project.repo, giver, receiver, ref)
+        lfs.carry(Git(project.repo, list_git_settings(project)), giver, receiver, ref)

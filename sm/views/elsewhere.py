@@ -27,7 +27,7 @@ from sm.issues.hindrances import list_hindrances
 from sm.issues.look.escalation import find_review_page
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
-from sm.issues.rules.needs import Case, describe_need
+from sm.issues.rules.needs import Case, describe_need, find_approval_page
 from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
@@ -245,6 +245,7 @@ def _readdress(
             "pull": pull.number if pull else 0,
             "held": redact(pull.held) if pull else "",
             "reviewed_at": find_review_page(project.settings, pull),
+            "approved_at": find_approval_page(pull.check) if pull else "",
             "first_until": case.first_until if TIME.fullmatch(case.first_until) else "",
             "raised_by": case.raised_by if case.raised_by in _list_raises(placement) else "",
         },

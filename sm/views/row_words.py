@@ -64,6 +64,7 @@ ROWS: dict[str, str] = {
     "ci-broken": "CI itself failed",
     "ci-timeout": "no result of CI in time",
     "ci-late": "no result of CI in time",
+    "ci-unapproved": "CI waits for an approval",
     "review-changes": "changes requested",
     "review-exhausted": "changes requested again",
     "conflict": "conflicts with its base",

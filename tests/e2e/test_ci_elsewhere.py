@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.plugins.forges.rest.convert import UNAPPROVED
 from tests.e2e.play import GITHUB, Play, seen_anew
 from tests.forges.gitlab import Gitlab, leave_train
 from tests.forges.server import Fault, Reply
 from tests.forges.sides import RemoteSide
+from tests.forges.state import Status
 from tests.helpers import wait_for
 
 LOST = "E  no test ran\n##[error]The runner has received a shutdown signal.\n"
@@ -146,3 +149,21 @@ def test_ci_that_begins_just_before_the_merge_and_fails_is_told_to_the_agent(pla
     assert not is_merged(play, issue)
     assert play.decided()[-1] == "review-red"
     assert not [one for one in side.open().issues.read(issue).comments if one.marker]
+
+
+@pytest.mark.parametrize("play", ["gitea"], indirect=True)
+def test_a_person_is_told_at_once_of_ci_that_waits_for_an_approval(play: Play) -> None:
+    issue = play.start()
+    assert isinstance(play.side, RemoteSide)
+    head = play.push(issue, "good\n", "PHASE:awaiting_ci")
+    word, text = UNAPPROVED
+    page = "https://ci.example.com/repos/1/pipeline/4/1"
+    name = "ci/woodpecker/push/test"
+    play.side.state.statuses.append(Status(77, head, name, word, time.time(), text, page))
+    seen_anew(play)
+    for _ in range(2):
+        play.react(issue)
+    assert play.decided() == ["open-pull", "ci-unapproved"]
+    need = play.stage.find_need("ci")
+    assert need["command"] == page
+    assert name in need["text"]

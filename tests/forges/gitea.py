@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT
 from tests.forges.description import Description, describe
 from tests.forges.github import RefusalError, knows, review_data, said_data, user
@@ -35,6 +36,8 @@ WAYS = {
     "merge": "allow_merge_commits",
     "squash": "allow_squash_merge",
     "rebase": "allow_rebase",
+    "rebase-merge": "allow_rebase_explicit",
+    "fast-forward-only": "allow_fast_forward_only_merge",
 }
 """The setting of the repository that allows each way to merge."""
 TIMELINE = 3
@@ -185,7 +188,7 @@ class Gitea:
             why = "Not all required status checks successful"
         elif len(agreed) < self.state.approvals:
             why = "Does not have enough approvals"
-        elif self.is_behind(pull):
+        elif self.is_strict and self.is_behind(pull):
             why = "The head branch is behind the base branch"
         return why
 
@@ -247,9 +250,9 @@ class Gitea:
         }
 
     def is_behind(self, pull: Pull) -> bool:
-        """Whether it lacks commits of its base, where that matters."""
+        """Whether it lacks commits of its base."""
         base = self.state.heads().get(pull.base, "")
-        return self.is_strict and not self.state.repository.contains(pull.head, base)
+        return not self.state.repository.contains(pull.head, base)
 
 
 def is_draft(entry: Entry) -> bool:
@@ -475,15 +478,8 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(405, "The PR is already merged")
     if not entry.is_open:
         raise gitea.refuse_missing()
-    if not gitea.may_merge:
-        raise RefusalError(405, "User not allowed to merge PR")
-    if is_draft(entry):
-        raise RefusalError(405, "Work in progress PRs cannot be merged")
-    if not gitea.pull_data(entry)["mergeable"]:
-        raise RefusalError(405, "Please try again later")
-    if why := gitea.find_missing(entry, found):
-        is_plain = gitea.kind == "gitea"
-        raise RefusalError(405, why if is_plain else f"not allowed to merge [reason: {why}]")
+    if said := find_refusal(gitea, entry, found):
+        raise RefusalError(405, said)
     if any(gitea.entry(str(one)).is_open for one in gitea.waits_for.get(entry.number, ())):
         # `ErrDependenciesLeft` is no error that the handler knows; the words are an admin's alone.
         raise RefusalError(500, "")
@@ -493,9 +489,35 @@ def merge(gitea: Gitea, asked: Asked, who: str, at: tuple[str, ...]) -> Reply:
         raise RefusalError(405, said)
     if asked.data.get("head_commit_id", found.head) != found.head:
         raise RefusalError(409, "head out of date")
+    git, base = gitea.state.repository, gitea.state.heads()[found.base]
+    if way == "fast-forward-only" and not git.contains(found.head, base):
+        # `ErrMergeDivergingFastForwardOnly` is none that the handler knows either (recorded).
+        raise RefusalError(500, "")
+    if way.startswith("rebase") and has_conflict_within(git, base, found.head):
+        # `ErrRebaseConflicts` as JSON: it has no `message` (recorded).
+        return Reply(409, data={"Style": way, "CommitSHA": found.head})
     usual = f"Merge pull request '{entry.title}' (#{entry.number}) from {found.branch}"
-    gitea.state.merge(entry, asked.data.get("MergeTitleField", usual), who)
+    forwards = way in ("rebase", "fast-forward-only") and git.contains(found.head, base)
+    gitea.state.merge(entry, asked.data.get("MergeTitleField", usual), who, forwards=forwards)
     return Reply(200)
+
+
+def find_refusal(gitea: Gitea, entry: Entry, found: Pull) -> str:
+    """What a merge of an open pull request is refused for, in the order of `CheckPullMergeable`."""
+    if not gitea.may_merge:
+        return "User not allowed to merge PR"
+    if is_draft(entry):
+        return "Work in progress PRs cannot be merged"
+    if not gitea.pull_data(entry)["mergeable"]:
+        return "Please try again later"
+    why = gitea.find_missing(entry, found)
+    return f"not allowed to merge [reason: {why}]" if why and gitea.kind != "gitea" else why
+
+
+def has_conflict_within(git: BareRepository, base: str, head: str) -> bool:
+    """Whether one of the commits of a branch conflicts with the base, whatever becomes of them."""
+    commits = git.git("rev-list", f"{base}..{head}").stdout.split()
+    return any(git.try_merge(base, one).conflicts for one in commits)
 
 
 @route("GET", "/pulls/([0-9]+)/reviews")

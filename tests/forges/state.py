@@ -309,13 +309,16 @@ class State:
             entry.is_open, entry.closed_at = is_open, 0.0 if is_open else self.clock()
             self.touch(entry)
 
-    def merge(self, entry: Entry, message: str, author: str) -> str:
-        """Merge a pull request; the commit."""
+    def merge(self, entry: Entry, message: str, author: str, *, forwards: bool = False) -> str:
+        """Merge a pull request; the commit. `forwards`: it has all of its base, and moves that."""
         pull = entry.pull
         assert pull
         old = self.heads()[pull.base]
         tried = self.repository.try_merge(old, pull.head)
-        made = self.repository.commit_merge(tried.tree, (old, pull.head), message, author)
+        parents = (old, pull.head)
+        made = pull.head
+        if not forwards:
+            made = self.repository.commit_merge(tried.tree, parents, message, author)
         self.repository.advance(pull.base, made, old, pull.branch, pull.head)
         pull.merged_as, pull.merged_at = made, self.clock()
         self.close(entry)

@@ -107,7 +107,7 @@ class Woodpecker:
         """A pipeline that has begun."""
         steps = self.steps[number]
         states = {one.state for one in steps}
-        state = next((one for one in ("pending", "failure") if one in states), "success")
+        state = next((one for one in ("blocked", "pending", "failure") if one in states), "success")
         flows = [
             {"id": axis + 1, "pid": axis + 1, "name": "test", "state": state}
             | {"children": [_step_data(one) for one in steps if one.axis == axis]}

@@ -115,8 +115,8 @@ VERBATIM = re.compile(
     r"is_fork_pull_request|message|permission"
 )
 """Fields of which the words count, not only their types."""
-UNSURE = re.compile(r"\.mergeable |Please try again later")
-"""What may come of a moment in which the server was finding out."""
+UNSURE = re.compile(r"\.mergeable |Please try again later|\.status is '(?:pending|running)'")
+"""What depends on the moment: the server was finding out, or had just begun."""
 
 
 def template(path: str) -> str:

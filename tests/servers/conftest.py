@@ -21,7 +21,7 @@ class Servers:
         self._folder = folder
         self._servers: dict[str, ForgeServer] = {}
         self._runners: dict[str, Process] = {}
-        self._woodpecker: WoodpeckerServer | None = None
+        self._woodpeckers: dict[str, WoodpeckerServer] = {}
         self._count = 0
 
     def get(self, kind: str) -> ForgeServer:
@@ -40,14 +40,14 @@ class Servers:
             self._runners[kind].start()
         return self._runners[kind]
 
-    def get_woodpecker(self) -> WoodpeckerServer:
-        """Woodpecker beside the Gitea; skips the test if one of them is not named."""
+    def get_woodpecker(self, kind: str) -> WoodpeckerServer:
+        """Woodpecker beside a forge of that kind; skips the test if one of them is not named."""
         program, agent = require_program("woodpecker"), require_program("woodpecker agent")
-        if self._woodpecker is None:
-            folder = self._folder / "woodpecker"
-            self._woodpecker = WoodpeckerServer(program, agent, self.get("gitea"), folder)
-            self._woodpecker.start()
-        return self._woodpecker
+        if kind not in self._woodpeckers:
+            folder = self._folder / f"woodpecker-{kind}"
+            self._woodpeckers[kind] = WoodpeckerServer(program, agent, self.get(kind), folder)
+            self._woodpeckers[kind].start()
+        return self._woodpeckers[kind]
 
     def name_repository(self) -> str:
         """A name that no repository has."""
@@ -56,8 +56,8 @@ class Servers:
 
     def stop(self) -> None:
         """End all of them."""
-        if self._woodpecker:
-            self._woodpecker.stop()
+        for wood in self._woodpeckers.values():
+            wood.stop()
         for one in (*self._runners.values(), *(one.process for one in self._servers.values())):
             one.stop()
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ ROOT_URL = http://127.0.0.1:{port}/
 LOCAL_ROOT_URL = http://127.0.0.1:{port}/
 DISABLE_SSH = true
 OFFLINE_MODE = true
-LFS_START_SERVER = false
+LFS_START_SERVER = true
 {static}
 [database]
 DB_TYPE = sqlite3
@@ -104,6 +105,21 @@ class ForgeServer:
         """Serve, and wait until it answers."""
         self.process.start()
         wait_until_it_answers(self.process, self.port, "/api/v1/version")
+
+    def back_up(self, folder: Path) -> None:
+        """Copy what it keeps; it is stopped meanwhile, as its documentation asks for."""
+        self._copy(self.folder, folder)
+
+    def set_back(self, folder: Path) -> None:
+        """Have it keep what a copy has, and nothing else."""
+        self._copy(folder, self.folder)
+
+    def _copy(self, source: Path, target: Path) -> None:
+        self.process.stop()
+        for name in ("data", "repositories"):
+            shutil.rmtree(target / name, ignore_errors=True)
+            shutil.copytree(source / name, target / name, symlinks=True)
+        self.start()
 
     @property
     def version(self) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from sm.adapters.forge.errors import (
     BaseMovedError,
+    BehindError,
     ConflictError,
     MergeRefusedError,
     NotApprovedError,
@@ -16,6 +17,7 @@ from sm.adapters.forge.errors import (
 from sm.adapters.forge.model import (
     BOT,
     CheckState,
+    Hold,
     InlineComment,
     IssueState,
     PullRequest,
@@ -24,6 +26,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import Forge
 from sm.base.errors import UsageError
+from sm.plugins.forges.rest.rules import FAST_FORWARD, METHODS, REBASE, REBASE_MERGE
 from sm.plugins.forges.web.errors import TokenRefusedError
 from tests.helpers import wait_for
 from tests.servers.sides import SAID, World, reopen
@@ -99,19 +102,49 @@ class Journeys:
 
     # Merges
 
-    @pytest.mark.parametrize("method", ["merge", "squash", "rebase"])
+    @pytest.mark.parametrize("method", METHODS)
     def test_each_way_to_merge_is_a_merge(self, side: World, method: str) -> None:
         number, head = offer(side, "fix/1")
         forge = reopen(side, merge_method=method)
         merged = merge(forge, number, head, message="It works\n\nAt last.")
         assert (merged.state, merged.head) == (PullState.MERGED, head)
         assert forge.branch_head("main") == merged.merged_as
+        assert (merged.merged_as == head) == (method in ("rebase", FAST_FORWARD))
+
+    def test_a_fast_forward_that_is_not_possible_says_what_to_do(self, side: World) -> None:
+        (first, _), (second, head) = offer(side, "fix/1"), offer(side, "fix/2")
+        forge = reopen(side, merge_method=FAST_FORWARD)
+        since = forge.observe()
+        assert [one.hold for one in since.pulls] == [Hold.NONE, Hold.NONE]
+        merge(forge, first)
+        with pytest.raises(BehindError, match="rebase it and push"):
+            merge(forge, second, head)
+        held = {one.number: one.hold for one in forge.observe(since).pulls}
+        assert held[second] is Hold.BEHIND
+        assert merge(side.open(), second, head).state is PullState.MERGED, "by another method"
+
+    def test_commits_that_cannot_be_rebased_one_by_one_are_a_conflict(self, side: World) -> None:
+        """What they come to merges without one."""
+        forge = side.open()
+        side.push("fix/1", content="first\n")
+        head = side.push("fix/1", content="same\n")
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
+        other = side.push("fix/2", content="same\n")
+        before = forge.pulls.open("fix/2", "main", "a", author=BOT).number
+        for one in (head, other):
+            side.finish(one, CheckState.SUCCESS)
+        merge(forge, before, other)
+        for method in (REBASE, REBASE_MERGE):
+            with pytest.raises(ConflictError, match="rebase it and push"):
+                merge(reopen(side, merge_method=method), number, head)
+        assert merge(forge, number, head).state is PullState.MERGED, "by a merge commit"
 
     def test_a_way_to_merge_that_is_not_allowed_is_refused(self, side: World) -> None:
         number, head = offer(side, "fix/1")
         side.allow("merge")
-        with pytest.raises(MergeRefusedError):
-            merge(reopen(side, merge_method="squash"), number, head)
+        for method in METHODS[1:]:
+            with pytest.raises(MergeRefusedError, match="not allowed"):
+                merge(reopen(side, merge_method=method), number, head)
         assert merge(side.open(), number, head).state is PullState.MERGED
 
     def test_a_conflict_is_told_at_the_merge(self, side: World) -> None:

@@ -1,4 +1,4 @@
-"""What is walked on Woodpecker beside a Gitea: tests to be inherited, and their worlds."""
+"""What is walked on Woodpecker beside a forge: tests to be inherited, and their worlds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pytest
+
+from sm.adapters.forge.errors import AtWorkError
 from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
+from sm.plugins.forges.rest.convert import UNAPPROVED
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import Reader
 from tests.forges import woodpecker as fakes
@@ -46,6 +50,10 @@ class Yard(Protocol):
 
     def break_off(self, branch: str) -> str:
         """Push a file that is no pipeline; the commit."""
+        ...
+
+    def hold(self, branch: str) -> str:
+        """Push a pipeline that a person has to approve before it begins; the commit."""
         ...
 
 
@@ -98,6 +106,19 @@ class Pipelines:
         assert (found.state, found.head) == (CheckState.FAILURE, head)
         assert MISTAKE in found.log, found.log
 
+    def test_a_pipeline_that_waits_for_an_approval_says_where(self, yard: Yard) -> None:
+        yard.hold("fix/1")
+        forge = open_with(yard)
+        number = forge.pulls.open("fix/1", "main", "a", author=BOT).number
+        [pull] = forge.observe().pulls
+        assert pull.check.state is CheckState.PENDING
+        assert pull.check.url.startswith(f"{yard.url}/repos/"), pull.check
+        assert pull.check.unapproved.startswith("ci/woodpecker"), pull.check
+        with pytest.raises(AtWorkError):
+            forge.pulls.merge(number, author=BOT)
+        with pytest.raises(AtWorkError):
+            forge.checks.rerun(pull.head)
+
 
 def read_once_it_has_come(forge: Forge, head: str) -> Any:
     """What CI says of a commit; None while its log has not come."""
@@ -111,7 +132,7 @@ def read_once_it_has_come(forge: Forge, head: str) -> Any:
 
 @dataclass
 class ServerYard:
-    """A repository of a real Gitea and its Woodpecker."""
+    """A repository of a real Gitea or Forgejo, and its Woodpecker."""
 
     side: ServerSide
     server: WoodpeckerServer
@@ -135,6 +156,11 @@ class ServerYard:
     def break_off(self, branch: str) -> str:
         """Push a file that is no pipeline; the commit."""
         return self._push(branch, BROKEN)
+
+    def hold(self, branch: str) -> str:
+        """Push a pipeline that a person has to approve before it begins; the commit."""
+        self.server.require_approvals(self.ident)
+        return self.run(branch, passes=True)
 
     def _push(self, branch: str, content: str) -> str:
         head = self.side.push_without_ci(branch, FILE, content)
@@ -170,6 +196,15 @@ class FakeYard:
         status.url = f"{self.url}/repos/{fakes.REPOSITORY}/pipeline/{number}/1"
         self.side.state.statuses.append(status)
         self.wood.commits[number] = head
+        return head
+
+    def hold(self, branch: str) -> str:
+        """Push a pipeline that a person has to approve before it begins; the commit."""
+        head = self.run(branch, passes=True)
+        [number] = self.wood.commits
+        self.wood.steps[number][0].state = "blocked"
+        status = self.side.state.statuses[-1]
+        status.word, status.text = UNAPPROVED
         return head
 
     def break_off(self, branch: str) -> str:

@@ -229,9 +229,8 @@ class ServerSide:
     def allow(self, *methods: str) -> None:
         """Let pull requests be merged in these ways alone."""
         said = {setting: way in methods for way, setting in WAYS.items()}
-        more = {"allow_rebase_explicit": False, "allow_fast_forward_only_merge": False}
-        more["has_pull_requests"] = True  # without it the others are passed over
-        self.ask("PATCH", "", said | more | {"default_merge_style": methods[0]})
+        said["has_pull_requests"] = True  # without it the others are passed over
+        self.ask("PATCH", "", said | {"default_merge_style": methods[0]})
 
     def ask_review(self, number: int, author: str) -> None:
         """Ask somebody for a review again."""

@@ -44,14 +44,12 @@ class TestForgejo(Fake):
 
 
 class TestWoodpecker(Pipelines):
-    """Beside a Gitea."""
-
-    @pytest.fixture
+    @pytest.fixture(params=["gitea", "forgejo"])
     def yard(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FakeYard]:
         with (
-            fake_side("gitea", tmp_path) as side,
+            fake_side(request.param, tmp_path) as side,
             fake_yard(side) as yard,
-            recording(Book(yard.url, side.state.name, request.node.name)) as book,
+            recording(Book(yard.url, side.state.name, request.node.originalname)) as book,
         ):
             yield yard
             check("woodpecker", book)

@@ -8,13 +8,20 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.errors import BaseMovedError, UnknownOutcomeError, UnreachableError
+from sm.adapters.forge.errors import (
+    BaseMovedError,
+    HeadMovedError,
+    NotFoundError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
 from sm.adapters.forge.model import BOT, PullState, ReviewState
 from sm.plugins.forges.web import again
 from sm.plugins.forges.web.answer import Answer
@@ -23,7 +30,7 @@ from tests.adapters.forge_contract import ForgeContract
 from tests.helpers import wait_for
 from tests.servers.conftest import Servers
 from tests.servers.hooks import Receiver, receiving
-from tests.servers.journeys import Journeys, offer
+from tests.servers.journeys import Journeys, merge, offer
 from tests.servers.pipelines import Pipelines, ServerYard
 from tests.servers.programs import KINDS, PROGRAMS
 from tests.servers.recorder import Book, Exchange, recording, write
@@ -85,6 +92,44 @@ class Real(ForgeContract, Journeys):
             keep(side.server.name, "webhooks", receiver.exchanges("webhooks"))
             assert refused(receiver), "with another secret"
 
+    def test_a_server_that_is_set_back_is_taken_as_it_is_now(
+        self, side: ServerSide, tmp_path: Path
+    ) -> None:
+        side.admit("rita")
+        forge = side.open()
+        issue = forge.issues.add("Mend it", author=BOT).number
+        side.server.back_up(tmp_path / "copy")
+        forge = side.open()
+        number, head = offer(side, "fix/1")
+        lost = forge.issues.add("Lost", author=BOT).number
+        assert forge.issues.comment(issue, "Begun.", author=BOT, marker="m")
+        since = forge.observe()
+        merge(forge, number, head)
+        time.sleep(1)  # a time of the forge has no fractions
+        side.server.set_back(tmp_path / "copy")
+        forge = side.open()
+        assert not forge.issues.read(issue).comments
+        forge.observe(since)
+        with pytest.raises(NotFoundError):
+            forge.pulls.merge(number, head=head, author=BOT)
+        assert forge.pulls.find_newest("fix/1") is None
+        for _ in range(2):
+            forge.issues.comment(issue, "Begun.", author=BOT, marker="m")
+        assert len(forge.issues.read(issue).comments) == 1
+        other, theirs = offer(side, "theirs")
+        assert other == number, "the number is given again"
+        with pytest.raises(HeadMovedError):
+            forge.pulls.merge(number, head=head, author=BOT)
+        again = forge.issues.add("Another one", author=BOT)
+        seen = forge.observe(since)
+        [pull] = [one for one in seen.pulls if one.number == number]
+        assert (pull.branch, pull.head, pull.state) == ("theirs", theirs, PullState.OPEN)
+        [found] = [one for one in seen.issues if one.number == again.number]
+        assert again.number == lost
+        [before] = [one for one in since.issues if one.number == lost]
+        assert found.at > before.at, "by that another issue of the same number is known"
+        assert forge.branch_head("main") not in (head, theirs)
+
     @pytest.mark.parametrize("what", ["issue", "comment", "label", "pull", "review", "merge"])
     def test_a_server_that_is_killed_within_a_write_has_it_once(
         self, side: ServerSide, what: str, monkeypatch: pytest.MonkeyPatch
@@ -107,19 +152,17 @@ class TestForgejo(Real):
 
 
 class TestWoodpecker(Pipelines):
-    """Beside a Gitea."""
-
-    @pytest.fixture
+    @pytest.fixture(params=KINDS)
     def yard(
         self, request: pytest.FixtureRequest, servers: Servers, tmp_path: Path
     ) -> Iterator[ServerYard]:
-        wood, name = servers.get_woodpecker(), servers.name_repository()
+        wood, name = servers.get_woodpecker(request.param), servers.name_repository()
         with (
             server_side(wood.forge, name, tmp_path) as side,
-            recording(Book(wood.url, side.repository, request.node.name)) as book,
+            recording(Book(wood.url, side.repository, request.node.originalname)) as book,
         ):
             yield ServerYard(side, wood, wood.activate(side.repository))
-            keep(f"woodpecker-{wood.version}", book.journey, book.exchanges)
+            keep(f"woodpecker-{wood.version}", request.node.name, book.exchanges)
 
 
 assert {one.kind for one in (TestGitea, TestForgejo)} == set(KINDS)

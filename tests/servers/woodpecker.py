@@ -1,4 +1,4 @@
-"""A real Woodpecker on loopback, beside a Gitea: its server, its agent, an account's token."""
+"""A real Woodpecker on loopback, beside a forge: its server, its agent, an account's token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers.forge import ForgeServer
 from tests.servers.process import Process, send, wait_until_it_answers
 
 SIGNED_IN = "X-WEBAUTH-USER"
-"""The header by which the Gitea of these tests takes anybody's word for who it is."""
+"""The header by which the forges of these tests take anybody's word for who it is."""
 FILE = ".woodpecker.yaml"
 HOPS = 6
 
@@ -79,7 +79,7 @@ class WoodpeckerServer:
             "confidential_client": True,
         }
         made = forge.ask("POST", "/user/applications/oauth2", application, BOT)
-        secret, speech = secrets.token_hex(16), find_free_port()
+        secret, speech, name = secrets.token_hex(16), find_free_port(), forge.kind.upper()
         self.server = Process(
             [program],
             folder,
@@ -90,10 +90,10 @@ class WoodpeckerServer:
                 "WOODPECKER_AGENT_SECRET": secret,
                 "WOODPECKER_OPEN": "true",
                 "WOODPECKER_ADMIN": BOT,
-                "WOODPECKER_GITEA": "true",
-                "WOODPECKER_GITEA_URL": forge.url,
-                "WOODPECKER_GITEA_CLIENT": made["client_id"],
-                "WOODPECKER_GITEA_SECRET": made["client_secret"],
+                f"WOODPECKER_{name}": "true",
+                f"WOODPECKER_{name}_URL": forge.url,
+                f"WOODPECKER_{name}_CLIENT": made["client_id"],
+                f"WOODPECKER_{name}_SECRET": made["client_secret"],
                 "WOODPECKER_DATABASE_DRIVER": "sqlite3",
                 "WOODPECKER_DATABASE_DATASOURCE": str(folder / "woodpecker.sqlite"),
             },
@@ -150,8 +150,12 @@ class WoodpeckerServer:
         known = self.forge.ask("GET", f"/repos/{repository}")
         return int(self.ask("POST", f"/repos?forge_remote_id={known['id']}")["id"])
 
+    def require_approvals(self, ident: int) -> None:
+        """Have every pipeline of a repository wait for a person's approval."""
+        self.ask("PATCH", f"/repos/{ident}", {"require_approval": "all_events"})
+
     def wait_for_end(self, ident: int, commit: str) -> dict[str, Any]:
-        """Wait until the pipeline of a commit is over; as it is then."""
+        """Wait until the pipeline of a commit is over, or waits for a person; as it is then."""
 
         def find() -> dict[str, Any] | None:
             listed = self.ask("GET", f"/repos/{ident}/pipelines")

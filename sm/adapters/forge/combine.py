@@ -18,6 +18,8 @@ from sm.adapters.forge.patterns import matches
 PASSED = frozenset({"success", "neutral", "skipped"})
 UNBEGUN = "startup_failure"
 """The word for something that could not begin, such as a workflow whose file is wrong."""
+APPROVAL = "approval"
+"""Our word for something that begins once a person has approved it where CI runs."""
 FAILED = frozenset({"failure", "error", "timed_out", "action_required", "warning", UNBEGUN})
 """The words for a failure. With `action_required` an app asks the author of the commit for
 something; the GitHub CLI counts it as a failure, too (cli/cli, `api/queries_pr.go`)."""
@@ -76,6 +78,8 @@ def _combine(parts: list[Part], head: str, *, expected: bool, waits: bool) -> Ch
     state = next(one for one in order if one in states)
     meant = [part for part in parts if part.state is state]
     at = max((part.at for part in meant), default=0.0)
+    if held := [part for part in meant if part.word == APPROVAL]:
+        return Check(state, head, url=held[0].url, at=at, unapproved=held[0].name or "CI")
     if state in (CheckState.SUCCESS, CheckState.PENDING):
         return Check(state, head, at=at)
     names = ", ".join(part.name for part in meant[:NAMED])
@@ -93,7 +97,7 @@ def find_failed(parts: Iterable[Part], required: Collection[str] = ()) -> list[P
 def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
     """The parts that decide: all, if none is required.
 
-    While one of those is missing, so do those that could not begin: they may be why.
+    While one of those is missing, so do those that could not begin, or not yet: they may be why.
     """
     if not required:
         return parts
@@ -101,7 +105,8 @@ def find_decisive(parts: list[Part], required: Collection[str]) -> list[Part]:
     return [
         part
         for part in parts
-        if (is_short and part.word == UNBEGUN) or any(matches(part.name, name) for name in required)
+        if (is_short and part.word in (UNBEGUN, APPROVAL))
+        or any(matches(part.name, name) for name in required)
     ]
 
 

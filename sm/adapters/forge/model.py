@@ -225,6 +225,7 @@ class Check(Struct, frozen=True):
     forge requires some checks alone, `state` is of these: `missing` are those of them that have not
     begun, and `optional` the others that have failed. `outage` says why CI has failed itself, if
     that is known of a FAILURE. `progress` is a word that changes as single checks come to an end.
+    `unapproved` is what begins once a person has approved it at `url`.
     """
 
     state: CheckState
@@ -238,6 +239,7 @@ class Check(Struct, frozen=True):
     progress: str = ""
     missing: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    unapproved: str = ""
     overdue: bool = False
     """Whether it was stopped without a result, as it took too long; then it is PENDING."""
 

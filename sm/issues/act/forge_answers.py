@@ -184,6 +184,8 @@ def _keep_trusted_comments(comments: Iterable[Comment], trust: Trust) -> Iterabl
 
 def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
     body = redact(asked.text)
+    if asked.number == session.issue and not asked.on_pull:
+        taken.refuse_another(session)
     # With a mark it is ours: an agent's words are no answer to what it has asked a person.
     forge = session.project.forge
     part = forge.pulls if asked.on_pull else forge.issues

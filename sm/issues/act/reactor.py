@@ -51,7 +51,7 @@ from sm.sessions import account_faults, agent_process, pause, registry
 from sm.sessions import plan as plans
 from sm.sessions.account_fault import Way
 from sm.sessions.followers import have_followed
-from sm.sessions.history import Receipt, Verb
+from sm.sessions.history import KILLED, Receipt, Verb, fold
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.presence_rule import LEFT_S, Deed
 from sm.sessions.project import Project, load_last_project
@@ -65,6 +65,10 @@ from sm.store.repair import repair
 ROUNDS = 20
 """Decisions in one pass. The matrix comes to rest after two or three; more would be a loop."""
 
+ISSUE_VERBS = frozenset(
+    {Verb.COMMENT, Verb.LABEL_BLOCKED, Verb.RESTORE_BACKLOG, Verb.CLEAN_LABELS, Verb.CLOSE_ISSUE}
+)
+"""What writes on the session's issue at its end."""
 FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
 """After these the forge looks different, so the last observation of it is worth nothing."""
 
@@ -215,9 +219,19 @@ def _passes(session: IssueSession, directory: SessionDir, choose: Choose) -> Ite
 
 def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
     """The plan that is under way, or a new one; None: the session is at rest until it is due."""
+    _refuse_another(session)
     if not paused.rests(session):
         return pending.find(session) or _decide(session, newer_than, started)
     return _choose_stop(session, newer_than, started)
+
+
+def _refuse_another(session: IssueSession) -> None:
+    """Leave another issue that has the number alone; only the end by a person's command goes on."""
+    try:
+        taken.refuse_another(session)
+    except taken.AnotherIssueError:
+        if not fold(plans.read_receipts(session.dir)).has(KILLED):
+            raise
 
 
 def _choose_of_limits(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
@@ -462,6 +476,8 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
     if verb is Verb.KILL:
         _check_hands(session, plan)
     try:
+        if verb in ISSUE_VERBS:
+            taken.refuse_another(session)
         return plan.receipt(number, detail=perform(session, plan, number))
     except PartlyToldError as error:
         return plan.receipt(number, detail=plan.steps[number].name, trouble=error.message)

@@ -15,7 +15,14 @@ from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
 from sm.issues.rules.limits import tell_turn
-from sm.issues.rules.needs import OF_LIMITS, Case, Need, describe_need, name_waits
+from sm.issues.rules.needs import (
+    OF_LIMITS,
+    Case,
+    Need,
+    describe_need,
+    find_approval_page,
+    name_waits,
+)
 from sm.sessions import agent_state, turn
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb
@@ -49,6 +56,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         turn=tell_turn(seen.facts) if row in OF_LIMITS else None,
         raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
         reviewed_at=find_review_page(session.project.settings, seen.pull),
+        approved_at=find_approval_page(seen.check),
         first=first,
         first_until=format_time(seen.facts.first_until, seen.facts.now) if first else "",
     )

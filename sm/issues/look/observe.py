@@ -248,6 +248,7 @@ def _gather(
         check=check.state,
         check_at=check.at,
         check_overdue=check.overdue,
+        check_unapproved=bool(check.unapproved),
         review=review.state if review else None,
         review_id=review.id if review else "",
         review_at=review.at if review else 0.0,

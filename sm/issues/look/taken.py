@@ -10,6 +10,7 @@ import time
 
 from msgspec import structs
 
+from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import (
     Comment,
     Issue,
@@ -20,6 +21,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.trust import Trust
 from sm.base.errors import TemporaryError
+from sm.base.text import one_line
 from sm.issues.look.kept_text import (
     Heeded,
     KeptText,
@@ -44,11 +46,16 @@ class UntrustedTextError(TemporaryError):
     """The last edit is of an account that is not trusted; a trusted person can vouch for it."""
 
 
+class AnotherIssueError(NotFoundError):
+    """The number is that of another issue now."""
+
+
 class Taken(KeptText, frozen=True):
     """An issue's title and text since `at`.
 
     `seen` is the hash of the forge's text that was dealt with last, `heard` the time of the last
-    comment that was.
+    comment that was. `filed_at` is when the issue was filed, by the forge's clock, 0 if that is not
+    known yet.
     """
 
     title: str
@@ -56,6 +63,7 @@ class Taken(KeptText, frozen=True):
     author: str
     at: float
     heard: float = 0.0
+    filed_at: float = 0.0
 
     def list_parts(self) -> dict[str, str]:
         """Title and text."""
@@ -106,11 +114,34 @@ def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) ->
         time.time(),
         seen=hash_text(source.title, source.body),
         heard=max((comment.at for comment in issue.comments), default=0.0) if issue else 0.0,
+        filed_at=issue.at if issue else 0.0,
     )
     _write(session.dir, taken)
     how = "anew" if anew else "first"
     project.record(events.TextTaken(session=session.name, how=how, hash=taken.hash))
     return taken
+
+
+def refuse_another(session: IssueSession) -> None:
+    """Refuse the issue that has the session's number by now, and is not the one that was taken.
+
+    A forge whose database is set back to an older copy gives numbers a second time.
+
+    Raises:
+        AnotherIssueError: it was filed at another time; nothing may be written there.
+
+    """
+    known, seen = read_taken(session.dir), last_snapshot(session.project.directory)
+    now = seen.issue(session.issue) if seen else None
+    if not session.project.settings.forge.is_elsewhere:  # there a person may edit the time
+        return
+    if known and now and known.filed_at and now.at and now.at != known.filed_at:
+        raise AnotherIssueError(
+            f"issue {session.issue} is not the one that this session was begun for "
+            f"(“{one_line(known.title, 100)}”), but was filed later: was the forge set back to an "
+            f"older copy? End the session by sm kill {session.address.replace('#', ' ')}, and file "
+            "its issue anew"
+        )
 
 
 def check_source(project: Project, issue: int, source: SourcedText) -> None:
@@ -191,6 +222,7 @@ def watch(session: IssueSession) -> None:
     """Deal with the edits and comments that the last look at the forge shows. Holds its lock.
 
     Raises:
+        AnotherIssueError: it is another issue.
         SmError: the forge does not say who has edited it; it is asked again in the next pass.
 
     """
@@ -203,8 +235,12 @@ def watch(session: IssueSession) -> None:
         if not session.dir.receipts.exists():
             return  # a start that is not done yet takes it
         taken = take(session, anew=True)
+    refuse_another(session)
     if seen.taken_at <= taken.at:
         return
+    if not taken.filed_at:
+        taken = structs.replace(taken, filed_at=issue.at)
+        _write(session.dir, taken)
     taken = _pass_over_comments(session, taken, issue, seen)
     if issue.text_hash and issue.text_hash != taken.seen:
         _heed(session, taken, issue.text_hash)

@@ -100,6 +100,8 @@ class Facts(Struct, frozen=True):
     """Since when CI has this result."""
     check_overdue: bool = False
     """Whether CI was stopped then, as it took too long."""
+    check_unapproved: bool = False
+    """Whether CI begins once a person has approved it where it runs."""
     hold: Hold = Hold.NONE
     """What keeps the forge itself from merging."""
     review: ReviewState | None = None
@@ -240,6 +242,11 @@ class Facts(Struct, frozen=True):
         """
         broken = self.awaits and self.check is CheckState.BROKEN
         return f"ci:{self.write}:{self.check_at:.3f}" if broken else ""
+
+    @property
+    def ci_unapproved(self) -> bool:
+        """Whether the result that sm waits for comes once a person has approved CI."""
+        return self.awaits and self.check is CheckState.PENDING and self.check_unapproved
 
     @property
     def rerun_until(self) -> float:

@@ -17,6 +17,7 @@ from sm.issues.rules.rows import (
     Stage,
     Step,
     key_per_failure,
+    key_per_offer,
     key_per_question,
 )
 from sm.sessions.failure import LONG_PARK_S, PATIENCE
@@ -279,9 +280,10 @@ _SIGNALLED = (
     Row(
         "open-pull",
         EITHER,
-        "branch pushed, no pull request yet",
+        "branch pushed, no pull request yet, or it is gone",
         (Step(Verb.OPEN_PULL),),
         lambda f: f.pull is None,
+        key_per_offer,
     ),
 )
 """What does not depend on CI and reviewers: a changed task, then phases with such an answer."""
@@ -364,6 +366,16 @@ _CI = (
         lambda f: bool(f.outage),
         lambda f: f.outage,
         about=lambda f: f.outage,
+    ),
+    Row(
+        "ci-unapproved",
+        EITHER,
+        "CI begins once a person has approved it where it runs; once for each commit",
+        (Step(Verb.TELL, "ci-unapproved"),),
+        lambda f: f.ci_unapproved,
+        lambda f: f.head,
+        passing=True,
+        beside=True,
     ),
     Row(
         "ci-timeout",

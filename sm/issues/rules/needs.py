@@ -10,6 +10,7 @@ from sm.adapters.forge.model import Check, CheckState, PullState
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.base.quoting import name
+from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.issues.rules.allowance import TurnAtLimit
 from sm.issues.rules.facts import Facts
@@ -37,6 +38,7 @@ CAUSES = {
 """Why sm asks a person, by the row of the matrix that asks."""
 
 UNASKED_CAUSES = {
+    "ci-unapproved": "CI waits for an approval",
     "review-waits": "The pull request waits for a review",
     "account": "Its account has a fault",
     "silent": "The agent ends its turns without a phase, and its reminders are used up",
@@ -64,6 +66,7 @@ KINDS = {
     "ci-timeout": NeedKind.CI,
     "ci-late": NeedKind.CI,
     "ci-broken": NeedKind.CI,
+    "ci-unapproved": NeedKind.CI,
     "silent": NeedKind.LIMITS,
     "review-waits": NeedKind.REVIEW,
     "review-timeout": NeedKind.REVIEW,
@@ -102,7 +105,8 @@ class Case(Struct, frozen=True, omit_defaults=True):
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
     up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
-    `reviewed_at` is the page of the pull request if a person can review it nowhere else. `first`
+    `reviewed_at` is the page of the pull request if a person can review it nowhere else, and
+    `approved_at` that of CI which begins once a person has approved it there. `first`
     is the session that has been asked before people, until `first_until`, a time of day; '' for
     none. `account` is the account that has a fault, and `resting` the number of its sessions.
     """
@@ -124,6 +128,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     turn: TurnAtLimit | None = None
     raised_by: str = ""
     reviewed_at: str = ""
+    approved_at: str = ""
     first: str = ""
     first_until: str = ""
     account: str = ""
@@ -269,6 +274,7 @@ UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
     ("escalate", _asks_unheard),
     ("turn-failed", _fails_unheard),
     ("silent", _is_silent),
+    ("ci-unapproved", lambda f: f.ci_unapproved),
     ("review-waits", _waits_for_review),
     ("merge-held", _waits_for_merge),
 )
@@ -284,7 +290,7 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
             return facts.matter or facts.about, facts.ended_at or asked_at
         case "silent":
             return f"silent:{facts.ended_at:.3f}", facts.ended_at
-        case "review-waits" | "review-timeout":
+        case "review-waits" | "review-timeout" | "ci-unapproved":
             return f"{facts.write}:{facts.head}", max(facts.written_at, facts.check_at)
         case _:
             return facts.about, asked_at or max(facts.written_at, facts.check_at, facts.review_at)
@@ -305,9 +311,20 @@ def name_waits(check: Check) -> str:
         return ""
     if check.overdue:
         return check.step
+    if check.unapproved:
+        return f"{check.unapproved} begins once a person has approved it: {check.url}"
     if check.missing:
         return f"required, and not begun: {', '.join(check.missing)}"
     return "" if check.at else "no check has begun"
+
+
+ADDRESS_LIMIT = 1000
+"""Characters of an address, as forges' answers are cut."""
+
+
+def find_approval_page(check: Check) -> str:
+    """Return where a person approves CI that has not begun; '' if it waits for nobody."""
+    return one_line(redact(check.url), ADDRESS_LIMIT) if check.unapproved else ""
 
 
 def _reason(case: Case) -> str:
@@ -327,6 +344,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "ci-broken": _step,
     "ci-timeout": lambda case: case.waits or case.reason,
     "ci-late": lambda case: case.waits,
+    "ci-unapproved": lambda case: case.waits,
     "merge-held": lambda case: case.held,
     "dialog": lambda _: "",
     "question": lambda case: case.question,
@@ -382,6 +400,8 @@ def _way(case: Case) -> tuple[str, str]:
     match case.row:
         case "review-waits" | "review-timeout" if case.pull:
             return "a review", case.reviewed_at or f"sm review {project}#{case.pull} --approve"
+        case "ci-unapproved":
+            return "an approval of CI", case.approved_at or "sm status"
         case "merge-stuck" | "merge-held" if case.pull:
             return "the merge", f"sm pr merge {project}#{case.pull}"
     waits_for, command = _choose_way(case)

@@ -19,6 +19,7 @@ from sm.issues.rules.needs import (
     Case,
     Need,
     describe_need,
+    find_approval_page,
     find_kind,
     name_waits,
 )
@@ -61,6 +62,7 @@ def _case(row: str, m: Material) -> Case:
         turn=m.turn,
         raised_by=m.allowance.command if m.allowance else "",
         reviewed_at=m.reviewed_at,
+        approved_at=find_approval_page(m.check),
     )
 
 
@@ -125,6 +127,14 @@ def _review_waits(m: Material) -> str:
         f"{code(_name_title(m))}). CI: {m.check.state}.\n\nTo read it: "
         f"`sm pr diff {m.project}#{pull}`. "
         f"To approve: {code(m.reviewed_at) if m.reviewed_at else by_sm}"
+    )
+
+
+def _ci_unapproved(m: Material) -> str:
+    return (
+        f"**CI waits for an approval** (issue #{m.issue.number}, pull request {name_pull(m)}): "
+        f"{code(m.check.unapproved)} begins once a person has approved it.\n\n"
+        f"To approve or decline it: {code(find_approval_page(m.check))}"
     )
 
 
@@ -251,6 +261,7 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "question": _asked,
     "watched": _watched,
     "ci-broken": _ci_broken,
+    "ci-unapproved": _ci_unapproved,
     "review-waits": _review_waits,
     "silent": _silent,
     "parked": _parked,
@@ -323,6 +334,7 @@ SHORTLY: dict[str, Callable[[Material], str]] = {
         f"{describe_need(_case('review-waits', m)).command}"
     ),
     "silent": partial(_ask_shortly, "silent"),
+    "ci-unapproved": lambda m: f"waits for an approval of CI: {find_approval_page(m.check)}",
     "stopped": lambda m: f"session ended: {_why_stopped(m)}",
     CONTEXT_REFUSED: lambda m: f"begins a new conversation: {_cut(m.failure)}",
     "parked": lambda m: f"is parked until {m.until}: {_cut(m.failure)}",

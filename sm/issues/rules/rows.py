@@ -96,6 +96,15 @@ def key_per_write(facts: Facts) -> str:
     return facts.write
 
 
+def key_per_offer(facts: Facts) -> str:
+    """Return a key once for each phase write, and once more if what was opened then is gone.
+
+    It is gone if the forge was set back to an older copy.
+    """
+    is_gone = bool(facts.history.offered) and facts.history.has(f"open-pull:{facts.write}")
+    return f"{facts.write}:again" if is_gone else facts.write
+
+
 def key_per_question(facts: Facts) -> str:
     """Return a key for a reaction once for each matter that a person is asked about."""
     return facts.about

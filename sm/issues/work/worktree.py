@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters import submodules
+from sm.adapters import lfs, submodules
 from sm.adapters.git import Git, WorktreeEntry
 from sm.adapters.git_call import NoSuchBranchError
 from sm.adapters.process import CommandError
@@ -95,9 +95,11 @@ def _add(git: Git, path: Path, branch: str) -> str:
         said = one_line(error.result.stderr.strip().rpartition("\n")[2])
         whole = (e.path for e in git.worktrees()[1:] if e.locked is None and has_files(e.path))
         if follow_links(path) not in map(follow_links, whole):
+            advice = lfs.advise(error, git.repo) or (
+                ": try git worktree add there yourself (sm doctor says what it knows of)"
+            )
             raise WorktreeError(
-                f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}: try "
-                f"git worktree add there yourself (sm doctor says what it knows of)"
+                f"git cannot check '{branch}' out in a new worktree of '{git.repo}': {said}{advice}"
             ) from error
         return f"your post-checkout hook failed in it ({error.result.code}): {said}"
     return ""

@@ -130,6 +130,7 @@ def merged(facts: Facts) -> Facts:
 
 CI = wrote(Phase.AWAITING_CI)
 REVIEW = replace(wrote(Phase.AWAITING_REVIEW), check=CheckState.SUCCESS)
+UNAPPROVED = replace(CI, check=CheckState.PENDING, check_unapproved=True)
 ANNOUNCED = replace(REVIEW, history=replace(REVIEW.history, done=frozenset({"review-waits:c1"})))
 """People were told that it waits for a review."""
 CHANGES = replace(REVIEW, review=ReviewState.CHANGES_REQUESTED, review_id="r1")
@@ -353,6 +354,23 @@ BEHAVIOURS: dict[str, tuple[Facts, str]] = {
         "ci-late",
     ),
     "CI at work is waited for": (CI, "ci-pending"),
+    "people are told at once of CI that waits for an approval": (UNAPPROVED, "ci-unapproved"),
+    "the same under review": (
+        replace(REVIEW, check=CheckState.PENDING, check_unapproved=True),
+        "ci-unapproved",
+    ),
+    "it is told once for each commit": (
+        replace(UNAPPROVED, history=History(done=frozenset({"ci-unapproved:c1"}))),
+        "ci-pending",
+    ),
+    "CI that waits for an approval for long is told to a person": (
+        replace(
+            UNAPPROVED,
+            written_at=NOW - 30 * MINUTE,
+            history=History(done=frozenset({"ci-unapproved:c1"})),
+        ),
+        "ci-timeout",
+    ),
     "changes requested are passed on": (CHANGES, "review-changes"),
     "changes requested after an approval are passed on": (
         replace(CHANGES, history=answered("approved", MINUTE)),

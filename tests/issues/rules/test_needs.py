@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from sm.adapters.forge.model import CheckState, Hold, PullState, ReviewState
+from sm.adapters.forge.model import Check, CheckState, Hold, PullState, ReviewState
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.issues.rules import needs
@@ -108,6 +108,17 @@ def test_a_review_that_waits_is_told_with_the_command_that_gives_it() -> None:
     assert "`sm pr diff demo#4`" in write_notice("review-waits", told)
 
 
+def test_ci_that_waits_for_an_approval_is_told_with_its_address() -> None:
+    page = "https://ci.example.com/repos/1/pipeline/4/1"
+    check = Check(CheckState.PENDING, "c1", url=page, at=NOW, unapproved="ci/woodpecker")
+    told = material(row="ci-unapproved", check=check)
+    assert find_answer("ci-unapproved", told) == (NeedKind.CI, page)
+    assert write_short_notice("ci-unapproved", told) == f"waits for an approval of CI: {page}"
+    assert page in write_notice("ci-unapproved", told)
+    for row in ("ci-timeout", "ci-late"):
+        assert page in write_notice(row, material(row=row, check=check)), "also later"
+
+
 def test_a_reminder_answers_what_was_asked() -> None:
     reminder = material(row="remind", asked_row="merge-held")
     assert find_answer("reminder", reminder) == (NeedKind.MERGE, "sm pr merge demo#4")
@@ -143,6 +154,7 @@ def waiting(facts: Facts) -> str:
         (LIVING, ""),
         (wrote(Phase.AWAITING_CI), ""),
         (wrote(Phase.AWAITING_REVIEW), ""),
+        (replace(wrote(Phase.AWAITING_CI), check_unapproved=True), "ci-unapproved"),
         (REVIEWED, "review-waits"),
         (replace(REVIEWED, conflicts=True), ""),
         (replace(REVIEWED, review=ReviewState.APPROVED), ""),

@@ -85,6 +85,11 @@ def test_a_run_that_waits_for_a_person_has_not_failed(side: RemoteSide) -> None:
     github_of(side).hides_checks = True
     side.state.runs = [Run(9, head, "", "action_required", time.time(), is_bare=True)]
     assert state_of(side, head) == {CheckState.PENDING}
+    for graphql in (True, False):
+        github_of(side).has_graphql = graphql
+        check = side.open().observe().pulls[0].check
+        assert check.unapproved.lower() == "ci", "a person is told at once"
+        assert check.url
 
 
 @pytest.mark.parametrize("graphql", [True, False])

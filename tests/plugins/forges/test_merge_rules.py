@@ -89,8 +89,24 @@ def held(side: RemoteSide) -> tuple[Hold, str]:
     ("side", "flags", "method", "ways"),
     [
         ("github", {"allow_merge_commit": False, "allow_rebase_merge": False}, "merge", "squash"),
-        ("gitea", {"allow_merge_commits": False}, "merge", "rebase, squash"),
-        ("forgejo", {"allow_rebase": False}, "rebase", "merge, squash"),
+        (
+            "gitea",
+            {"allow_merge_commits": False, "allow_rebase_explicit": False},
+            "merge",
+            "fast-forward-only, rebase, squash",
+        ),
+        (
+            "forgejo",
+            {"allow_rebase": False},
+            "rebase",
+            "fast-forward-only, merge, rebase-merge, squash",
+        ),
+        (
+            "gitea",
+            {"allow_fast_forward_only_merge": None},
+            "fast-forward-only",
+            "merge, rebase, rebase-merge, squash",
+        ),
         ("gitlab", {"squash_option": "never"}, "squash", "merge, rebase"),
     ],
     indirect=["side"],

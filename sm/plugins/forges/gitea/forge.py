@@ -13,7 +13,7 @@ from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
-from sm.plugins.forges.gitea.held import hold_back
+from sm.plugins.forges.gitea.held import hold_back, is_behind
 from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
@@ -22,8 +22,9 @@ from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues
-from sm.plugins.forges.rest.pulls import Pulls, send_review
+from sm.plugins.forges.rest.pulls import BEHIND, Pulls, send_review
 from sm.plugins.forges.rest.reader import GONE, READ, WRITE
+from sm.plugins.forges.rest.rules import FAST_FORWARD
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.shapes import Job, Jobs, Run
 from sm.plugins.forges.rest.site import Site
@@ -87,16 +88,17 @@ class GiteaPulls(Pulls[GiteaReader]):
 
         Raises:
             RefusedError: it does not merge. While something is open that the pull request depends
-                on, it would answer with an error of its own, and without a word.
+                on, or where it cannot be fast-forwarded as it should, the forge would answer with
+                an error of its own, and without a word.
 
         """
         if needed := ", ".join(self.reader.needed(pull.number)[:NEEDED]):
             said = f"it depends on {needed}, still open"
             raise RefusedError(f"the merge is refused: {said}", NOT_ALLOWED, said)
-        data: dict[str, object] = {
-            "Do": self.site.settings.merge_method,
-            "head_commit_id": pull.head,
-        }
+        method = self.site.settings.merge_method
+        if method == FAST_FORWARD and is_behind(self.reader.pull_shape(pull.number)):
+            raise RefusedError(f"the merge is refused: {BEHIND}", NOT_ALLOWED, BEHIND)
+        data: dict[str, object] = {"Do": method, "head_commit_id": pull.head}
         if message:
             title, _, rest = message.partition("\n")
             data |= {"MergeTitleField": title, "MergeMessageField": rest.strip()}

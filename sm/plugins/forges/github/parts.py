@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sm.adapters.forge.combine import UNBEGUN, Part
+from sm.adapters.forge.combine import APPROVAL, UNBEGUN, Part
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.github.graphql.shapes import CheckSuite
 from sm.plugins.forges.github.shapes import ActionsJob, ActionsRun, CheckRunShape
 from sm.plugins.forges.rest.convert import read_moment
 
 ACTIONS = "github-actions"
-WAITING = "waiting"
+ASKED = "action_required"
+"""How a run of a workflow has ended that begins once a person of the repository has approved it."""
 NOT_BEGUN = ("failure", UNBEGUN)
 """How a run of a workflow has ended that has no job, as its file is wrong."""
 WRONG_FILE = "GitHub could begin no job of this workflow: its file may be wrong"
@@ -61,7 +62,7 @@ def make_bare_run_part(run: ActionsRun, *, has_none: bool = True) -> Part:
     Then it could not begin, or waits: for a person of the repository if an action is required.
     """
     word = (run.conclusion if run.status == "completed" else run.status) or ""
-    word = WAITING if word == "action_required" else word
+    word = APPROVAL if word == ASKED else word
     word = UNBEGUN if has_none and word in NOT_BEGUN else word
     return _make_bare_part(run.name, word, run.html_url, run.updated_at, run.key, run.id)
 
@@ -82,10 +83,13 @@ def make_unbegun_suite_parts(suites: Iterable[CheckSuite], begun: Collection[str
     found = []
     for suite in suites:
         run, word = suite.workflow_run, (suite.conclusion or "").lower()
-        if run is None or word not in NOT_BEGUN or (key := run.key) in begun:
+        if run is None or word not in (*NOT_BEGUN, ASKED) or (key := run.key) in begun:
             continue
-        name = run.workflow.name if run.workflow else ""
-        found.append(_make_bare_part(name, UNBEGUN, run.url, suite.updated_at, key))
+        name, word = (
+            run.workflow.name if run.workflow else "",
+            APPROVAL if word == ASKED else UNBEGUN,
+        )
+        found.append(_make_bare_part(name, word, run.url, suite.updated_at, key))
     return found
 
 

@@ -18,7 +18,7 @@ from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
 from sm.plugins.forges.rest.read_rules import read_sources
 from sm.plugins.forges.rest.reader import OBSERVE
-from sm.plugins.forges.rest.rules import BranchRules
+from sm.plugins.forges.rest.rules import FAST_FORWARD, BranchRules
 from sm.plugins.forges.rest.site import R, Site
 from sm.plugins.forges.web.errors import LimitedError
 
@@ -56,8 +56,13 @@ class Checks(ABC, Generic[R]):
         return self._add_strict(kept.find(base) or BranchRules(), base)
 
     def _add_strict(self, rules: BranchRules, base: str) -> BranchRules:
-        """With what a refusal has told, where the forge does not tell it before."""
-        return structs.replace(rules, strict=rules.strict or self.site.files.is_strict(base))
+        """With what a refusal has told, where the forge does not tell it before.
+
+        What is only fast-forwarded must have all of its base, whatever the rules.
+        """
+        is_forwarded = self.site.settings.merge_method == FAST_FORWARD
+        is_strict = rules.strict or is_forwarded or self.site.files.is_strict(base)
+        return structs.replace(rules, strict=is_strict)
 
     def remember_rules(self, *, anew: bool) -> Callable[[str], BranchRules]:
         """Gives the rules of a branch; within one observation each is read once."""

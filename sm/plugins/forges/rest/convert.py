@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
+from sm.adapters.forge.combine import APPROVAL, Part
 from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Comment,
@@ -47,6 +47,9 @@ REVIEWS = {
 UNSUBMITTED = ("PENDING", "REQUEST_REVIEW")
 """Words of what is in the list of reviews, and is none yet: a draft, one that is asked for."""
 WHOLE_FILE = "file"
+UNAPPROVED = ("pending", "Pipeline is pending approval")
+"""The status that Woodpecker writes of a pipeline which a person has to approve: `getStatus` in
+`server/forge/gitea/gitea.go`, `server/forge/common/status.go`; asked of 3.17 beside both forges."""
 HUNK_LINES, HUNK_WIDTH = 8, 300
 """Of the diff above a remark that are shown: lines, and characters of each."""
 
@@ -238,9 +241,10 @@ def make_status_part(shape: StatusShape) -> Part:
 
     A forge gives the last one of each: two with one context are of two workflows.
     """
+    word = (shape.state or shape.status).lower()
     return Part(
         name=tidy(shape.context)[:NAME_LIMIT] or "status",
-        word=(shape.state or shape.status).lower(),
+        word=APPROVAL if (word, shape.description) == UNAPPROVED else word,
         url=(shape.target_url or "")[:1000],
         at=read_moment(shape.updated_at),
         id=shape.id,

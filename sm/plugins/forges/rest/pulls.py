@@ -40,7 +40,9 @@ from sm.plugins.forges.web.errors import BadAnswerError
 
 PULLS = {None: "all", PullState.OPEN: "open"}
 DUPLICATE = (409, 422)
-NOT_NOW = (405, 409)
+CONFLICT = 409
+"""Forgejo and Gitea say it without a word if the rebase of a merge finds a conflict (recorded)."""
+NOT_NOW = (405, CONFLICT)
 PASSING = (
     *("was modified", "try again later", "out of date", "does not match"),
     "cannot lock ref",  # Forgejo 12.0.0-dev, of two merges at once: asked of it
@@ -326,6 +328,11 @@ def explain_unmerged(pull: PullRequest, shape: PullShape, error: RefusedError) -
     unsure = shape.mergeable is None and not shape.draft
     if error.status in NOT_NOW and (unsure or any(word in error.said for word in PASSING)):
         return BaseMovedError(f"pull request {pull.number} cannot be merged yet: {error.said}")
+    if error.status == CONFLICT and not error.said:
+        return ConflictError(
+            f"the commits of '{pull.branch}' conflict with '{pull.base}' where the forge rebases "
+            "them one by one: rebase it and push"
+        )
     if BEHIND in error.said:
         return BehindError(
             f"'{pull.branch}' lacks commits of '{pull.base}', and the forge merges nothing that is "

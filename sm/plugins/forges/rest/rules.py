@@ -8,7 +8,10 @@ from sm.base.foreign import NAME_LIMIT, tidy
 
 CHECKS = 100
 """Required checks that are kept."""
-METHODS = ("merge", "squash", "rebase")
+MERGE, SQUASH, REBASE = "merge", "squash", "rebase"
+REBASE_MERGE, FAST_FORWARD = "rebase-merge", "fast-forward-only"
+METHODS = (MERGE, SQUASH, REBASE, REBASE_MERGE, FAST_FORWARD)
+"""How forges merge; the last two are of Forgejo and Gitea alone (`models/repo/git.go`)."""
 
 
 class BranchRules(Struct, frozen=True):

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from sm.adapters.forge.model import Sign
 from sm.base.foreign import NUMBER_LIMIT
+from sm.plugins.forges.rest.rules import FAST_FORWARD, MERGE, REBASE, REBASE_MERGE, SQUASH
 
 Number = Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)]
 Whole = Annotated[int, Meta(ge=0, le=2**62)]
@@ -78,7 +79,8 @@ class Repository(Struct, frozen=True):
     """A repository. Its id stays when it is renamed or moved.
 
     How it may be merged into is told to those who may push. GitHub has a field of its own for
-    merges and for rebases, and so have Forgejo and Gitea (`modules/structs/repo.go`).
+    merges and for rebases, and so have Forgejo and Gitea (`modules/structs/repo.go`), which alone
+    have the last two.
     """
 
     id: Whole
@@ -90,16 +92,25 @@ class Repository(Struct, frozen=True):
     allow_squash_merge: bool | None = None
     allow_rebase_merge: bool | None = None
     allow_rebase: bool | None = None
+    allow_rebase_explicit: bool | None = None
+    allow_fast_forward_only_merge: bool | None = None
 
     @property
     def methods(self) -> frozenset[str]:
-        """How it may be merged into; what is not told is taken for allowed."""
+        """How it may be merged into; what is not told is taken for allowed.
+
+        But for the last two, if any of it is told: then the server does not have them.
+        """
         told = {
-            "merge": (self.allow_merge_commit, self.allow_merge_commits),
-            "squash": (self.allow_squash_merge,),
-            "rebase": (self.allow_rebase_merge, self.allow_rebase),
+            MERGE: (self.allow_merge_commit, self.allow_merge_commits),
+            SQUASH: (self.allow_squash_merge,),
+            REBASE: (self.allow_rebase_merge, self.allow_rebase),
+            REBASE_MERGE: (self.allow_rebase_explicit,),
+            FAST_FORWARD: (self.allow_fast_forward_only_merge,),
         }
-        return frozenset(method for method, flags in told.items() if False not in flags)
+        is_told = any(set(flags) - {None} for flags in told.values())
+        unknown = {one for one in (REBASE_MERGE, FAST_FORWARD) if is_told and told[one] == (None,)}
+        return frozenset(one for one, flags in told.items() if False not in flags) - unknown
 
 
 class End(Struct, frozen=True):
