@@ -39,6 +39,8 @@ class Terminal(Struct, frozen=True, kw_only=True):
     """The turn under way may be stopped for an urgent message."""
     holds_rest: bool = False
     """The draft is what is left of a message that the agent gave back: it is no person's."""
+    shows_menu: bool = False
+    """The dialog is a menu that the agent CLI has opened by itself, and nobody is at it."""
 
 
 class Start(StrEnum):
@@ -48,12 +50,16 @@ class Start(StrEnum):
     INTERRUPT = "interrupt"
     ERASE = "erase"
     """The composer is emptied of the rest of a message, which waits as well."""
+    CLOSE = "close"
+    """A menu that needs no answer is closed."""
 
 
 def decide_waiting(terminal: Terminal, *, urgent: bool) -> Start | Refusal:
     """What is begun with the next message that waits; a refusal says why it goes on waiting."""
     if terminal.holds_rest:
         return find_key_obstacle(terminal) or Start.ERASE
+    if terminal.shows_menu and terminal.prompt is Prompt.DIALOG:
+        return find_key_obstacle(terminal) or Start.CLOSE
     if terminal.prompt is Prompt.BUSY and urgent:
         if refusal := find_key_obstacle(terminal):
             return refusal

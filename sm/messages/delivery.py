@@ -21,7 +21,7 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.base.text import clean
 from sm.messages import hold, observe, offers, outcomes, prompt_outcome, queue
 from sm.messages.decide import Act, Start, decide_handed, decide_waiting
-from sm.messages.interrupt import erase, interrupt, settle_interrupted
+from sm.messages.interrupt import close_menu, erase, interrupt, settle_interrupted
 from sm.messages.observe import Sight
 from sm.messages.prompt_outcome import Fate
 from sm.messages.queue import Message, Mode, Place
@@ -280,6 +280,11 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
         return refusal
     is_urgent = message.mode is Mode.URGENT
     start = _decide_start(session, sight, urgent=is_urgent)
+    if start is Start.CLOSE:
+        if not (screen := close_menu(session, sight.pane, sight.screen)):
+            return Refusal.DIALOG
+        sight = _seen_after_keys(session, sight, screen)
+        start = _decide_start(session, sight, urgent=is_urgent)
     if start is Start.ERASE:
         if not (screen := erase(session, sight.pane)):
             return Refusal.UNSURE
@@ -289,8 +294,8 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
         screen = interrupt(session, sight.pane, sight.screen, message) or sight.screen
         sight = _seen_after_keys(session, sight, screen)
         start = _decide_start(session, sight, urgent=False)
-    if start is Start.ERASE:
-        return Refusal.UNSURE  # the next attempt erases it
+    if start in (Start.ERASE, Start.CLOSE):
+        return Refusal.UNSURE  # the next attempt does so
     if isinstance(start, Refusal):
         return start
     if not queue.move(session.dir, message, Place.WAITING, Place.HANDED):

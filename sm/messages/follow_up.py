@@ -223,5 +223,7 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
     # Of one that was answered, or turned down, no hook tells.
     if read_prompt(session) is Prompt.DIALOG:
         what = "waits for a person: a dialog is open in its terminal"
+        if changed := turn.describe_changed_mode(session.dir):
+            what += f". {changed}"
         tell_all(session, what, f"dialog:{signs.dialog_at}")
     return math.inf

@@ -212,6 +212,13 @@ def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
     return _await(session, pane, lambda shown: shown.row != screen.row, INTERRUPT_S)
 
 
+def close_menu(session: Session, pane: Pane, menu: Screen) -> Screen | None:
+    """Close a menu that needs no answer; the screen without it, None where it stays."""
+    if press(session.tmux, pane, (session.profile.interrupt_key,), row=menu.row):
+        return None
+    return _await(session, pane, lambda shown: shown.prompt is Prompt.IDLE, INTERRUPT_S)
+
+
 def settle_interrupted(session: Session) -> bool:
     """Let a message wait again whose turn was taken back; False while that is not known."""
     directory = session.dir

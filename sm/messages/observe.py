@@ -197,11 +197,17 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
         opens_dialog=screen.prompt is Prompt.BUSY
         and now.state is State.DIALOG
         and is_within(DRAWN_S, now.since),
-        is_typed_into=pane.keyed_at > pane.created and is_within(KEYS_S, pane.keyed_at),
+        is_typed_into=_is_in_hands(pane, KEYS_S),
         is_compacting=stops and is_compacting(session.dir),
         can_interrupt=stops and bool(profile.interrupt_key) and not is_protected(session),
         holds_rest=holds_rest(session, screen),
+        shows_menu=screen.menu and bool(profile.interrupt_key) and not _is_in_hands(pane),
     )
+
+
+def _is_in_hands(pane: Pane, within_s: float = HANDS_S) -> bool:
+    """Whether a person has pressed a key so lately. A new pane's time is that of its making."""
+    return pane.keyed_at > pane.created and is_within(within_s, pane.keyed_at)
 
 
 def find_terminal_obstacle(session: Session, sight: Sight) -> Refusal | None:

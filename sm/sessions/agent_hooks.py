@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +50,23 @@ def make_entry(shell_command: str) -> dict[str, Any]:
 
 
 def make_settings(
-    hooks_dir: Path, *, status_line: str = "", variables: Mapping[str, str] | None = None
+    hooks_dir: Path,
+    *,
+    status_line: str = "",
+    variables: Mapping[str, str] | None = None,
+    withheld: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return settings of Claude Code with all hooks and the status line.
 
     `status_line` is the person's own command; its output replaces ours. A person may have switched
     all hooks off, and then nothing would be confirmed, and no text come with its prompt. The
-    `variables` win over those of the client's own settings.
+    `variables` win over those of the client's own settings. Its model does not get the tools that
+    are `withheld`, beside those that the person's own rules deny.
     """
     return {
         "disableAllHooks": False,
         "env": dict(variables or {}),
+        **({"permissions": {"deny": list(withheld)}} if withheld else {}),
         "hooks": {
             event: [make_entry(make_command(hooks_dir, name))] for event, name in HOOKS.items()
         },
@@ -82,8 +88,11 @@ def write_settings(
     *,
     status_line: str = "",
     variables: Mapping[str, str] | None = None,
+    withheld: Sequence[str] = (),
 ) -> Path:
     """Write the settings of one session, for the client's `--settings`; return the file."""
-    settings = make_settings(hooks_dir, status_line=status_line, variables=variables)
+    settings = make_settings(
+        hooks_dir, status_line=status_line, variables=variables, withheld=withheld
+    )
     write_json(directory.settings, settings)
     return directory.settings

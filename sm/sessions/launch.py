@@ -107,7 +107,13 @@ def _command(directory: SessionDir, launch: Launch, environment: Mapping[str, st
         # These settings override the person's own, whose status line would be lost.
         theirs = read_status_line(find_default_settings(environment))
         unattended = {k: v for k, v in profile.unattended.items() if k not in environment}
-        write_settings(directory, hooks, status_line=theirs, variables=unattended)
+        write_settings(
+            directory,
+            hooks,
+            status_line=theirs,
+            variables=unattended,
+            withheld=profile.withheld_tools,
+        )
         # In a client's command line, a hook's command is a quoted line for the shell.
         folder = json.dumps(shlex.quote(str(hooks)), ensure_ascii=False)[1:-1]
         command += _fill(profile.settings, file=str(directory.settings), hooks=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -16,7 +17,7 @@ from sm.base.decoding import find_decoder
 from sm.base.errors import StateError
 from sm.base.foreign import read_seconds
 from sm.base.redact import redact
-from sm.base.text import normalise
+from sm.base.text import normalise, printable
 from sm.sessions.agent_state import AgentState, State
 from sm.sessions.asking import find_question
 from sm.sessions.failure import Failure, judge, parse_usage
@@ -30,6 +31,10 @@ AGAIN_S, TRIES = 0.005, 10
 TAIL_BYTES = 16_384
 QUESTION_LIMIT = 2000
 NOTICE_LIMIT = 300
+ASKS_NOTHING = "bypassPermissions"
+"""The mode in which Claude Code asks for no permission."""
+WAYS_TO_IT = (b"--dangerously-skip-permissions", ASKS_NOTHING.encode())
+"""Arguments with which it begins in that mode."""
 HOOK_S = 5.0
 """A hook may write its payload so long before the state."""
 
@@ -44,6 +49,7 @@ class Payload(Struct, frozen=True):
     error_details: str = ""
     last_assistant_message: str = ""
     message: str = ""
+    permission_mode: str = ""
     tool_name: str = ""
     tool_input: dict[str, Any] = msgspec.field(default_factory=dict)
     session_crons: list[Any] = msgspec.field(default_factory=list)
@@ -109,7 +115,23 @@ def read_question(directory: SessionDir, screen: str = "") -> str:
     `screen` is what the terminal shows of it, for a dialog of which no hook names the tool.
     """
     payload = _load(directory.dialog) or NOTHING
-    return _shorten(_tell_dialog(payload, screen), QUESTION_LIMIT)
+    asked = _shorten(_tell_dialog(payload, screen), QUESTION_LIMIT)
+    changed = describe_changed_mode(directory)
+    return f"{asked}\n\n({changed})" if changed else asked
+
+
+def describe_changed_mode(directory: SessionDir) -> str:
+    """Say that the agent was started to ask nothing and asks now; '' if neither is known.
+
+    The "yes" to a plan has that effect (Claude Code 2.1.332), and so has Shift+Tab.
+    """
+    mode = (_load(directory.dialog) or NOTHING).permission_mode
+    with contextlib.suppress(StateError):
+        started = (read_guarded(directory.launch_argv) or b"").split(b"\0")
+        if mode not in ("", ASKS_NOTHING) and any(word in started for word in WAYS_TO_IT):
+            now = printable(mode)
+            return f"It was started to ask for no permission, and its mode is '{now}' now"
+    return ""
 
 
 def read_last_words(directory: SessionDir, state: AgentState) -> str:

@@ -47,6 +47,7 @@ CLAUDE_SHOWS = {
     "dialog_key": (Prompt.DIALOG, ""),
     "dialog_bypass": (Prompt.DIALOG, ""),
     "dialog_server": (Prompt.DIALOG, ""),
+    "dialog_limit": (Prompt.DIALOG, ""),
 }
 
 CODEX_SHOWS = {
@@ -91,6 +92,7 @@ def test_a_screen_of_claude_is_read(name: str) -> None:
     assert (screen.prompt, screen.draft) == CLAUDE_SHOWS[name]
     assert screen.stashed == (name == "idle_stashed")
     assert bool(screen.question) == (screen.prompt is Prompt.DIALOG)
+    assert screen.menu == (name == "dialog_limit")
     assert not screen.gone
     assert not screen.login
 
@@ -140,6 +142,14 @@ def test_the_menus_by_which_claude_begins_without_a_login_ask_for_one(
     screen = read(CLAUDE, "\n".join(("Welcome to Claude Code v2.1.332", *rows)))
     assert screen.prompt is Prompt.DIALOG
     assert screen.login == rows[0].strip()
+
+
+def test_a_menu_is_known_by_its_choice_and_not_by_a_question_of_the_same_words() -> None:
+    menu = (SCREENS / "dialog_limit.txt").read_text()
+    assert "Stop and wait for limit to reset" in shown("dialog_limit").row
+    other = menu.replace("Stop and wait for limit to reset", "Stop")
+    assert read(CLAUDE, other).prompt is Prompt.DIALOG
+    assert not read(CLAUDE, other).menu
 
 
 def claude(*rows: str, glyph: str = "\x1b[39m❯\u00a0") -> Screen:

@@ -72,6 +72,17 @@ def test_what_is_left_of_a_message_is_erased_first_and_only_where_keys_may_be_pr
         assert not at.holds_rest or start not in (Start.TYPE, Start.INTERRUPT)
 
 
+def test_only_a_menu_without_need_of_an_answer_is_closed() -> None:
+    closed = 0
+    for at, urgent in product(TERMINALS, (False, True)):
+        if decide_waiting(at, urgent=urgent) is Start.CLOSE:
+            closed += 1
+            assert at.prompt is Prompt.DIALOG
+            assert at.shows_menu
+            assert find_key_obstacle(at) is None
+    assert closed
+
+
 @pytest.mark.parametrize(
     ("at", "refusal"),
     [

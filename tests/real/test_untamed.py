@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -16,17 +18,19 @@ from sm.adapters.agent.first_start import list_questions
 from sm.adapters.agent.profile import Profile
 from sm.adapters.tmux import Tmux
 from sm.base.refusal import Outcome, Refusal, Status
-from sm.messages import delivery, queue
-from sm.messages.queue import Message
+from sm.messages import delivery, pausing, queue
+from sm.messages.queue import Message, Place
 from sm.sessions import agent as agents
+from sm.sessions import turn
 from sm.sessions.agent_state import State
 from sm.store.paths import Root
-from tests.helpers import wait_for
-from tests.real.api import Api, Reply, Usage
+from tests.helpers import HANG_S, wait_for
+from tests.real.api import Api, Reply, Tool, Usage
 from tests.real.client import Clients
 from tests.real.codex import prompt, session_of_sm
 from tests.real.managed import ACCEPTED, Managed
-from tests.real.untamed import SWITCHES, isolated, log_in, read_npm_calls
+from tests.real.untamed import DAY_S, SWITCHES, isolated, limit, log_in, read_npm_calls
+from tests.viewer import Viewer, attached
 
 SURVEY = "How is Claude doing this session?"
 UPDATE = "Update now"
@@ -58,6 +62,15 @@ def use_key(managed: Managed) -> None:
     """Take the login of the subscription away; the client has its key again."""
     managed.variables.pop("ANTHROPIC_API_KEY")
     (managed.folder / "home" / ".claude" / ".credentials.json").unlink()
+
+
+def change_state(managed: Managed, **more: dict[str, Any]) -> None:
+    """Add to what the client knows from earlier."""
+    path = managed.folder / "home" / ".claude.json"
+    known = json.loads(path.read_text())
+    for name, values in more.items():
+        known[name] = known.get(name, {}) | values
+    path.write_text(json.dumps(known))
 
 
 @pytest.mark.parametrize("login", ["subscription", "key"])
@@ -102,10 +115,9 @@ def test_a_client_of_sm_opens_no_dialog_about_its_cost(
     untamed: Managed, api: Api, profile: Profile
 ) -> None:
     use_key(untamed)
-    state = untamed.folder / "home" / ".claude.json"
-    known = json.loads(state.read_text())
-    known["oauthAccount"] |= {"organizationRole": "admin", "workspaceRole": "workspace_admin"}
-    state.write_text(json.dumps(known))
+    change_state(
+        untamed, oauthAccount={"organizationRole": "admin", "workspaceRole": "workspace_admin"}
+    )
     untamed.profile = profile
     untamed.start()
     api.say(Reply(usage=Usage(output=2_000_000)))
@@ -133,6 +145,112 @@ def test_a_state_that_is_cut_off_is_a_question_for_a_person(untamed: Managed) ->
     untamed.start(wait=False)
     untamed.wait_screen(lambda screen: screen.prompt == "dialog", "its question")
     assert "isn't valid JSON" in untamed.screen().question
+
+
+ASKS_NOTHING = "bypass permissions on"
+PLAN = (
+    Reply("", tools=(Tool("EnterPlanMode", {}),)),
+    Reply("", tools=(Tool("ExitPlanMode", {}),)),
+    Reply("", tools=(Tool.bash("touch made"),)),
+)
+
+
+def test_an_agent_makes_no_plan_that_a_person_has_to_approve(untamed: Managed, api: Api) -> None:
+    """By the approval, a session that was started to ask nothing would ask for each tool."""
+    untamed.start()
+    api.say(*PLAN)
+    assert untamed.send("Begin.") == ACCEPTED
+    wait_for((untamed.folder / "work" / "made").exists, "the work")
+    untamed.wait_state(State.IDLE)
+    assert shows(untamed, ASKS_NOTHING)
+
+
+def test_the_approval_of_a_plan_is_a_persons_and_that_it_asks_from_now_on_is_said(
+    untamed: Managed, api: Api
+) -> None:
+    untamed.profile = structs.replace(CLAUDE, withheld_tools=())
+    untamed.start()
+    api.say(*PLAN)
+    assert untamed.send("Begin.") == ACCEPTED
+    untamed.wait_state(State.DIALOG)
+    untamed.wait_screen(lambda screen: screen.prompt == "dialog", "its question")
+    assert shows(untamed, "Exit plan mode?")
+    assert untamed.send("Go on.") == Outcome(Status.WAITING, Refusal.DIALOG)
+    assert "mode is 'plan'" in turn.read_question(untamed.session.dir)
+
+    def approve() -> bool:  # the client takes no key while a dialog is quite new
+        untamed.keys("Enter")
+        return is_seen(lambda: not shows(untamed, "Exit plan mode?"), 2.0)
+
+    wait_for(approve, "the approval")
+    wait_for(lambda: shows(untamed, "Do you want to proceed?"), "its next question")
+    assert "Bash" in turn.read_question(untamed.session.dir)
+    assert "its mode is 'default' now" in turn.read_question(untamed.session.dir)
+    assert not api.appearances("Go on.")
+
+
+MENU = "What do you want to do?"
+HURRIED = {"tengu_marble_heron": {"jitterMinMs": 0, "jitterMaxMs": 0}}
+"""What its vendor may tell the client: to wait no further minute behind the reset (2.1.332)."""
+WAITED_OUT = "Your claude.ai usage limit has reset."
+"""The prompt with which the client goes on by itself, a minute or two after the reset."""
+
+
+@pytest.mark.parametrize("text", ["1", "Go on."])
+def test_the_menu_at_a_limit_takes_no_message_and_is_closed_for_the_next_turn(
+    untamed: Managed, api: Api, text: str
+) -> None:
+    """It is open from the limit to its reset, and longer, if that is more than a day away."""
+    untamed.start()
+    api.say(limit(time.time() + 3 * DAY_S, "seven_day"))
+    assert untamed.send("Begin.") == ACCEPTED
+    wait_for(lambda: shows(untamed, MENU), "the menu")
+    untamed.wait_screen(lambda screen: screen.menu, "the menu, as sm knows it")
+    assert untamed.state is State.LIMITED
+    assert untamed.send(text) == ACCEPTED
+    wait_for(lambda: len(api.main) == 2, "the next turn")
+    assert api.main[1].appearances(text) >= 1
+    assert not shows(untamed, MENU)
+    assert not shows(untamed, "continue automatically")
+
+
+def test_a_menu_that_a_person_is_at_is_left_to_them(untamed: Managed, api: Api) -> None:
+    untamed.start()
+    api.say(limit(time.time() + 3 * DAY_S, "seven_day"))
+    assert untamed.send("Begin.") == ACCEPTED
+    untamed.wait_screen(lambda screen: screen.menu, "the menu")
+    person = Viewer(untamed.tmux.attach_argv(untamed.name), (120, 40))
+    try:
+        wait_for(lambda: attached(untamed.tmux, person, untamed.name), "a person")
+        person.type("\x1b[B")  # the second choice: to wait here
+        wait_for(lambda: shows(untamed, "❯ 2. Wait here"), "the choice")
+        refused = untamed.send("Go on.")
+        assert refused.status is Status.WAITING
+        assert shows(untamed, "❯ 2. Wait here")
+    finally:
+        person.close()
+
+
+def test_a_paused_session_is_not_woken_by_its_client_at_the_reset(
+    untamed: Managed, api: Api
+) -> None:
+    change_state(untamed, cachedGrowthBookFeatures=HURRIED)
+    untamed.start()
+    untamed.watch()
+    api.say(limit(time.time() + 5))
+    assert untamed.send("Begin.") == ACCEPTED
+    untamed.wait_state(State.LIMITED)
+    wait_for(lambda: shows(untamed, "Continuing automatically"), "what the client means to do")
+    session, part = untamed.session, pausing.name_session(untamed.session)
+    pausing.begin(untamed.root, [part], "ada")
+
+    def held() -> list[str]:
+        return [one.text for one in queue.list_messages(session.dir, Place.WAITING)]
+
+    wait_for(lambda: any(WAITED_OUT in text for text in held()), "its attempt", HANG_S)
+    assert len(api.main) == 1, "nothing was asked for"
+    pausing.end(untamed.root, [part], "ada")
+    wait_for(lambda: len(api.main) > 1, "the agent to go on")
 
 
 def test_codex_of_sm_begins_without_its_update(

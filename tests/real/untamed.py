@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests import cable
-from tests.real.api import Api
+from tests.real.api import Api, Failure
 
 SWITCHES = (
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
@@ -84,3 +84,16 @@ def log_in(home: Path) -> dict[str, str]:
     }
     (home / ".claude.json").write_text(json.dumps(state))
     return {"ANTHROPIC_API_KEY": ""}
+
+
+def limit(resets_at: float, claim: str = "five_hour") -> Failure:
+    """The answer at the limit of a subscription, with headers that Claude Code 2.1.332 reads."""
+    headers = {
+        "unified-status": "rejected",
+        "unified-reset": str(int(resets_at)),
+        "unified-representative-claim": claim,
+        "unified-overage-status": "rejected",
+        "unified-overage-disabled-reason": "org_level_disabled",
+    }
+    named = {f"anthropic-ratelimit-{name}": value for name, value in headers.items()}
+    return Failure(429, named, "limit")

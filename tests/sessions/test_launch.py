@@ -90,6 +90,8 @@ def test_what_is_set_because_no_person_is_there_is_for_this_session_alone(sessio
     written(session)
     assert json.loads(session.dir.settings.read_text())["env"] == CLAUDE.unattended
     assert not set(CLAUDE.unattended) & set(read_environment(session.dir))
+    denied = json.loads(session.dir.settings.read_text())["permissions"]["deny"]
+    assert denied == list(CLAUDE.withheld_tools)
     command = written(session, profile=CODEX)
     assert command[command.index("check_for_update_on_startup=false") - 1] == "-c"
 
@@ -101,6 +103,11 @@ def test_what_a_person_sets_is_not_overridden(session: Session) -> None:
         command = written(session, profile=structs.replace(profile, unattended={}))
         assert json.loads(session.dir.settings.read_text())["env"] == {}
         assert not any("check_for_update" in word for word in command)
+
+
+def test_no_tool_is_withheld_where_a_person_decides(session: Session) -> None:
+    written(session, profile=structs.replace(CLAUDE, withheld_tools=()))
+    assert "permissions" not in json.loads(session.dir.settings.read_text())
 
 
 def test_an_agent_gets_variables_of_any_name(tmp_path: Path) -> None:

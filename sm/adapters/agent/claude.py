@@ -16,6 +16,9 @@ CLAUDE = Profile(
         "CLAUDE_CODE_DISABLE_FEEDBACK_SURVEY": "1",
         "DISABLE_COST_WARNINGS": "1",  # else a dialog, once, at five dollars of an API key
     },
+    # It ends in a question, whose only "yes" is "switch to default (ask each time)", also for one
+    # that was started to ask nothing (2.1.332).
+    withheld_tools=("EnterPlanMode",),
     hooks="claude",
     resume=("--resume", "{context}"),
     glyph="❯",
@@ -27,6 +30,9 @@ CLAUDE = Profile(
         r"\bEnter to (confirm|select|continue|save|submit)\b",
         r"^ +{glyph} ",  # a choice; earlier words stand at the margin
     ),
+    # At a limit of a subscription that it does not wait out by itself: more than a day, or
+    # `autoContinueAtUsageLimit` is false (2.1.332). Escape is its "stop and wait".
+    menu=(r"^ +(?:{glyph} )?[0-9]\. (?:Stop and wait|Wait) for limit to reset$",),
     trust=r"\bYes, I trust this folder\b",
     # Its first start of all, from top to bottom: a login is the second thing that it asks for, and
     # it stays there when somebody has logged in elsewhere (2.1.332, tests/real/test_login_menu.py).

@@ -53,6 +53,13 @@ class Profile(Section, frozen=True):
             "Code, keys of `config.toml` for Codex; empty: your own settings decide"
         ),
     ] = msgspec.field(default_factory=dict)
+    withheld_tools: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="tools of Claude Code that the model does not get because no person is "
+            "there; empty: your own settings decide"
+        ),
+    ] = ()
     hooks: Annotated[
         Literal["", "claude", "codex"],
         Meta(description="its kind of hooks; empty: none, and only its screen shows its state"),
@@ -88,6 +95,13 @@ class Profile(Section, frozen=True):
     dialog: Annotated[
         tuple[str, ...], Meta(description="patterns of rows that belong to a question for a person")
     ] = (r"^ *{glyph}.?[0-9]+[.)]",)
+    menu: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="patterns of rows of a menu that it opens by itself and that needs no "
+            "answer; sm closes it by `interrupt_key` before it types"
+        ),
+    ] = ()
     trust: Annotated[
         str,
         Meta(

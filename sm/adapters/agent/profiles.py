@@ -32,7 +32,7 @@ DEFAULT = CLAUDE.name
 
 LIKE = "like"
 PATTERNS = (
-    *("busy", "placeholders", "dialog", "gone"),
+    *("busy", "placeholders", "dialog", "menu", "gone"),
     *("scrolled", "elided", "stashed", "clear_refused", "login"),
 )
 TEMPLATES = {

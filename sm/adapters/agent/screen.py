@@ -43,7 +43,8 @@ class Screen(Struct, frozen=True):
     the screen looks like several). `row` is the composer's text exactly as in tmux, for
     `composer.type_once`. `question` is a dialog's text, for a person. `scrolled`: the screen shows
     only the end of a long draft, and not whether the agent works. `refused`: it says that it has
-    not begun a new context. `login` is the row by which the question asks for a login.
+    not begun a new context. `login` is the row by which the question asks for a login. `menu`: the
+    dialog is one that needs no answer; `row` are its rows.
     """
 
     prompt: Prompt
@@ -55,6 +56,7 @@ class Screen(Struct, frozen=True):
     gone: bool = False
     scrolled: bool = False
     refused: bool = False
+    menu: bool = False
 
 
 class Style(Struct, frozen=True):
@@ -89,10 +91,17 @@ def read(profile: Profile, capture: str) -> Screen:
             draft = _draft_end(rows[end.start : end.stop])
             row = "\n".join(texts[end.start : end.stop])
             return Screen(Prompt.NONE, draft, row, gone=gone, scrolled=True)
-        question = _question(profile, texts[-DIALOG_ROWS:])
-        if not question:
+        if not (question := _question(profile, texts[-DIALOG_ROWS:])):
             return Screen(Prompt.NONE, gone=gone)
-        return Screen(Prompt.DIALOG, question=question, login=_login(profile, texts), gone=gone)
+        found = _list_menu(profile, texts[-DIALOG_ROWS:])
+        return Screen(
+            Prompt.DIALOG,
+            row="\n".join(found),
+            question=question,
+            login=_login(profile, texts),
+            gone=gone,
+            menu=bool(found),
+        )
     return Screen(
         _prompt(profile, rows, composer),
         draft=_draft(profile, rows[composer.start : composer.stop]),
@@ -229,6 +238,11 @@ def _question(profile: Profile, texts: list[str]) -> str:
 def _login(profile: Profile, texts: list[str]) -> str:
     """Return the row that asks for a login, '' if there is none."""
     return next((text.strip() for text in texts if _found(profile, profile.login, [text])), "")
+
+
+def _list_menu(profile: Profile, texts: list[str]) -> list[str]:
+    """Return the rows that tell that a dialog is a menu without need of an answer."""
+    return [text for text in texts if _found(profile, profile.menu, [text])]
 
 
 def _found(profile: Profile, patterns: tuple[str, ...], texts: list[str]) -> bool:

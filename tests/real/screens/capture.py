@@ -16,12 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sm.adapters.tmux import NoServerError, Tmux
-from tests.real.api import Api, Failure, Reply, Tool
+from tests.real.api import Api, Reply, Tool
 from tests.real.client import clients
 from tests.real.codex import Codex
 from tests.real.screens import codex
 from tests.real.terminal import Terminal
-from tests.real.untamed import SWITCHES, isolated, log_in
+from tests.real.untamed import DAY_S, SWITCHES, isolated, limit, log_in
 
 FOLDER = Path(__file__).parent
 THREE = "one line\nand a second\nand a third"
@@ -110,22 +110,26 @@ def idle_survey(terminal: Terminal) -> None:
     shows(terminal, "How is Claude doing")
 
 
-def idle_limit(terminal: Terminal) -> None:
-    """Of a subscription: it goes on by itself at the reset."""
+def limited(terminal: Terminal, resets_at: float, claim: str) -> None:
+    """Meet the limit of a subscription."""
     terminal.without = SWITCHES
     terminal.variables |= log_in(terminal.home)
-    limit = {
-        "unified-status": "rejected",
-        "unified-reset": str(int(time.time()) + 7200),
-        "unified-representative-claim": "five_hour",
-        "unified-overage-status": "rejected",
-        "unified-overage-disabled-reason": "org_level_disabled",
-    }
-    headers = {f"anthropic-ratelimit-{name}": value for name, value in limit.items()}
-    terminal.api.say(Failure(429, headers, "limit"))
+    terminal.api.say(limit(resets_at, claim))
     terminal.start()
     terminal.paste("begin")
+
+
+def idle_limit(terminal: Terminal) -> None:
+    """It goes on by itself at the reset."""
+    limited(terminal, time.time() + 7200, "five_hour")
     shows(terminal, "Continuing automatically")
+
+
+def dialog_limit(terminal: Terminal) -> None:
+    """It does not wait by itself for longer than a day."""
+    limited(terminal, time.time() + 3 * DAY_S, "seven_day")
+    shows(terminal, "What do you want to do?")
+    shows(terminal, "Enter to confirm")
 
 
 def dialog_configuration(terminal: Terminal) -> None:
@@ -246,7 +250,7 @@ SCREENS: dict[str, Callable[[Terminal], None]] = {
         *(idle_pasted, idle_stashed, idle_survey, idle_limit),
         *(busy_empty, busy_draft, busy_queued, busy_tool, menu_slash, bash_mode, copy_mode),
         *(dialog_permission, dialog_question, dialog_trust, dialog_configuration),
-        *(dialog_key, dialog_bypass, dialog_server),
+        *(dialog_key, dialog_bypass, dialog_server, dialog_limit),
         removed_invisible,
     )
 }
