@@ -15,6 +15,9 @@ PAUSE_S = 300.0
 """The longest pause before another try."""
 RESUMED = 5
 """So often the conversation is tried to be resumed; it may be that which the client cannot do."""
+NO_PROGRAM = re.compile(r"cannot start '.*': no such program|^(?:\S*/)?env: .*: \S")
+"""The words of `lib/launch` and of env(1) where the agent's program cannot be run: it is missing or
+just being replaced, or its interpreter is. No issue has caused that."""
 VARYING = re.compile(r"[0-9a-f]{6,}|[0-9]+")
 """What differs in the same words of two processes: numbers, times, ids."""
 
@@ -37,9 +40,14 @@ class FalseStart(Struct, frozen=True):
         return VARYING.sub("#", self.reason)
 
     @property
+    def lacks_program(self) -> bool:
+        """Whether there was no program to run."""
+        return bool(NO_PROGRAM.search(self.reason))
+
+    @property
     def resumable(self) -> str:
         """What the next start is to resume, '' for nothing."""
-        return self.resume if self.tries < RESUMED else ""
+        return self.resume if self.tries < RESUMED or self.lacks_program else ""
 
     def find_next(self, pause_s: float) -> float:
         """When the next try is due: each pause is twice as long as the one before."""
@@ -54,7 +62,10 @@ class Fault(Struct, frozen=True):
 
 
 def judge(starts: Mapping[str, FalseStart], now: float) -> list[Fault]:
-    """List why agents end as they start: what several sessions say, that of most of them first."""
+    """List why agents end as they start, that of most sessions first.
+
+    What one alone says may be its issue's fault, unless there is no program to run.
+    """
     alike: dict[str, dict[str, FalseStart]] = {}
     for name, one in starts.items():
         if 0 <= now - one.at < WINDOW_S:
@@ -62,5 +73,5 @@ def judge(starts: Mapping[str, FalseStart], now: float) -> list[Fault]:
     return [
         Fault(next(iter(found.values())).reason, tuple(sorted(found)))
         for found in sorted(alike.values(), key=len, reverse=True)
-        if len(found) > 1
+        if len(found) > 1 or any(one.lacks_program for one in found.values())
     ]

@@ -1,8 +1,8 @@
 """Starts of agents that have ended at once. Where several have ended alike, it is the machine.
 
-A client that is just being replaced, or lacks a library, ends in each session before it has done
-anything, and none of their issues has caused that. There is a file for each session whose last
-start has ended so.
+So it is where there was no program to run. A client that is just being replaced, or lacks a
+library, ends in each session before it has done anything, and none of their issues has caused that.
+There is a file for each session whose last start has ended so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def list_faults(root: Root, now: float) -> list[Fault]:
 
 
 def find_of_machine(root: Root, session: str, now: float) -> FalseStart | None:
-    """Return the session's false start, if others have ended alike: its issue has not caused it."""
+    """Return the session's false start, if it is the machine's: its issue has not caused it."""
     one = read(root, session)
     if one is None:
         return None

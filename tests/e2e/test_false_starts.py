@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -75,6 +77,28 @@ def test_a_client_that_is_broken_everywhere_costs_no_issue_its_restarts(
     wait_for(lambda: not list_kinds(stage), "the fault to be over")
     stage.poll()
     assert sorted(session.issue for session in stage.sessions()) == [*issues, late]
+
+
+def test_a_client_that_is_removed_costs_the_only_issue_no_restart(
+    stage: Stage, client: Path
+) -> None:
+    """As by an update of npm, which takes its program away for a while."""
+    client.write_text(WHOLE)
+    issue = stage.file_issue()
+    stage.poll()
+    wait_for(stage.told, "the first prompt")
+    client.rename(client.with_name("aside"))
+    pane = stage.project.tmux.pane(stage.session(issue).name)
+    assert pane
+    os.kill(pane.pid, signal.SIGKILL)
+    wait_for(lambda: count_tries(stage, issue) > 4, "more tries than there are restarts")
+    need = stage.find_need("machine")
+    assert need["text"].startswith("agents end as they start, in 1 session (“")
+    assert f"cannot start '{client}': no such program" in need["text"]
+    assert list_kinds(stage) == ["machine"], "it is told once, and of no issue"
+    assert fold(plan.read_receipts(stage.session(issue).dir)).recoveries < 2
+    client.with_name("aside").rename(client)
+    wait_for(lambda: "machine" not in list_kinds(stage), "the fault to be over")
 
 
 def test_an_agent_that_ends_as_it_starts_alone_has_its_restarts_and_no_more(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -251,6 +252,25 @@ def test_a_paused_session_is_not_woken_by_its_client_at_the_reset(
     assert len(api.main) == 1, "nothing was asked for"
     pausing.end(untamed.root, [part], "ada")
     wait_for(lambda: len(api.main) > 1, "the agent to go on")
+
+
+def test_a_client_goes_on_whose_program_is_removed(
+    claude: Path, tmux: Tmux, root: Root, api: Api, tmp_path: Path
+) -> None:
+    """As npm removes it while it installs another version."""
+    program = tmp_path / "claude"
+    shutil.copy(claude, program)
+    managed = Managed(program, tmux, root, api, tmp_path / "managed", without=SWITCHES)
+    try:
+        managed.start()
+        program.unlink()
+        api.say(Reply("", tools=(Tool.bash("touch made"),)))
+        assert managed.send("Begin.") == ACCEPTED
+        wait_for((managed.folder / "work" / "made").exists, "its tool")
+        managed.wait_state(State.IDLE)
+        assert managed.send("Go on.") == ACCEPTED
+    finally:
+        managed.end()
 
 
 def test_codex_of_sm_begins_without_its_update(

@@ -35,6 +35,23 @@ def test_several_that_say_the_same_prove_it_whatever_numbers_they_have(root: Roo
     assert false_starts.list_faults(root, NOW) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "'dev-harb-1' did not start: cannot start 'claude': no such program on PATH (/usr/bin)",
+        "env: 'node': No such file or directory",
+        "/usr/bin/env: /opt/claude: Text file busy",
+    ],
+)
+def test_one_session_alone_proves_it_where_there_is_no_program_to_run(
+    root: Root, said: str
+) -> None:
+    put(root, "dev-harb-1", said)
+    [fault] = false_starts.list_faults(root, NOW)
+    assert fault.sessions == ("dev-harb-1",)
+    assert false_starts.find_of_machine(root, "dev-harb-1", NOW)
+
+
 def test_two_clients_may_be_broken_at_once(root: Root) -> None:
     for number in (1, 2, 3):
         put(root, f"dev-harb-{number}", "no such file")
@@ -81,3 +98,5 @@ def test_tries_are_counted_until_one_works(root: Root) -> None:
 def test_a_conversation_that_cannot_be_resumed_is_given_up_at_last() -> None:
     assert FalseStart(NOW, "", RESUMED - 1, resume="c1").resumable == "c1"
     assert FalseStart(NOW, "", RESUMED, resume="c1").resumable == ""
+    no_program = "cannot start 'claude': no such program on PATH ()"
+    assert FalseStart(NOW, no_program, RESUMED, resume="c1").resumable == "c1"

@@ -71,7 +71,7 @@ def _make(session: IssueSession, last: Receipt) -> FalseStart:
 
 
 def _take_back(session: IssueSession, receipts: list[Receipt]) -> bool:
-    """Have the start count for nothing, once, if others have ended in the same way."""
+    """Have the start count for nothing, once, if it is the machine that ends it."""
     now = time.time()
     found = false_starts.find_of_machine(session.root, session.name, now)
     if found is None:
@@ -80,6 +80,7 @@ def _take_back(session: IssueSession, receipts: list[Receipt]) -> bool:
     if any(one.plan == key for one in receipts):
         return False
     plans.add_receipt(session.dir, Receipt(now, key, "false-start", counts=Count.FALSE_START))
-    said = f"its agent has ended as it started, like others, which costs no attempt: {found.reason}"
+    what = "could not be started" if found.lacks_program else "has ended as it started, like others"
+    said = f"its agent {what}, which costs no attempt: {found.reason}"
     session.project.record(events.Problem(session=session.name, text=said))
     return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from sm.base.errors import SmError
+from sm.base.text import format_count
 from sm.config.schema import KeepFree
 from sm.issues.rules.room import MEGABYTE, Room, explain_bytes, explain_disk
 from sm.sessions.false_starts import list_faults
@@ -97,10 +99,20 @@ def list_shortages(project: Project) -> list[Shortage]:
 
 
 def _find_false_starts(project: Project) -> Iterator[Shortage]:
-    """Whether agents end as they start, whatever they are to work on."""
-    for fault in list_faults(project.root, time.time())[:1]:
+    """Whether agents end as they start, whatever they are to work on.
+
+    One session alone tells it of its own project: another's program may be there.
+    """
+    named = re.compile(rf"dev-{re.escape(project.name)}-[0-9]+")
+    found = [
+        one
+        for one in list_faults(project.root, time.time())
+        if len(one.sessions) > 1 or named.fullmatch(one.sessions[0])
+    ]
+    for fault in found[:1]:
         said = f" (“{fault.reason}”)" if fault.reason else ""
-        text = f"agents end as they start, in {len(fault.sessions)} sessions{said}"
+        where = format_count(len(fault.sessions), "session")
+        text = f"agents end as they start, in {where}{said}"
         yield Shortage("starts", "agents end as they start", text, "sm doctor")
 
 
