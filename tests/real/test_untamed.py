@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,11 +23,12 @@ from sm.base.refusal import Outcome, Refusal, Status
 from sm.messages import delivery, pausing, queue
 from sm.messages.queue import Message, Place
 from sm.sessions import agent as agents
-from sm.sessions import turn
+from sm.sessions import agent_state, turn
 from sm.sessions.agent_state import State
+from sm.sessions.signs import Signs
 from sm.store.paths import Root
 from tests.helpers import HANG_S, wait_for
-from tests.real.api import Api, Reply, Tool, Usage
+from tests.real.api import Api, Failure, Reply, Request, Tool, Turn, Usage
 from tests.real.client import Clients
 from tests.real.codex import prompt, session_of_sm
 from tests.real.managed import ACCEPTED, Managed
@@ -252,6 +254,54 @@ def test_a_paused_session_is_not_woken_by_its_client_at_the_reset(
     assert len(api.main) == 1, "nothing was asked for"
     pausing.end(untamed.root, [part], "ada")
     wait_for(lambda: len(api.main) > 1, "the agent to go on")
+
+
+ORDER = "You help the agent of this test."
+HELPER = {"description": "help", "prompt": ORDER, "subagent_type": "general-purpose"}
+
+
+def answer_helper(api: Api, answer: Turn) -> None:
+    """Have the agent begin a subagent in the background, and that one be answered so."""
+
+    def model(request: Request) -> Turn:
+        if any(ORDER in text for text in request.said):
+            return answer
+        return begin.pop() if begin else Reply("I wait.")
+
+    begin = [Reply("", tools=(Tool("Agent", HELPER | {"run_in_background": True}),))]
+    api.model = model
+
+
+def read_signs(managed: Managed) -> Signs:
+    return turn.read(managed.session.dir, agent_state.read(managed.session.dir))
+
+
+def test_an_agent_whose_subagent_works_in_the_background_is_not_idle(
+    untamed: Managed, api: Api
+) -> None:
+    hold = threading.Event()
+    answer_helper(api, Reply("Half of it", hold=hold))
+    untamed.start()
+    assert untamed.send("Begin.") == ACCEPTED
+    untamed.wait_state(State.WAITING)
+    assert read_signs(untamed).ended_at is None
+    hold.set()
+    untamed.wait_state(State.IDLE)
+    assert read_signs(untamed).ended_at is not None
+
+
+@pytest.mark.parametrize("status", [429, 400])
+def test_a_subagent_that_fails_is_no_failure_of_the_session(
+    untamed: Managed, api: Api, status: int
+) -> None:
+    answer = limit(time.time() + 3600) if status == 429 else Failure(status, message="bad")
+    answer_helper(api, answer)
+    untamed.start()
+    assert untamed.send("Begin.") == ACCEPTED
+    wait_for(lambda: api.appearances("<task-notification>"), "what has become of it")
+    untamed.wait_state(State.IDLE)
+    assert any(ORDER in text for request in api.main for text in request.said)
+    assert read_signs(untamed).failure is None
 
 
 def test_a_client_goes_on_whose_program_is_removed(
