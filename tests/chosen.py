@@ -138,6 +138,7 @@ CHOSEN = {
     "tests/plugins/test_distribution.py::test_a_project_on_its_forge_is_polled": (
         "a plugin of somebody else"
     ),
+    "tests/golden/test_golden.py": "what each face says of made states, byte for byte",
     "tests/project/test_packaging.py::test_every_module_is_in_the_wheel": "what is installed",
     # The real clients: once through
     "tests/real/test_delivery.py::test_an_idle_agent_accepts_a_plain_message_as_it_is": (
