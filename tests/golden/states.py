@@ -177,6 +177,7 @@ def _configure(folder: Path) -> Path:
     said = {
         "state_root": str(folder / "state"),
         "budget": {"day": "$500"},
+        "keep_free": {"disk": 0, "memory": 0},  # else a full machine would be told of
         "notify": {"channels": {"phone": {"url": "json://127.0.0.1:9/"}}},
         "bridge_database": str(folder / "core.db"),
         "projects": projects,
