@@ -33,14 +33,11 @@ def read(world: World) -> Files:
 
 
 def _read_help() -> Files:
-    """Each verb's help, by its first word."""
-    found: dict[str, str] = {}
-    groups = {path.rpartition(" ")[0] for path, _ in leaves(cli)}
-    for path in ["", *sorted({path for path, _ in leaves(cli)} | groups - {""})]:
-        argv = [*path.split(), "--help"]
-        name = f"help/{path.partition(' ')[0] or 'sm'}.txt"
-        found[name] = found.get(name, "") + write_down(argv, call(argv)) + "\n"
-    return found
+    """The help of each verb and group."""
+    verbs = {path for path, _ in leaves(cli)}
+    groups = {path.rpartition(" ")[0] for path in verbs}
+    argvs = ([*path.split(), "--help"] for path in sorted({"", *verbs, *groups}))
+    return {"help.txt": "\n".join(write_down(argv, call(argv)) for argv in argvs)}
 
 
 def _read_verbs(world: World) -> Files:
