@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from sm.adapters.git import Git
@@ -39,6 +38,8 @@ def is_used(repo: Path, rev: str) -> bool:
 
 def is_installed() -> bool:
     """Say whether git can call `git lfs`."""
+    import shutil  # only where a file is missing: it takes a pass longer to load
+
     return shutil.which("git-lfs") is not None
 
 

@@ -15,7 +15,7 @@ PAUSE_S = 300.0
 """The longest pause before another try."""
 RESUMED = 5
 """So often the conversation is tried to be resumed; it may be that which the client cannot do."""
-NO_PROGRAM = re.compile(r"cannot start '.*': no such program|^(?:\S*/)?env: .*: \S")
+NO_PROGRAM = re.compile(r"cannot start '[^'\n]*': no such program|^(?:\S*/)?env: .*: \S")
 """The words of `lib/launch` and of env(1) where the agent's program cannot be run: it is missing or
 just being replaced, or its interpreter is. No issue has caused that."""
 VARYING = re.compile(r"[0-9a-f]{6,}|[0-9]+")

@@ -290,7 +290,7 @@ def _gone_on(history: History) -> History:
 
 def _known_elsewhere(history: History, receipt: Receipt) -> History:
     """What CI and the forge do, as far as only these receipts tell whether we have begun it."""
-    if receipt.verb is Verb.OPEN_PULL:
+    if receipt.verb is Verb.OPEN_PULL and not receipt.trouble:
         return structs.replace(history, offered=history.offered | {receipt.detail})
     if receipt.outage:
         outages = {**history.outages, receipt.run: receipt.outage}

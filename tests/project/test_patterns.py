@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sm.adapters.agent.profiles import BUILTIN, PATTERNS
+from sm.adapters.agent.start_dialogs import DIALOGS
 from sm.base import redact
 from tests import patterns
 from tests.patterns import Use, calls, held, hostile, is_compile, target, uses, worse_than_linear
@@ -48,10 +49,17 @@ def of_tmux() -> Patterns:
     yield from (re.compile(pattern) for pattern, _ in ERRORS)
 
 
-def of_trust() -> Patterns:
-    for profile in filter(lambda one: one.trust, BUILTIN.values()):
-        yield re.compile(profile.trust)
-        yield re.compile(rf"^ *{re.escape(profile.glyph)} .*{profile.trust}")
+def of_start_dialogs() -> Patterns:
+    for dialogs in DIALOGS.values():
+        yield from (re.compile(text, re.M) for one in dialogs for text in (one.pattern, one.choice))
+
+
+def of_choices() -> Patterns:
+    answers = [one.choice for dialogs in DIALOGS.values() for one in dialogs if one.choice]
+    for profile in BUILTIN.values():
+        for answer in filter(None, (profile.trust, *answers)):
+            yield re.compile(answer, re.M)
+            yield re.compile(rf"^ *{re.escape(profile.glyph)} .*{answer}")
 
 
 def of_names() -> Patterns:
@@ -69,7 +77,9 @@ MADE: dict[tuple[str, str], Callable[[], Patterns]] = {
     ("adapters/agent/screen.py", "_found"): of_profiles,
     ("adapters/agent/screen.py", "split_draft"): of_profiles,
     ("adapters/tmux.py", "_error"): of_tmux,
-    ("plugins/doctor/assumptions.py", "_trusts"): of_trust,
+    ("plugins/doctor/probed.py", "_is_chosen"): of_choices,
+    ("plugins/doctor/probed.py", "_is_offered"): of_choices,
+    ("adapters/agent/start_dialogs.py", "find_start_dialog"): of_start_dialogs,
     ("issues/supervise/find.py", "_find_terminals"): of_names,
     ("plugins/notify/rules.py", "find_cause"): of_words,
     ("base/redact.py", "compile_patterns"): of_redacting,

@@ -109,7 +109,7 @@ def test_a_key_that_does_not_submit_is_named_and_the_one_that_does_can_be_set(
     ]
     print("\n".join(found))
     assert any("submit_keys 'Enter': '/clear' stays in the input line" in one for one in found)
-    assert "submit_keys: [M-Enter]" in found[-1]
+    assert any("submit_keys: [M-Enter]" in one for one in found)
 
 
 def test_a_client_that_calls_no_hook_gets_the_whole_text(

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -162,8 +164,17 @@ def walked(found: list[Finding]) -> list[str]:
     return [finding.what for finding in found if ", step " in finding.what]
 
 
+@pytest.fixture
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for temporary files that no other test uses."""
+    folder = Path(tempfile.mkdtemp())
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
 def test_a_first_start_of_claude_is_walked_through_to_its_input_line(
-    root: Root, agent: AgentSettings, api: Api, tmp_path: Path
+    root: Root, agent: AgentSettings, api: Api, tmp_path: Path, temporary: Path
 ) -> None:
     steps = walked(tried(root, agent))
     for number, asks in enumerate(
@@ -180,11 +191,11 @@ def test_a_first_start_of_claude_is_walked_through_to_its_input_line(
     assert not [request for request in api.seen if request.kind is Kind.MAIN]
     # Of what was answered there nothing is in the person's own configuration.
     assert "sm-probe-" not in (tmp_path / "person" / ".claude.json").read_text()
-    assert not [*Path(tempfile.gettempdir()).glob("sm-probe-*")]
+    assert not [*temporary.glob("sm-probe-*")]
 
 
 def test_the_first_starts_of_codex_are_walked_through(
-    root: Root, pinned: Clients, api: Api, tmp_path: Path
+    root: Root, pinned: Clients, api: Api, tmp_path: Path, temporary: Path
 ) -> None:
     folder = tmp_path / "person" / ".codex"
     folder.mkdir(parents=True)
@@ -199,4 +210,4 @@ def test_the_first_starts_of_codex_are_walked_through(
     assert line == "a first start, step 2: the input line"
     assert not api.seen
     assert "sm-probe-" not in (folder / "config.toml").read_text()
-    assert not [*Path(tempfile.gettempdir()).glob("sm-probe-*")]
+    assert not [*temporary.glob("sm-probe-*")]

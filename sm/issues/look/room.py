@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import time
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from sm.sessions.false_starts import list_faults
 from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json
+from sm.store.paths import prefix_sessions
 
 MEMORY = Path("/proc/meminfo")
 
@@ -103,11 +103,11 @@ def _find_false_starts(project: Project) -> Iterator[Shortage]:
 
     One session alone tells it of its own project: another's program may be there.
     """
-    named = re.compile(rf"dev-{re.escape(project.name)}-[0-9]+")
+    head = prefix_sessions(project.name)
     found = [
         one
         for one in list_faults(project.root, time.time())
-        if len(one.sessions) > 1 or named.fullmatch(one.sessions[0])
+        if len(one.sessions) > 1 or one.sessions[0].removeprefix(head).isdecimal()
     ]
     for fault in found[:1]:
         said = f" (“{fault.reason}”)" if fault.reason else ""

@@ -100,12 +100,11 @@ class Subject(Struct):
 
     def choose(self, answer: str) -> bool:
         """Choose the row that has the pattern `answer` in a menu; say whether it was accepted."""
-        chosen = re.compile(rf"^ *{re.escape(self.profile.glyph)} .*{answer}")
 
         def is_chosen() -> bool:
-            return any(map(chosen.search, self.look()[2].splitlines()))
+            return _is_chosen(self.profile, answer, self.look()[2])
 
-        if not re.search(answer, self.look()[2], re.M):
+        if not _is_offered(answer, self.look()[2]):
             return False
         for key in ("Down",) * MENU + ("Up",) * MENU:
             if is_chosen():
@@ -137,3 +136,13 @@ class Subject(Struct):
         if not self.profile.erase_key or not self.press(self.profile.erase_key):
             return False
         return self.holds(lambda: self.screen.row != row)
+
+
+def _is_offered(answer: str, text: str) -> bool:
+    return re.search(answer, text, re.M) is not None
+
+
+def _is_chosen(profile: Profile, answer: str, text: str) -> bool:
+    """Say whether the mark of a menu stands before that answer."""
+    marked = rf"^ *{re.escape(profile.glyph)} .*{answer}"
+    return any(re.search(marked, row) for row in text.splitlines())
