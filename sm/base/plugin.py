@@ -74,7 +74,7 @@ class Plugin(NamedTuple):
     routes: Mapping[str, Place] = NO_PARTS
     """Of `sm serve`."""
     sites: Mapping[str, Place] = NO_PARTS
-    """A `Site` of `sm.plugins.http.sites`: pages, streams and files that `sm serve` offers."""
+    """A `Site` of `sm.web.sites`: pages, streams and files that `sm serve` offers."""
     ticks: Mapping[str, Place] = NO_PARTS
     """A `Listener` of `sm.issues.ticks`, which hears of each completed tick of dev-poll."""
     followers: Mapping[str, Place] = NO_PARTS

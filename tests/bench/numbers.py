@@ -12,13 +12,13 @@ from msgspec import json, structs
 from sm.issues.look.snapshot import look
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.http.app import make_application
-from sm.plugins.http.guard import Rules
 from sm.plugins.page.numbers import data as numbers_data
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, RotationStep
 from sm.store.files import append_line
+from sm.web.guard import Rules
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 from tests.plugins.page.client import Browser

@@ -12,11 +12,11 @@ from starlette.types import Message
 
 from sm.issues.look.snapshot import look
 from sm.plugins.http.app import make_application
-from sm.plugins.http.guard import Rules
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.files import append_line
 from sm.views.watched_board import WatchedBoard
+from sm.web.guard import Rules
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns
 

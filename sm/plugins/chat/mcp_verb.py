@@ -14,7 +14,7 @@ from sm.base.output import say, say_lines, warn
 from sm.cli.options import json_option, load_machine, pass_machine
 from sm.cli.times import format_moment
 from sm.cli.words import print_json
-from sm.plugins.http.options import listening, listening_options
+from sm.web.options import listening, listening_options
 
 if TYPE_CHECKING:
     from sm.plugins.chat.mcp.clients import McpClient

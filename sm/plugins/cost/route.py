@@ -10,9 +10,8 @@ from sm.plugins.cost.nodes.contacts import list_unheard
 from sm.plugins.cost.report import check_project, list_price_notes, parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sums import By, Sum
-from sm.plugins.http.actions import Call
-from sm.plugins.http.errors import HttpError
-from sm.plugins.http.routes import Endpoint
+from sm.web.endpoint import Call, Endpoint
+from sm.web.errors import HttpError
 
 
 class CostQuery(Struct, frozen=True):
@@ -61,6 +60,6 @@ ENDPOINT = Endpoint(
     query=CostQuery,
     errors=(422, 503),
     slow=True,
-    lane=_of_all,
+    pool=_of_all,
     acts=False,
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from sm.adapters.agent.profiles import resolve
 from sm.base.errors import SmError, StateError
@@ -20,31 +20,15 @@ from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
 from sm.personal import edit, lifecycle
 from sm.plugins.http import shapes, views
-from sm.plugins.http.errors import HttpError, UnknownSessionError
 from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
 from sm.sessions import pause, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
-from sm.sessions.machine import Machine
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store import lock
 from sm.store.paths import Root
-
-B = TypeVar("B")
-
-
-class Call(Struct, Generic[B], frozen=True):
-    """A request: `ident` from the path, `body`, and the JSON of the body, if there is one."""
-
-    machine: Machine
-    ident: str
-    body: B
-    raw: bytes = b""
-
-    @property
-    def root(self) -> Root:
-        """The root of the sessions' state."""
-        return self.machine.root
+from sm.web.endpoint import Call
+from sm.web.errors import HttpError, UnknownSessionError
 
 
 def list_sessions(call: Call[None]) -> shapes.Sessions:

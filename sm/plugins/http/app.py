@@ -16,17 +16,19 @@ from starlette.routing import Route
 
 from sm.base import plugin
 from sm.base.output import say_text
-from sm.plugins.http import openapi, running
-from sm.plugins.http.answers import Answer, answer_failure, answer_success
-from sm.plugins.http.closing import ClosingWebSocket
-from sm.plugins.http.guard import Guard, Rules
-from sm.plugins.http.rights import Declared, Keys, Trust, find_answering
-from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
+from sm.plugins.http import openapi
+from sm.plugins.http.routes import ENDPOINTS, make_routes
 from sm.plugins.http.shapes import Health
-from sm.plugins.http.sites import Entrance, load_sites, make_site_routes
 from sm.plugins.http.webhooks import PREFIX, Receiver
 from sm.sessions.machine import Machine
 from sm.views.figures import list_headers
+from sm.web import running
+from sm.web.answers import Answer, answer_failure, answer_success
+from sm.web.closing import ClosingWebSocket
+from sm.web.endpoint import Endpoint
+from sm.web.guard import Guard, Rules
+from sm.web.rights import Declared, Keys, Trust, find_answering
+from sm.web.sites import Entrance, load_sites, make_site_routes
 
 
 def serve(

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sm.base.errors import UsageError
 from sm.base.output import say
-from sm.plugins.http.options import check_may_serve, ending_quietly, leave, listening_on_port
-from sm.plugins.http.token_files import TokenFiles
+from sm.web.options import check_may_serve, ending_quietly, leave, listening_on_port
+from sm.web.token_files import TokenFiles
 
 if TYPE_CHECKING:
-    from sm.plugins.http.guard import Rules
-    from sm.plugins.http.sites import Site
     from sm.sessions.machine import Machine
+    from sm.web.guard import Rules
+    from sm.web.sites import Site
 
 FORWARDED = 8420
 """The port on a person's own machine in the advice for a Unix socket."""
@@ -43,10 +43,10 @@ def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rul
         UsageError: an agent has called, or there is no such place or token.
 
     """
-    from sm.plugins.http import listening
-    from sm.plugins.http.guard import Rules
-    from sm.plugins.http.rights import Trust
-    from sm.plugins.http.unix_socket import listen_at
+    from sm.web import listening
+    from sm.web.guard import Rules
+    from sm.web.rights import Trust
+    from sm.web.unix_socket import listen_at
 
     check_may_serve(machine)
     token = listening.read_token(entry.token_file, os.environ)
@@ -91,7 +91,7 @@ def print_link(listener: socket.socket, rules: Rules, sites: list[Site]) -> str:
 
 
 def _find_origin(listener: socket.socket, rules: Rules) -> str:
-    from sm.plugins.http.listening import format_url
+    from sm.web.listening import format_url
 
     if rules.public:
         return rules.public

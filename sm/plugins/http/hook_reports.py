@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from sm.context import reports
 from sm.plugins.http import views
-from sm.plugins.http.actions import Call
-from sm.plugins.http.bodies import decode
 from sm.plugins.http.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
+from sm.web.bodies import decode
+from sm.web.endpoint import Call
 
 
 def note_usage(call: Call[ContextUsage]) -> ContextAnswer:

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from sm.plugins.http import shapes
-from sm.plugins.http.routes import Endpoint
+from sm.web.answers import Error
+from sm.web.endpoint import Endpoint
 
 HEALTH = "/health"
 DESCRIPTION = "/openapi.json"
@@ -42,7 +43,7 @@ def describe(
     every = list(endpoints)
     kinds = (*(each.answer for each in every), *(each.body for each in every if each.body))
     _, components = msgspec.json.schema_components(
-        (shapes.Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"
+        (Error, shapes.Health, *kinds), ref_template="#/components/schemas/{name}"
     )
     paths: dict[str, Any] = {HEALTH: {"get": _plain("Whether the server answers.", shapes.Health)}}
     for each in every:
@@ -111,7 +112,7 @@ def _list_query(query: type[Struct]) -> list[dict[str, Any]]:
 
 
 def _responses(answer: type[Struct], errors: tuple[int, ...], success: int = 200) -> dict[str, Any]:
-    kinds = {success: answer} | dict.fromkeys(errors, shapes.Error)
+    kinds = {success: answer} | dict.fromkeys(errors, Error)
     return {
         str(status): {"description": STATUSES[status], "content": _content(kind)}
         for status, kind in kinds.items()

@@ -13,25 +13,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 
 from sm.base.errors import SmError
-from sm.plugins.http import actions, bodies, hook_reports, shapes, webhooks
-from sm.plugins.http.actions import Call
-from sm.plugins.http.answers import Answer, answer_failure, answer_success
-from sm.plugins.http.errors import HttpError, choose_status
-from sm.plugins.http.lanes import Lanes, Place
+from sm.plugins.http import actions, hook_reports, shapes, webhooks
 from sm.sessions.machine import Machine
+from sm.web import bodies
+from sm.web.answers import Answer, answer_failure, answer_success
+from sm.web.endpoint import KIB, Call, Endpoint
+from sm.web.errors import HttpError, choose_status
+from sm.web.worker_pools import Worker, WorkerPools
 
-KIB = 1024
 WEBHOOK_LIMIT = 10 * 1024 * KIB
 WEBHOOKS_LIMIT = 64 * 1024 * KIB
 """Bytes of all webhooks that are being read: anyone who reaches the server may send them."""
 WAIT_S = 60.0
-"""So long an action waits for others of its lane; then it is not begun any more."""
+"""So long an action waits for others of its pool; then it is not begun any more."""
 ACTION_S = 60.0
 """After so long a client is told that the action goes on without it."""
-
-
-def _of_session(call: Call[Any]) -> str:
-    return call.ident
 
 
 def _of_directory(call: Call[shapes.NewSession]) -> str:
@@ -42,32 +38,6 @@ def _of_directory(call: Call[shapes.NewSession]) -> str:
 def _of_all(call: Call[Any]) -> str:
     """What concerns all sessions."""
     return ""
-
-
-class Endpoint(Struct, frozen=True):
-    """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
-
-    A `slow` one works on terminals and forges: few run at a time in each `lane`. A `signed` one
-    takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
-    One without a body may have a `query`, whose keys all have defaults; it is the call's body then.
-
-    `acts`: whether it changes anything. A token that only reads is refused where it is not False.
-    """
-
-    method: str
-    path: str
-    act: Callable[[Call[Any]], Struct]
-    summary: str
-    answer: type[Struct]
-    body: type[Struct] | None = None
-    limit: int = 64 * KIB
-    errors: tuple[int, ...] = ()
-    slow: bool = False
-    lane: Callable[[Call[Any]], str] = _of_session
-    signed: bool = False
-    status: int = 200
-    query: type[Struct] | None = None
-    acts: bool | None = None
 
 
 ENDPOINTS = (
@@ -110,7 +80,7 @@ ENDPOINTS = (
         limit=2048 * KIB,
         errors=(409, 503),
         slow=True,
-        lane=_of_directory,
+        pool=_of_directory,
         acts=True,
     ),
     Endpoint(
@@ -137,7 +107,7 @@ ENDPOINTS = (
         "POST",
         "/sessions/{session_id}/handoff",
         actions.schedule_handoff,
-        "Replace the session's own context when its turn ends; refusals are in `error`.",
+        "Reworker the session's own context when its turn ends; refusals are in `error`.",
         shapes.HandoffAnswer,
         body=shapes.HandoffRequest,
         acts=True,
@@ -174,7 +144,7 @@ ENDPOINTS = (
         body=shapes.PauseRequest,
         errors=(403, 503),
         slow=True,
-        lane=_of_all,
+        pool=_of_all,
         acts=True,
     ),
     Endpoint(
@@ -186,7 +156,7 @@ ENDPOINTS = (
         body=shapes.ResumeRequest,
         errors=(403, 409, 503),
         slow=True,
-        lane=_of_all,
+        pool=_of_all,
         acts=True,
     ),
     Endpoint(
@@ -236,9 +206,9 @@ def make_routes(
 ) -> list[Route]:
     """Return these endpoints for Starlette, over the sessions of this machine."""
     site = Site(machine, receivers, bodies.Room(WEBHOOKS_LIMIT))
-    quick, slow, signed = Lanes(16, 16), Lanes(4, 64), Lanes(4, 8)
+    quick, slow, signed = WorkerPools(16, 16), WorkerPools(4, 64), WorkerPools(4, 8)
 
-    def choose_lanes(endpoint: Endpoint) -> Lanes:
+    def choose_pools(endpoint: Endpoint) -> WorkerPools:
         if endpoint.signed:
             return signed
         return slow if endpoint.slow else quick
@@ -246,19 +216,19 @@ def make_routes(
     return [
         Route(
             each.path,
-            functools.partial(_answer, site, each, choose_lanes(each)),
+            functools.partial(_answer, site, each, choose_pools(each)),
             methods=[each.method],
         )
         for each in endpoints
     ]
 
 
-async def _answer(site: Site, endpoint: Endpoint, lanes: Lanes, request: Request) -> Answer:
+async def _answer(site: Site, endpoint: Endpoint, pools: WorkerPools, request: Request) -> Answer:
     try:
         with site.room.share() as share:
             call = await _call(site, endpoint, request, share)
-            place = await _enter(lanes, endpoint.lane(call))
-            return await _carry_out(place, functools.partial(_act, endpoint, call))
+            worker = await _enter(pools, endpoint.pool(call))
+            return await _carry_out(worker, functools.partial(_act, endpoint, call))
     except SmError as error:
         return answer_failure(choose_status(error), error.message)
     except asyncio.CancelledError:
@@ -267,19 +237,19 @@ async def _answer(site: Site, endpoint: Endpoint, lanes: Lanes, request: Request
         return answer_failure(400, "the client has gone")
 
 
-async def _enter(lanes: Lanes, lane: str) -> Place:
+async def _enter(pools: WorkerPools, pool: str) -> Worker:
     try:
         with anyio.fail_after(WAIT_S):
-            return await lanes.enter(lane)
+            return await pools.enter(pool)
     except TimeoutError:
         why = f"not begun: others before it were not done within {WAIT_S:g} s"
         raise HttpError(503, why) from None
 
 
-async def _carry_out(place: Place, act: Callable[[], Answer]) -> Answer:
+async def _carry_out(worker: Worker, act: Callable[[], Answer]) -> Answer:
     try:
         with anyio.fail_after(ACTION_S):
-            return await place.run(act)
+            return await worker.run(act)
     except TimeoutError:
         why = f"not done after {ACTION_S:g} s: it may still be carried out"
         raise HttpError(503, why) from None

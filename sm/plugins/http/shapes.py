@@ -22,12 +22,6 @@ Number = Annotated[float, Meta(ge=0, le=1e12)]
 FilePath = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
-class Error(Struct, frozen=True):
-    """Why a request was not carried out, for a person to read."""
-
-    error: str
-
-
 class Health(Struct, frozen=True):
     """The server answers; `version` is that of sm."""
 

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from sm.base.errors import UsageError
 from sm.cli.options import load_machine
-from sm.plugins.http.options import listening_options
+from sm.web.options import listening_options
 
 if TYPE_CHECKING:
     from sm.plugins.http.webhooks import Receiver
@@ -69,7 +69,7 @@ def command(
     from sm.cli.root import version
     from sm.plugins.http.app import load_added, serve
     from sm.plugins.http.entry import Entry, print_link, serving
-    from sm.plugins.http.sites import load_sites
+    from sm.web.sites import load_sites
 
     if opened and only_reads:
         raise UsageError("--open and --open-read-only exclude each other")

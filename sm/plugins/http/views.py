@@ -9,7 +9,6 @@ from msgspec import structs
 
 from sm.base.errors import UsageError
 from sm.context import rotation_files
-from sm.plugins.http.errors import UnknownSessionError
 from sm.plugins.http.shapes import PendingRotation, Session
 from sm.sessions import address as targets
 from sm.sessions import agent_hooks, agent_state, registry, window
@@ -22,6 +21,7 @@ from sm.views.known import Damaged, Known, read_records, show
 from sm.views.needs import list_machine_needs
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
+from sm.web.errors import UnknownSessionError
 
 RECALLED_S = 30.0
 """A recovery script runs at the same moment as our hook; so late it may ask on a slow machine."""

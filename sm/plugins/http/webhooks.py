@@ -19,12 +19,12 @@ from sm.config.forges import RemoteSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import look_for_webhook
 from sm.issues.look.webhooks import note_webhook
-from sm.plugins.http.actions import Call
-from sm.plugins.http.bodies import decode
-from sm.plugins.http.errors import HttpError
 from sm.plugins.http.forge_looks import Looks
 from sm.plugins.http.shapes import WebhookAnswer
 from sm.sessions.project import Project
+from sm.web.bodies import decode
+from sm.web.endpoint import Call
+from sm.web.errors import HttpError
 
 PREFIX = "/webhooks/"
 REMEMBERED = 10_000

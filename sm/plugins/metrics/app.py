@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sm.plugins.http.sites import Entrance
 from sm.plugins.metrics.collecting import Collector
 from sm.sessions.machine import Machine
+from sm.web.sites import Entrance
 
 METHODS = ("GET", "HEAD")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from sm.plugins.http.sites import Entrance, Site
 from sm.sessions.machine import Machine
+from sm.web.sites import Entrance, Site
 
 PATH = "/metrics"
 

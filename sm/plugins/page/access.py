@@ -12,9 +12,9 @@ import hmac
 from msgspec import Struct
 from starlette.requests import HTTPConnection
 
-from sm.plugins.http.rights import Right
-from sm.plugins.http.sites import Entrance
 from sm.plugins.page.logins import LASTS_S, Logins, make_pledge
+from sm.web.rights import Right
+from sm.web.sites import Entrance
 
 COOKIE = "sm-page"
 

@@ -19,8 +19,6 @@ from starlette.routing import BaseRoute, Route
 
 from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
-from sm.plugins.http.lanes import Lanes
-from sm.plugins.http.sites import Entrance
 from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
 from sm.plugins.page.gone import GoneError
@@ -30,6 +28,8 @@ from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.views.board import BoardRow
+from sm.web.sites import Entrance
+from sm.web.worker_pools import WorkerPools
 
 FORM_LIMIT = 2 * 1024 * 1024
 """Bytes of a form: a message of the longest kind, escaped."""
@@ -59,7 +59,7 @@ class Page(Struct, frozen=True):
     logins: Logins
     entrance: Entrance
     stream: Stream
-    lanes: Lanes
+    pools: WorkerPools
     drawer: RowDrawer
     readers: CapacityLimiter
     askers: CapacityLimiter

@@ -14,9 +14,6 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from sm.plugins.http.lanes import Lanes
-from sm.plugins.http.rights import Right
-from sm.plugins.http.sites import Entrance
 from sm.plugins.page import login_page, overview_page, session_page, wishes
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import HEADERS, Page
@@ -29,6 +26,9 @@ from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.plugins.page.terminal import page as terminal_page
 from sm.sessions.machine import Machine
+from sm.web.rights import Right
+from sm.web.sites import Entrance
+from sm.web.worker_pools import WorkerPools
 
 STATIC = Path(__file__).parent / "static"
 READERS = ASKERS = 4
@@ -68,7 +68,7 @@ def _gather(machine: Machine, entrance: Entrance) -> Page:
         Logins(file, entrance.keys, entrance.key, right),
         entrance,
         Stream(looks),
-        Lanes(4, 16),
+        WorkerPools(4, 16),
         RowDrawer(),
         CapacityLimiter(READERS),
         CapacityLimiter(ASKERS),

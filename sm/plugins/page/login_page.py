@@ -7,7 +7,6 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from sm.plugins.http.rights import Right
 from sm.plugins.page.access import (
     RefusedError,
     Visitor,
@@ -22,6 +21,7 @@ from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import name_browser
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
 from sm.plugins.page.way_back import find_way_back
+from sm.web.rights import Right
 
 LOGIN_LIMIT = 4096
 """Bytes of the form that anybody may send, also from elsewhere through a proxy."""

@@ -19,11 +19,11 @@ from msgspec import Struct, structs
 from sm.base.errors import SmError
 from sm.base.nonce import make_nonce
 from sm.base.text import one_line
-from sm.plugins.http.rights import Keys, Right
 from sm.plugins.page.ages import Ages, is_in_doubt
 from sm.store import lock
 from sm.store.damage import read_rebuildable
 from sm.store.files import ensure_private_dir, find_stamp, write_json
+from sm.web.rights import Keys, Right
 
 LASTS_S = 7 * 24 * 3600.0
 """So long a login counts; then a browser needs another link."""

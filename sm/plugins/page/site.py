@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from sm.plugins.http.sites import Entrance, Site
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
 from sm.sessions.machine import Machine
+from sm.web.sites import Entrance, Site
 
 
 def make(machine: Machine, entrance: Entrance) -> ASGIApp:

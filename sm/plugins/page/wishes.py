@@ -26,8 +26,8 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     wish = _read_wish(fields)
     try:
         with fail_after(ACT_S):
-            place = await page.lanes.enter(wish.session or f"{wish.project}#{wish.number}")
-            said = await place.run(partial(carry_out, page.looks, wish))
+            worker = await page.pools.enter(wish.session or f"{wish.project}#{wish.number}")
+            said = await worker.run(partial(carry_out, page.looks, wish))
     except TimeoutError:
         why = f"not done after {ACT_S:g} s: it may still be carried out"
         raise RefusedError(503, why) from None

@@ -17,8 +17,9 @@ from sm.plugins.cost import entering
 from sm.plugins.cost.ledger import name_day
 from sm.plugins.cost.route import ENDPOINT
 from sm.plugins.http.openapi import describe
-from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
+from sm.plugins.http.routes import ENDPOINTS, make_routes
 from sm.sessions.project import Project
+from sm.web.endpoint import Endpoint
 from tests.plugins.cost.test_figures import project, spend
 
 Out = pytest.CaptureFixture[str]

@@ -10,12 +10,11 @@ from msgspec import Struct
 from sm.base import plugin
 from sm.base.plugin import Plugin, Registry
 from sm.config.schema import MachineSettings
-from sm.plugins.http.actions import Call
 from sm.plugins.http.app import make_application
-from sm.plugins.http.guard import Rules
-from sm.plugins.http.routes import Endpoint
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
+from sm.web.endpoint import Call, Endpoint
+from sm.web.guard import Rules
 
 
 class Bell(Struct, frozen=True):

@@ -12,15 +12,15 @@ from starlette.requests import Request
 
 from sm.config.schema import MachineSettings
 from sm.plugins.http import routes, shapes
-from sm.plugins.http.actions import Call
-from sm.plugins.http.routes import ENDPOINTS, Endpoint, make_routes
+from sm.plugins.http.routes import ENDPOINTS, make_routes
 from sm.sessions.machine import Machine
+from sm.web.endpoint import Call, Endpoint
 from tests.helpers import wait_for
 
 MACHINE = Machine(MachineSettings())
 
 EACH = 4
-"""Slow actions at a time in one lane."""
+"""Slow actions at a time in one pool."""
 SHORT_S = 0.5
 
 
@@ -50,7 +50,7 @@ class Stage:
         return answer.status_code, str(json.decode(answer.body).get("error", ""))
 
     async def fill(self) -> list[asyncio.Task[tuple[int, str]]]:
-        """Have as many under way as the lane takes."""
+        """Have as many under way as the pool takes."""
         asked = [asyncio.create_task(self.ask("ann")) for _ in range(EACH)]
         await asyncio.to_thread(wait_for, lambda: len(self.begun) == EACH, "all of them")
         return asked
@@ -110,5 +110,5 @@ def test_who_waits_while_the_server_stops_hears_that_nothing_was_begun(stage: St
 
 def test_sessions_that_begin_in_another_directory_do_not_wait() -> None:
     begin = next(one for one in ENDPOINTS if (one.method, one.path) == ("POST", "/sessions"))
-    lanes = {begin.lane(Call(MACHINE, "", shapes.NewSession(name))) for name in ("/a", "/b", "/a")}
-    assert len(lanes) == 2
+    pools = {begin.pool(Call(MACHINE, "", shapes.NewSession(name))) for name in ("/a", "/b", "/a")}
+    assert len(pools) == 2

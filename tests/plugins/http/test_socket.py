@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from sm.base.errors import SmError, UsageError
-from sm.plugins.http import unix_socket
-from sm.plugins.http.unix_socket import LONGEST, find_peer, listen_at
 from sm.store.lock import try_hold_folder
 from sm.store.paths import Root
+from sm.web import unix_socket
+from sm.web.unix_socket import LONGEST, find_peer, listen_at
 from tests.helpers import HANG_S
 
 TOKEN = "0123456789abcdef-a-secret"

@@ -17,11 +17,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sm.issues.look.webhooks import HeardWebhooks, read_heard_webhooks
 from sm.plugins.http import openapi
-from sm.plugins.http.bodies import Room
-from sm.plugins.http.errors import HttpError
 from sm.plugins.http.routes import ENDPOINTS, WEBHOOK_LIMIT
 from sm.plugins.http.webhooks import REMEMBERED
 from sm.store.paths import Root
+from sm.web.bodies import Room
+from sm.web.errors import HttpError
 from tests.conftest import sealed_environment
 from tests.forges.hook import Hook
 from tests.forges.sides import RemoteSide, remote_side

@@ -21,7 +21,6 @@ from sm.passes.tally import BOUNDS, Ended, Sums
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.forges.web.ledger import Book, Count, Hour
 from sm.plugins.forges.web.limits import Limit
-from sm.plugins.http.guard import Rules
 from sm.plugins.metrics.forge_requests import RequestCounts
 from sm.plugins.metrics.measures import MEASURES, OTHER, TOOK, Bounded
 from sm.plugins.windows.figures import Figures, Known, locate
@@ -31,6 +30,7 @@ from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import MessageEnd, RotationStep
 from sm.store.files import ensure_private_dir, write_json
+from sm.web.guard import Rules
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.conftest import browser as browser

@@ -10,8 +10,8 @@ import httpx2
 from starlette.types import ASGIApp
 
 from sm.plugins.http.app import make_application
-from sm.plugins.http.guard import Rules
 from sm.sessions.machine import Machine
+from sm.web.guard import Rules
 
 ORIGIN = "http://127.0.0.1:8420"
 KEY = "k" * 64

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.http.rights import Keys, Right
 from sm.plugins.page.ages import STEP_S, Ages
 from sm.plugins.page.browser_names import call_browser
 from sm.plugins.page.logins import KEY_S, LASTS_S, LOCKED_S, MOST, NOTED_S, Logins, name_browser
 from sm.store import lock
+from sm.web.rights import Keys, Right
 
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Safari/604.1"
 CHROME = "Mozilla/5.0 (X11; Linux x86_64) (KHTML, like Gecko) Chrome/140.0 Safari/537.36"

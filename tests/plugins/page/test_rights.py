@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sm.plugins.http.guard import Rules
-from sm.plugins.http.rights import Trust
 from sm.plugins.page.access import COOKIE
 from sm.plugins.page.answering import Way
 from sm.plugins.page.app import WAYS
 from sm.plugins.page.paths import BELOW, LOGIN
 from sm.sessions import pause
 from sm.sessions.project import Project
+from sm.web.guard import Rules
+from sm.web.rights import Trust
 from tests.helpers import put_session
 from tests.plugins.page.client import KEY, PLEDGE, TOKEN, Browser, make_server
 

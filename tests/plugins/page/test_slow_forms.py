@@ -10,10 +10,10 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from sm.plugins.http import guard
-from sm.plugins.http.guard import Guard, Rules
 from sm.plugins.page import answering
 from sm.plugins.page.access import RefusedError
+from sm.web import guard
+from sm.web.guard import Guard, Rules
 
 SLOWLY_S = 0.02
 

@@ -20,13 +20,13 @@ from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
 from sm.messages.presence import find_obstacle, observe_hands
-from sm.plugins.http.running import FRAME_LIMIT
 from sm.plugins.page.logins import Book, make_pledge
 from sm.plugins.page.terminal.page import VIEWS
 from sm.plugins.page.terminal.words import AHEAD
 from sm.sessions.presence_rule import GONE_S, Deed
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
+from sm.web.running import FRAME_LIMIT
 from tests.helpers import put_session, remove_tree, wait_for
 from tests.plugins.page.client import TOKEN, Browser, make_server
 from tests.plugins.page.watcher import Watcher, ending, log_in, post, refusal

@@ -22,9 +22,9 @@ from sm.plugins.chat.mcp.consent import Consent
 from sm.plugins.chat.mcp.grants import Grants
 from sm.plugins.chat.mcp.provider import Provider
 from sm.plugins.chat.mcp.revocation import Revocation
-from sm.plugins.http import running
-from sm.plugins.http.answers import Answer, answer_failure
-from sm.plugins.http.guard import Guard, Rules
+from sm.web import running
+from sm.web.answers import Answer, answer_failure
+from sm.web.guard import Guard, Rules
 
 PATH = "/mcp"
 BODY_LIMIT = 8 * 1024 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from sm.plugins.http import listening
 from sm.store import files, sqlite_file
+from sm.web import listening
 
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 """No two look alike, because a person may have to type them on a phone."""

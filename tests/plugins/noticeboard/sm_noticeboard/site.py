@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.config.shapes import read_section
-from sm.plugins.http.sites import Entrance, Site
 from sm.sessions.machine import Machine
+from sm.web.sites import Entrance, Site
 
 
 def make_hall(machine: Machine, entrance: Entrance) -> ASGIApp:

@@ -15,13 +15,14 @@ from sm.base import plugin
 from sm.base.plugin import Plugin, Registry
 from sm.config.schema import MachineSettings
 from sm.plugins.http.app import list_own_routes, load_added, make_application
-from sm.plugins.http.guard import Rules
-from sm.plugins.http.rights import ONLY_READS, PEER, Keys, Right, Trust
-from sm.plugins.http.routes import ENDPOINTS, Endpoint
-from sm.plugins.http.sites import Entrance, Site, load_sites, make_site_routes
+from sm.plugins.http.routes import ENDPOINTS
 from sm.plugins.http.webhooks import Receiver
 from sm.sessions.machine import Machine
 from sm.store.paths import Root
+from sm.web.endpoint import Endpoint
+from sm.web.guard import Rules
+from sm.web.rights import ONLY_READS, PEER, Keys, Right, Trust
+from sm.web.sites import Entrance, Site, load_sites, make_site_routes
 from tests.plugins.page.client import Browser
 
 ACTS, READS = "a" * 32, "r" * 32

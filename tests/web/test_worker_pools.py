@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from sm.plugins.http.lanes import Lanes
+from sm.web.worker_pools import WorkerPools
 
 T = TypeVar("T")
 
 
-async def run(lanes: Lanes, lane: str, act: Callable[[], T]) -> T:
-    place = await lanes.enter(lane)
-    return await place.run(act)
+async def run(pools: WorkerPools, pool: str, act: Callable[[], T]) -> T:
+    worker = await pools.enter(pool)
+    return await worker.run(act)
 
 
 async def until(condition: threading.Event) -> None:
@@ -30,13 +30,13 @@ def test_a_thread_that_nobody_waits_for_any_more_still_counts() -> None:
         end.wait(20)
 
     async def requests() -> None:
-        lanes = Lanes(each=1, total=2)
-        abandoned = asyncio.create_task(run(lanes, "ann", stuck))
+        pools = WorkerPools(each=1, total=2)
+        abandoned = asyncio.create_task(run(pools, "ann", stuck))
         await until(begun)
         abandoned.cancel()
         await asyncio.gather(abandoned, return_exceptions=True)
-        waiting = asyncio.create_task(run(lanes, "ann", second.set))
-        await run(lanes, "bob", lambda: None)  # has a lane of its own
+        waiting = asyncio.create_task(run(pools, "ann", second.set))
+        await run(pools, "bob", lambda: None)  # has a pool of its own
         assert not second.is_set()
         assert not waiting.done()
         end.set()
@@ -50,14 +50,14 @@ def test_who_goes_before_his_turn_takes_no_place() -> None:
     end = threading.Event()
 
     async def requests() -> None:
-        lanes = Lanes(each=1, total=1)
-        first = asyncio.create_task(run(lanes, "ann", lambda: end.wait(20)))
-        others = [asyncio.create_task(run(lanes, "ann", lambda: None)) for _ in range(5)]
+        pools = WorkerPools(each=1, total=1)
+        first = asyncio.create_task(run(pools, "ann", lambda: end.wait(20)))
+        others = [asyncio.create_task(run(pools, "ann", lambda: None)) for _ in range(5)]
         await asyncio.wait(others, timeout=0.05)
         for other in others[:4]:
             other.cancel()
         end.set()
         await asyncio.gather(first, others[4])
-        assert await run(lanes, "bob", lambda: 7) == 7
+        assert await run(pools, "bob", lambda: 7) == 7
 
     asyncio.run(requests())

@@ -13,10 +13,10 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from sm.plugins.http.guard import HEAD_LIMIT
-from sm.plugins.http.listening import BACKLOG
-from sm.plugins.http.rights import PEER
-from sm.plugins.http.unix_socket import find_peer
+from sm.web.guard import HEAD_LIMIT
+from sm.web.listening import BACKLOG
+from sm.web.rights import PEER
+from sm.web.unix_socket import find_peer
 
 GRACE_S = 5
 """How long running requests may take when the server stops."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.http.guard import Rules
-from sm.plugins.http.rights import Right
-from sm.plugins.http.token_files import TokenFiles
 from sm.sessions.project import Project
+from sm.web.guard import Rules
+from sm.web.rights import Right
+from sm.web.token_files import TokenFiles
 from tests.plugins.page.client import Browser, make_server
 from tests.plugins.page.conftest import project as project
 

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from sm.base.errors import UsageError
 from sm.base.output import warn
-from sm.plugins.http.listening import read_readers, read_secret
-from sm.plugins.http.rights import Tokens
 from sm.store.files import Stamp, find_stamp
+from sm.web.listening import read_readers, read_secret
+from sm.web.rights import Tokens
 
 T = TypeVar("T")
 YOUNG_NS = 1_000_000_000

@@ -19,8 +19,8 @@ from sm.base.output import say
 if TYPE_CHECKING:
     import socket
 
-    from sm.plugins.http.guard import Rules
     from sm.sessions.machine import Machine
+    from sm.web.guard import Rules
 
 
 def listening_options(port: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -77,8 +77,8 @@ def listening(
         UsageError: an agent has called, or there is no such place or token.
 
     """
-    from sm.plugins.http.guard import Rules
-    from sm.plugins.http.listening import format_url, is_loopback, parse_public_origin, read_token
+    from sm.web.guard import Rules
+    from sm.web.listening import format_url, is_loopback, parse_public_origin, read_token
 
     check_may_serve(machine)
     token = read_token(token_file, os.environ)
@@ -111,7 +111,7 @@ def listening_on_port(
         UsageError: there is no such address, or others could reach it.
 
     """
-    from sm.plugins.http import listening
+    from sm.web import listening
 
     with listening.listen(address, port, protected=protected) as listener:
         if public and not listening.is_loopback(listener):

@@ -22,8 +22,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sm.plugins.http.answers import answer_failure
-from sm.plugins.http.rights import ONLY_READS, Declared, Keys, Right, Tokens, Trust
+from sm.web.answers import answer_failure
+from sm.web.rights import ONLY_READS, Declared, Keys, Right, Tokens, Trust
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 AUTHORITY = re.compile(

@@ -14,8 +14,8 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sm.base import plugin
-from sm.plugins.http.rights import Declared, Keys, Right, Tokens, Trust
 from sm.sessions.machine import Machine
+from sm.web.rights import Declared, Keys, Right, Tokens, Trust
 
 
 class Entrance(Struct, frozen=True):

@@ -7,7 +7,11 @@ from typing import Any
 from msgspec import Struct, json
 from starlette.responses import Response
 
-from sm.plugins.http.shapes import Error
+
+class Error(Struct, frozen=True):
+    """Why a request was not carried out, for a person to read."""
+
+    error: str
 
 
 class Answer(Response):

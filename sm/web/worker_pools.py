@@ -1,6 +1,7 @@
-"""Runs slow work in threads: a few in each lane, so that a stuck session does not block others.
+"""Worker pools: slow work in threads, a few at a time in each pool.
 
-A thread cannot be ended. An abandoned one counts until it ends by itself.
+Work that is stuck holds up its own pool and no other. A thread cannot be ended: one that nobody
+waits for any more counts until it ends by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from anyio import CapacityLimiter, to_thread
 T = TypeVar("T")
 
 
-class Lanes:
-    """Allows `each` threads at once in one lane, and `total` in all. For one event loop."""
+class WorkerPools:
+    """Allows `each` threads at once in one pool, and `total` in all. For one event loop."""
 
     def __init__(self, each: int, total: int) -> None:
         """Begin without a running thread."""
@@ -26,30 +27,30 @@ class Lanes:
         self._running: Counter[str] = Counter()
         self._waiting: list[asyncio.Future[None]] = []
 
-    async def enter(self, lane: str) -> Place:
+    async def enter(self, pool: str) -> Worker:
         """Wait until there is room for one more thread; who enters has to run something."""
-        while not self._has_room(lane):
+        while not self._has_room(pool):
             await self._a_change()
-        self._running[lane] += 1
-        return Place(lambda: self._leave(lane))
+        self._running[pool] += 1
+        return Worker(lambda: self._leave(pool))
 
-    def _has_room(self, lane: str) -> bool:
-        return self._running[lane] < self._each and self._running.total() < self._total
+    def _has_room(self, pool: str) -> bool:
+        return self._running[pool] < self._each and self._running.total() < self._total
 
     async def _a_change(self) -> None:
         change = asyncio.get_running_loop().create_future()
         self._waiting.append(change)
         await change
 
-    def _leave(self, lane: str) -> None:
-        self._running -= Counter((lane,))  # drops a lane without threads
+    def _leave(self, pool: str) -> None:
+        self._running -= Counter((pool,))  # drops a pool without threads
         woken, self._waiting = self._waiting, []
         for change in woken:
             if not change.done():
                 change.set_result(None)
 
 
-class Place:
+class Worker:
     """Room for one running thread, which is given back once."""
 
     def __init__(self, leave: Callable[[], None]) -> None:

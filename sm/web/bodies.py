@@ -12,8 +12,8 @@ from starlette.requests import Request
 
 from sm.base import decoding
 from sm.base.foreign import read_number
-from sm.plugins.http.errors import HttpError
 from sm.store.bounded import UnboundedError, check_json
+from sm.web.errors import HttpError
 
 T = TypeVar("T")
 
