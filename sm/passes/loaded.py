@@ -18,8 +18,6 @@ from sm.config.schema import MachineSettings, ProjectSettings
 
 PRELOADED = (
     "sm.adapters.agent.profiles",
-    "sm.adapters.agent.spending_claude",
-    "sm.adapters.agent.spending_codex",
     "sm.adapters.forge.git_access",
     "sm.adapters.forge.kinds",
     "sm.adapters.forge.local.entry",

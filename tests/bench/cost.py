@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sm.adapters.agent import spending
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.spending import Account, Agent, Before, Entry, Tokens, find_reader
 from sm.plugins.cost import growth
 from sm.plugins.cost.comparing import refresh
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
 from sm.plugins.cost.reading import read_on
+from sm.plugins.cost.records import record
+from sm.plugins.cost.records.record import Account, Agent, Before, Entry, Tokens, find_reader
 from sm.sessions import window
 from sm.sessions.followers import have_followed
 from sm.store.files import ensure_private_dir
@@ -101,7 +101,7 @@ def _end(ledger: Ledger, owner: Owner, entries: list[Entry]) -> None:
         context=entries[0].context,
         at=entries[-1].at,
         begun=entries[0].at,
-        models={model: spending.Figure(tokens, 0.1) for model, tokens in counted.items()},
+        models={model: record.Figure(tokens, 0.1) for model, tokens in counted.items()},
     )
     ledger.enter(Followed(Path("/nowhere"), "claude", owner, Mark()), Mark(), [said])
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sm.adapters.agent.spending import find_reader
 from sm.adapters.forge.errors import RefusedError
 from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
@@ -23,6 +22,7 @@ from sm.plugins.cost.growth import list_notes_of_gone
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.prices import price_pending
 from sm.plugins.cost.reading import read_all
+from sm.plugins.cost.records.record import find_reader
 from sm.plugins.cost.settings import Cost, find_ledger
 from sm.plugins.cost.sums import Sum, add_up, read_sums_by_agent
 from sm.plugins.cost.waiting import note_looked_up

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.joining import fold
 from sm.plugins.cost.ledger import BILLIONTHS, Ledger, Own
+from sm.plugins.cost.records.record import Tokens
 from sm.store.sqlite import transaction
 
 LIMIT = 0.02

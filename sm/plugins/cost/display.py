@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, Struct, structs
 
-from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.comparing import ByClient
+from sm.plugins.cost.records.record import Tokens
 from sm.plugins.cost.sums import By, Sum, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")

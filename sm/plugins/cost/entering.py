@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import structs
 
-from sm.adapters.agent.spending import Reader, find_reader
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
@@ -27,6 +26,7 @@ from sm.plugins.cost.growth import (
 )
 from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.reading import read_all, read_histories, read_on
+from sm.plugins.cost.records.record import Reader, find_reader
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.telemetry.starting import ensure_receiver, is_told
 from sm.sessions import agent, hook_events, window

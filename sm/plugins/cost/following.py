@@ -14,6 +14,9 @@ from sm.plugins.cost.growth import has_grown
 from sm.sessions.followers import Follower
 from sm.sessions.session import Session
 
+PRELOADED = ("sm.plugins.cost.records.claude", "sm.plugins.cost.records.codex")
+"""Readers that each pass of a session with growing records uses."""
+
 
 def _follow(session: Session) -> None:
     """Enter them. It is in a process of its own, which alone loads what that takes."""

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from sm.adapters.agent.spending import Reader, find_reader
 from sm.plugins.cost.folder import find_folder
+from sm.plugins.cost.records.record import Reader, find_reader
 from sm.sessions import agent, agent_state, window
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from sm.adapters.agent.spending import FAILED, Agent, Certainty, Tokens
 from sm.plugins.cost.database import COUNTS
+from sm.plugins.cost.records.record import FAILED, Agent, Certainty, Tokens
 from sm.store.sqlite import Connection
 
 ACCOUNT = "account"

@@ -15,18 +15,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from sm.adapters.agent.spending import (
-    Account,
-    Agent,
-    Before,
-    Certainty,
-    Cut,
-    Entry,
-    Figure,
-    Said,
-    Settled,
-    Tokens,
-)
 from sm.base.decoding import decode
 from sm.base.foreign import tidy_name
 from sm.plugins.cost import database
@@ -42,6 +30,18 @@ from sm.plugins.cost.joining import (
     list_told,
     read_rests,
     share,
+)
+from sm.plugins.cost.records.record import (
+    Account,
+    Agent,
+    Before,
+    Certainty,
+    Cut,
+    Entry,
+    Figure,
+    Said,
+    Settled,
+    Tokens,
 )
 from sm.store.sqlite import Connection, open_shared, transaction
 

@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 from msgspec import structs
 
-from sm.adapters.agent.spending import Before, Certainty, Entry, Reader, Said, find_reader
 from sm.plugins.cost import unknowns
 from sm.plugins.cost.growth import find_size, is_readable
 from sm.plugins.cost.ledger import Followed, Ledger, Mark
+from sm.plugins.cost.records.record import Before, Certainty, Entry, Reader, Said, find_reader
 
 PIECE = 4 * 1024 * 1024
 """Bytes that are entered at once: what a killed process has to read again."""

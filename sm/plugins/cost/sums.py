@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from sm.adapters.agent.spending import Tokens
 from sm.plugins.cost.comparing import ByClient, read_by_client
 from sm.plugins.cost.database import COUNTS
 from sm.plugins.cost.ledger import BILLIONTHS, CURRENCY, Ledger
+from sm.plugins.cost.records.record import Tokens
 
 
 class By(StrEnum):

@@ -9,8 +9,8 @@ import hashlib
 import os
 import time
 
-from sm.adapters.agent.spending import Agent, Certainty, Entry
 from sm.plugins.cost.ledger import IS_SETTLED, Followed, Ledger, Mark, Owner, bound
+from sm.plugins.cost.records.record import Agent, Certainty, Entry
 
 IS_KNOWN = "SELECT 1 FROM requests WHERE key = ?"
 IS_DOUBTED = """

@@ -11,8 +11,8 @@ from sm.issues.rules.found import Thing
 from sm.issues.rules.supervision import By, Place, Ruling, judge
 from sm.issues.supervise.act import carry_out, foresee, rule
 from sm.issues.supervise.find import Scene
-from sm.issues.supervise.processes import end_process, find_processes
 from sm.plugins.doctor.machine import Installation
+from sm.plugins.doctor.processes import end_process, find_processes
 from sm.sessions import monitors, registry
 from sm.sessions.project import Project
 from sm.sessions.undone import Unable

@@ -18,8 +18,8 @@ from sm.issues.kill import kill as kill_issue
 from sm.messages import pausing
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
-from sm.personal import edit, lifecycle
-from sm.plugins.http import shapes, views
+from sm.personal import lifecycle
+from sm.plugins.http import session_change, shapes, views
 from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
 from sm.sessions import pause, registry
 from sm.sessions.address import check_living
@@ -78,7 +78,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
     on, name, parent = wish.context_monitor, wish.name, wish.parent_session_id
     with lock.hold(session.dir.lock, timeout_s=120):
         switched = None if on is UNSET else levels.find_switched(session, on=on, values={})
-        session = edit.change(
+        session = session_change.change(
             session,
             name=None if name is UNSET else name or "",
             parent=None if parent is UNSET else parent or "",

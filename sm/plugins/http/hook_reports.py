@@ -1,12 +1,11 @@
-"""Takes over HTTP what agents' hooks report. What that means is in `sm.context.reports`."""
+"""Takes over HTTP what the hooks of agents report; `context_reports.py` says what it means."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import UNSET
 
-from sm.context import reports
-from sm.plugins.http import views
+from sm.plugins.http import context_reports, views
 from sm.plugins.http.shapes import ContextAnswer, ContextUsage, HookAnswer, HookEvent
 from sm.web.bodies import decode
 from sm.web.endpoint import Call
@@ -19,13 +18,13 @@ def note_usage(call: Call[ContextUsage]) -> ContextAnswer:
     if session is None:
         return ContextAnswer("unknown_session")
     if report.event == "compaction":
-        reports.note_compaction(session, report.trigger or "")
+        context_reports.note_compaction(session, report.trigger or "")
         return ContextAnswer("compaction_logged")
     reason, percent = "", report.used_percentage
     if report.event is None and percent is not None:
         size = _cut_fraction(report.context_window_size)
         tokens = _cut_fraction(report.total_input_tokens)
-        reason = reports.note_reading(session, percent, size, tokens)
+        reason = context_reports.note_reading(session, percent, size, tokens)
     return ContextAnswer("ok", used_percentage=percent, reason=reason or UNSET)
 
 
@@ -41,5 +40,5 @@ def run_claude_hook(call: Call[HookEvent]) -> HookAnswer:
         return HookAnswer("unknown_session")
     # As the agent CLI writes it: in one line.
     payload = msgspec.json.encode(decode(call.raw, dict[str, object])) + b"\n"
-    noted = reports.run_hook(session, event.hook_event_name, payload)
+    noted = context_reports.run_hook(session, event.hook_event_name, payload)
     return HookAnswer("received", event.hook_event_name, noted)

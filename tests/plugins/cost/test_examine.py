@@ -13,12 +13,12 @@ from msgspec import structs
 
 from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
-from sm.adapters.agent.spending import Account, Entry, Figure, Tokens
 from sm.config.load import load
 from sm.plugins.cost.comparing import compare
 from sm.plugins.cost.examine import check_ledger, check_project
 from sm.plugins.cost.ledger import Followed, Mark, open_ledger
 from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.records.record import Account, Entry, Figure, Tokens
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.telemetry import receiver
 from sm.plugins.cost.telemetry.examine import check_telemetry

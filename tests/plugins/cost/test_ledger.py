@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.adapters.agent.spending import find_reader
 from sm.base.errors import StateError, TemporaryError
 from sm.plugins.cost import database, growth, reading
 from sm.plugins.cost.database import COUNTS, GROUPS
 from sm.plugins.cost.ledger import Ledger, name_day, open_ledger
 from sm.plugins.cost.prices import name_source, price_pending
+from sm.plugins.cost.records.record import find_reader
 from sm.plugins.cost.sums import By, Sum, read_sums
 from sm.store.sqlite import Layout, check_shared
 from tests.chance import dice

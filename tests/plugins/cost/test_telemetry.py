@@ -19,8 +19,8 @@ import pytest
 from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.adapters.agent.spending import Agent, Tokens
 from sm.plugins.cost.ledger import Ledger, open_ledger
+from sm.plugins.cost.records.record import Agent, Tokens
 from sm.plugins.cost.sums import By, add_up, read_sums
 from sm.plugins.cost.telemetry import otlp, receiver, starting
 from sm.plugins.cost.telemetry.starting import ENDPOINT, Address, ensure_receiver

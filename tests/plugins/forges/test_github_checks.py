@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.kinds import kind_of
 from sm.adapters.forge.model import BOT, CheckState
 from sm.config.load import load
 from sm.plugins.doctor.project import check_forge
+from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.shapes import StatusShape
 from sm.sessions.project import Project

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sm.adapters.agent.spending import find_reader
 from sm.config.shapes import read_section
 from sm.plugins.cost.amount import Unit
 from sm.plugins.cost.budget.lag import list_lags
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.prices import name_source
+from sm.plugins.cost.records.record import find_reader
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
 from sm.store.paths import prefix_sessions

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.profile import Profile
-from sm.adapters.agent.spending import find_reader
 from sm.issues.meters import BlindError
 from sm.plugins.cost import growth
 from sm.plugins.cost.folder import find_folder
+from sm.plugins.cost.records.record import find_reader
 from sm.sessions.session import Session
 from sm.store.files import discard, ensure_private_dir, list_names, read_harmless, write_atomic
 from sm.store.paths import Root

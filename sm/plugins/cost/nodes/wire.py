@@ -10,10 +10,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sm.adapters.agent.spending import MOST
 from sm.plugins.cost.amount import LARGEST, Unit
 from sm.plugins.cost.budget.decide import Row
 from sm.plugins.cost.budget.tables import Scope
+from sm.plugins.cost.records.record import MOST
 
 Name = Annotated[str, Meta(max_length=300)]
 Words = Annotated[str, Meta(max_length=300)]

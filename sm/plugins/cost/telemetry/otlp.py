@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct, field
 
-from sm.adapters.agent.spending import MOST, Agent, Entry, Tokens
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
+from sm.plugins.cost.records.record import MOST, Agent, Entry, Tokens
 from sm.plugins.cost.settings import SESSION
 
 REQUEST = "claude_code.api_request"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError
 from sm.adapters.forge.model import InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import UsageError
@@ -18,6 +17,7 @@ from sm.plugins.forges.gitea.observe import Observer
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.gitea.shapes import ActionRun
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.combine import PASSED, Part
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, name_step
 from sm.plugins.forges.rest.forge import RestForge

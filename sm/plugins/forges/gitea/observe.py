@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import combine
 from sm.adapters.forge.model import (
     Batch,
     Issue,
@@ -27,6 +26,7 @@ from sm.base.foreign import format_utc
 from sm.plugins.forges.gitea.held import hold_back
 from sm.plugins.forges.gitea.reader import NEEDED, GiteaReader
 from sm.plugins.forges.rest.changed import CURSOR
+from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull, read_moment, shorten
 from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.plugins.forges.rest.people import list_people, recall_people

@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, IssueState, Review
 from sm.base.errors import SmError
 from sm.base.foreign import read_number
 from sm.plugins.forges.gitea.shapes import ActionRun, Compared, Needed
 from sm.plugins.forges.gitea.statuses import RunReader, list_runs, read_statuses
+from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import make_comment, name_branch, read_login, space_out
 from sm.plugins.forges.rest.pulls import refuse_nothing
 from sm.plugins.forges.rest.reader import GONE, PAGES, READ, WRITE

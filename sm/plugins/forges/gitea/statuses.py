@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Raw, structs
 
-from sm.adapters.forge.combine import FAILED, Part
 from sm.plugins.forges.gitea.shapes import ActionRun, ActionRuns, ActionTasks, Statuses
+from sm.plugins.forges.rest.combine import FAILED, Part
 from sm.plugins.forges.rest.convert import make_status_part
 from sm.plugins.forges.rest.reader import GONE, Reader
 from sm.plugins.forges.rest.shapes import StatusShape

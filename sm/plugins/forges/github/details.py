@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import Raw, structs
 
-from sm.adapters.forge.combine import combine
 from sm.adapters.forge.errors import MergeRefusedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
 from sm.base.text import one_line
@@ -22,6 +21,7 @@ from sm.plugins.forges.github.graphql.convert import UNKNOWN, make_pull, make_re
 from sm.plugins.forges.github.graphql.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.github.reader import GithubReader
 from sm.plugins.forges.rest import convert
+from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.held import DRAFT, hold_back
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.rules import BranchRules

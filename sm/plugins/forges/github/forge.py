@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import PASSED, Part
 from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError, RefusedError
 from sm.adapters.forge.model import (
     Comment,
@@ -30,6 +29,7 @@ from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
 from sm.plugins.forges.github.shown_lines import add_to_text, find_shown, is_shown
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.combine import PASSED, Part
 from sm.plugins.forges.rest.convert import make_pull
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log, find_outage, name_step
 from sm.plugins.forges.rest.forge import RestForge

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sm.adapters.forge.combine import APPROVAL, UNBEGUN, Part
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.github.graphql.shapes import CheckSuite
 from sm.plugins.forges.github.shapes import ActionsJob, ActionsRun, CheckRunShape
+from sm.plugins.forges.rest.combine import APPROVAL, UNBEGUN, Part
 from sm.plugins.forges.rest.convert import read_moment
 
 ACTIONS = "github-actions"

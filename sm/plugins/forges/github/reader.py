@@ -8,7 +8,6 @@ from typing import ClassVar, TypeVar
 
 from msgspec import Raw
 
-from sm.adapters.forge.combine import Part, combine
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import CheckState
 from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD, Graphql
@@ -29,6 +28,7 @@ from sm.plugins.forges.github.shapes import (
     Remarked,
     StatusPage,
 )
+from sm.plugins.forges.rest.combine import Part, combine
 from sm.plugins.forges.rest.convert import make_status_part, read_login
 from sm.plugins.forges.rest.reader import GONE, PAGE, PAGES, READ, Reader
 from sm.plugins.forges.rest.shapes import IssueShape, StatusShape, User

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import AtWorkError, NotFoundError, RefusedError
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
 from sm.plugins.forges.gitlab.project import GitlabProject
 from sm.plugins.forges.gitlab.shapes import Bridge, CommitJson, Job, MergeRequest, Pipeline
+from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import read_moment
 from sm.plugins.forges.rest.reader import GONE, WRITE
 

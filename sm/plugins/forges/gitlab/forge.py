@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import BaseMovedError, HeadMovedError, NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, Hold, InlineComment, PullRequest, Review, ReviewState
 from sm.base.errors import SmError
@@ -21,6 +20,7 @@ from sm.plugins.forges.gitlab.observe import Observer
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import DiffRefs, MergeRequest, Note, Reviewer
 from sm.plugins.forges.rest.checks import Checks
+from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.failed_job import BYTES, Report
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.issues import Issues

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import combine
 from sm.adapters.forge.model import Batch, Hold, PullRequest, PullState, authors_in
 from sm.base.foreign import format_utc
 from sm.plugins.forges.gitlab import ci
@@ -22,6 +21,7 @@ from sm.plugins.forges.gitlab.held import hold_back, keep_hold
 from sm.plugins.forges.gitlab.reader import GitlabReader
 from sm.plugins.forges.gitlab.shapes import IssueJson, MergeRequest
 from sm.plugins.forges.rest.changed import CURSOR, PAGES, list_changed
+from sm.plugins.forges.rest.combine import combine
 from sm.plugins.forges.rest.convert import is_of_fork, make_pull
 from sm.plugins.forges.rest.observe import OVERLAP_S, RECENT_S, Found, ListObserver
 from sm.plugins.forges.rest.people import list_people, recall_people

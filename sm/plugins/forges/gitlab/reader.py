@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
-from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.model import Comment, IssueState, PullRequest, Review, hash_review
 from sm.plugins.forges.gitlab import ci, reviews
@@ -32,6 +31,7 @@ from sm.plugins.forges.gitlab.shapes import (
     Project,
     Thread,
 )
+from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import make_comment, make_pull, shorten, space_out
 from sm.plugins.forges.rest.pulls import refuse_nothing
 from sm.plugins.forges.rest.reader import READ, STATES, TRUST, WRITE

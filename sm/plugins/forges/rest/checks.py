@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Generic
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part, combine, find_failed
 from sm.adapters.forge.errors import UnreachableError
 from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
 from sm.base.errors import SmError
+from sm.plugins.forges.rest.combine import Part, combine, find_failed
 from sm.plugins.forges.rest.convert import is_of_fork
 from sm.plugins.forges.rest.failed_job import Report, clean_log, trim_log
 from sm.plugins.forges.rest.read_rules import read_sources

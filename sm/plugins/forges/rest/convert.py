@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import APPROVAL, Part
-from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Comment,
     InlineComment,
@@ -22,6 +20,8 @@ from sm.adapters.forge.model import (
     ReviewState,
 )
 from sm.base.foreign import LABELS, NAME_LIMIT, TITLE_LIMIT, read_time, tidy, tidy_name
+from sm.plugins.forges.rest.combine import APPROVAL, Part
+from sm.plugins.forges.rest.marker import split_marker
 from sm.plugins.forges.rest.shapes import (
     BlockersShape,
     CommentShape,

@@ -8,9 +8,9 @@ from typing import Generic
 from msgspec import structs
 
 from sm.adapters.forge.errors import NotFoundError, RefusedError, UnreachableError
-from sm.adapters.forge.marker import add_marker
 from sm.adapters.forge.model import Comment, Issue, IssueState, Saved, SourcedText
 from sm.base.errors import UsageError
+from sm.plugins.forges.rest.marker import add_marker
 from sm.plugins.forges.rest.reader import COMMENT, GONE, Reader
 from sm.plugins.forges.rest.settings import RestSettings
 from sm.plugins.forges.rest.site import R, Site

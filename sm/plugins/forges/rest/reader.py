@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
-from sm.adapters.forge.combine import Part
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import Comment, Issue, IssueState, PullRequest, Review
+from sm.plugins.forges.rest.combine import Part
 from sm.plugins.forges.rest.convert import (
     make_comment,
     make_issue,

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from sm.adapters.forge.combine import UNBEGUN, Part
 from sm.adapters.forge.errors import AtWorkError, RefusedError, UnreachableError
 from sm.adapters.forge.model import CheckState
 from sm.base.errors import UsageError
 from sm.base.foreign import NAME_LIMIT, tidy
+from sm.plugins.forges.rest.combine import UNBEGUN, Part
 from sm.plugins.forges.rest.failed_job import BYTES, Report, clean_log
 from sm.plugins.forges.web.client import Client, Params
 from sm.plugins.forges.web.errors import BadAnswerError

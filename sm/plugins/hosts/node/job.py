@@ -17,10 +17,10 @@ from msgspec import Struct
 from sm.base.acts import OvertakenError
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
-from sm.context.leaving import Leaving, keep_document
 from sm.issues.start import SettledError, TakenError, end_attempt
 from sm.issues.work import wip
 from sm.plugins.hosts.node.begin import begin
+from sm.plugins.hosts.node.departure import Leaving, keep_document
 from sm.plugins.hosts.node.keep import keeping_alive
 from sm.sessions import fence, monitors, registry
 from sm.sessions.project import Project

@@ -13,8 +13,8 @@ from sm.plugins.cost.display import format_price, name_sum
 from sm.plugins.cost.sums import By, Sum
 from sm.plugins.cost.sums import add_up as add_up_costs
 from sm.plugins.page.numbers.data import Shown
+from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
 from sm.views.numbers import SECONDS, DayNumbers, add_up
-from sm.views.periods import Period, choose_period, list_periods, name_period
 from sm.views.whose_turn import Turn
 
 LONGEST = 10

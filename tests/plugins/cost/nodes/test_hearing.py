@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from msgspec import ValidationError, json, structs
 
-from sm.adapters.agent.spending import MOST
 from sm.plugins.cost.ledger import Ledger, Owner, open_ledger
 from sm.plugins.cost.nodes import telling, wire
 from sm.plugins.cost.nodes.hearing import hear, read_known
 from sm.plugins.cost.nodes.telling import account, read_identity
 from sm.plugins.cost.nodes.wire import Account, Inquiry
 from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.records.record import MOST
 from sm.plugins.cost.sums import By, read_sums, read_sums_of_sessions
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 from tests.plugins.cost.test_ledger import check_sums

@@ -6,8 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import structs
 
-from sm.adapters.forge.combine import Part, combine
-from sm.adapters.forge.marker import split_marker
 from sm.adapters.forge.model import (
     Check,
     CheckState,
@@ -35,6 +33,7 @@ from sm.plugins.forges.github.graphql.shapes import (
     there,
 )
 from sm.plugins.forges.github.parts import make_unbegun_suite_parts
+from sm.plugins.forges.rest.combine import Part, combine
 from sm.plugins.forges.rest.convert import (
     REVIEWS,
     cut_hunk,
@@ -44,6 +43,7 @@ from sm.plugins.forges.rest.convert import (
     stand,
 )
 from sm.plugins.forges.rest.held import DRAFT, hold_back, queue_up
+from sm.plugins.forges.rest.marker import split_marker
 from sm.plugins.forges.rest.rules import BranchRules
 from sm.plugins.forges.rest.shapes import User
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm.views.periods import Period, choose_period, list_periods, name_period
+from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Check, CheckState
-from sm.adapters.forge.patterns import matches
+from sm.plugins.forges.rest.patterns import matches
 
 PASSED = frozenset({"success", "neutral", "skipped"})
 UNBEGUN = "startup_failure"

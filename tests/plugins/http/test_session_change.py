@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sm.personal import edit
+from sm.plugins.http import session_change
 from sm.sessions import registry
 from sm.store.paths import Root
 from tests.residents import settle
@@ -13,8 +13,8 @@ from tests.residents import settle
 def test_two_changes_at_once_are_both_made(root: Root, tmp_path: Path) -> None:
     """Each process has read the record before the other one changed it."""
     ann, child = settle(root, tmp_path, "s-1"), settle(root, tmp_path, "s-2")
-    edit.change(child, name="bob")
-    edit.change(child, parent=ann.name)
-    edit.change(child, name="carl")
+    session_change.change(child, name="bob")
+    session_change.change(child, parent=ann.name)
+    session_change.change(child, name="carl")
     found = registry.load(root, child.name)
     assert (found.address, found.record.parent) == ("carl", ann.name)

@@ -23,7 +23,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from sm.adapters.agent.spending import (
+from sm.base.decoding import find_decoder
+from sm.base.foreign import read_time
+from sm.plugins.cost.records.record import (
     Agent,
     Before,
     Certainty,
@@ -35,8 +37,6 @@ from sm.adapters.agent.spending import (
     Tokens,
     Total,
 )
-from sm.base.decoding import find_decoder
-from sm.base.foreign import read_time
 
 MARKS = tuple(
     f'"{word}"'.encode()

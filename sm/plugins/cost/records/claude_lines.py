@@ -1,6 +1,6 @@
 """Shapes of the lines in Claude Code's files that tell what its requests used.
 
-`spending_claude.py` says what they mean, and with which version that was measured. Any
+`claude.py` says what they mean, and with which version that was measured. Any
 field may be missing. A count above `MOST` is not believed, as an agent may have written the file.
 """
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from sm.adapters.agent.spending import MOST, Count, Total
+from sm.plugins.cost.records.record import MOST, Count, Total
 
 
 class CacheWrites(Struct):

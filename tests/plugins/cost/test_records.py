@@ -11,7 +11,8 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.profiles import BUILTIN
-from sm.adapters.agent.spending import (
+from sm.base.foreign import read_time
+from sm.plugins.cost.records.record import (
     Account,
     Agent,
     Before,
@@ -24,7 +25,6 @@ from sm.adapters.agent.spending import (
     Tokens,
     find_reader,
 )
-from sm.base.foreign import read_time
 
 AT = "2026-11-28T11:54:12.644Z"
 

@@ -28,7 +28,9 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from sm.adapters.agent.claude_lines import (
+from sm.base.decoding import find_decoder
+from sm.base.foreign import read_time
+from sm.plugins.cost.records.claude_lines import (
     AnswerMessage,
     AnswerUsage,
     CacheWrites,
@@ -42,7 +44,7 @@ from sm.adapters.agent.claude_lines import (
     ToolResultLine,
     TypedLine,
 )
-from sm.adapters.agent.spending import (
+from sm.plugins.cost.records.record import (
     FAILED,
     Account,
     Agent,
@@ -56,8 +58,6 @@ from sm.adapters.agent.spending import (
     Settled,
     Tokens,
 )
-from sm.base.decoding import find_decoder
-from sm.base.foreign import read_time
 from sm.store.files import read_foreign
 
 MARKS = (

@@ -9,8 +9,8 @@ import pytest
 from msgspec import structs
 
 from sm.context import rotation_files
-from sm.context.leaving import Leaving, keep_document
 from sm.context.rotation import Cause, Rotation, Step, begin
+from sm.plugins.hosts.node.departure import Leaving, keep_document
 from sm.sessions import pause
 from sm.sessions.session import AdHocSession
 from sm.store.files import write_atomic

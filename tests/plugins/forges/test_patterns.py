@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sm.adapters.forge.combine import Part, combine
 from sm.adapters.forge.model import CheckState
-from sm.adapters.forge.patterns import expand, matches
+from sm.plugins.forges.rest.combine import Part, combine
+from sm.plugins.forges.rest.patterns import expand, matches
 
 
 @pytest.mark.parametrize(

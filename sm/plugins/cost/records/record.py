@@ -174,8 +174,8 @@ class Reader(NamedTuple):
 
 
 READERS = {
-    "claude": "sm.adapters.agent.spending_claude",
-    "codex": "sm.adapters.agent.spending_codex",
+    "claude": "sm.plugins.cost.records.claude",
+    "codex": "sm.plugins.cost.records.codex",
 }
 """By `spending` of a profile."""
 
