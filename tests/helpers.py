@@ -32,7 +32,7 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
-from sm.base.acts import OvertakenError
+from sm.base.act_guard import OvertakenError
 from sm.config.load import load
 from sm.issues.look import phase_file
 from sm.issues.look.polled import Clock, Polled

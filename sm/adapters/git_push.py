@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sm.adapters.git_call import call, read_first_line
 from sm.adapters.process import CommandError, Result
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import SmError
 from sm.base.redact import redact
 

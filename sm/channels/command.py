@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import CommandError, CommandTimeoutError, run, spawn
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.redact import hide_address, redact

@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import structs
 
 from sm.base import plugin
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.plugin import Part

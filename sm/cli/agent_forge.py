@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, TypeVar
 
+from sm.acts.permission import identify_agent
 from sm.base.decoding import decode
 from sm.base.errors import UsageError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from sm.issues.look.snapshot import Snapshot
     from sm.sessions.project import Project
     from sm.sessions.session import IssueSession
-    from sm.store.paths import Root
 
 T = TypeVar("T")
 
@@ -30,7 +29,7 @@ def find_agent(project: Project) -> IssueSession | None:
         CallerError: the environment names another session than the process is in.
 
     """
-    session = _identify_agent(project)
+    session = identify_agent(project)
     if session is None:
         return None
     if session.record.project != project.name:
@@ -38,51 +37,6 @@ def find_agent(project: Project) -> IssueSession | None:
             f"the agent of '{session.label}' has only the forge of its own project: ask a person"
         )
     return session.provide(project=project)
-
-
-def _identify_agent(project: Project) -> IssueSession | None:
-    from sm.sessions.caller import identify
-    from sm.sessions.session import IssueSession
-
-    session = identify(project.root, os.environ).session
-    return session if isinstance(session, IssueSession) else None
-
-
-def is_agent(root: Root) -> bool:
-    """Whether an agent has called this program.
-
-    Raises:
-        CallerError: the environment names another session than the process is in.
-
-    """
-    from sm.sessions.caller import identify
-
-    return identify(root, os.environ).session is not None
-
-
-def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
-    """Refuse the agent that works on `issue`, or whose pull request is `pull`, what `act` says.
-
-    On its own work it speaks by comments and merges; it does not pass as a person who decides.
-
-    Raises:
-        UsageError: it is that agent.
-        CallerError: the environment names another session than the process is in.
-
-    """
-    agent = _identify_agent(project)
-    if agent is None or agent.record.project != project.name:
-        return
-    own = project.forge.pulls.find_newest(agent.record.branch) if pull else None
-    if own and own.number == pull:
-        thing = f"pull request {pull}"
-    elif issue == agent.issue:
-        thing = f"issue {issue}"
-    else:
-        return
-    raise UsageError(
-        f"this is the session '{agent.label}', and {thing} is its own: only others may {act}"
-    )
 
 
 def ask_for(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
+from sm.acts.permission import leave_to_others
 from sm.base.output import say
-from sm.cli.agent_forge import find_agent, leave_to_others
+from sm.cli.agent_forge import find_agent
 from sm.cli.arguments import numbered_argument
 from sm.sessions.project import Project
 

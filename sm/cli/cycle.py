@@ -13,7 +13,7 @@ from sm.base.output import say, say_lines
 from sm.cli.arguments import target_argument
 from sm.cli.options import json_option
 from sm.cli.times import format_age, format_span
-from sm.cli.words import print_json, tell_paused
+from sm.cli.words import print_json
 
 if TYPE_CHECKING:
     from sm.context.cycle import Preview
@@ -33,40 +33,30 @@ def command(session: AnySession, dry_run: bool, wait: bool, as_json: bool) -> No
     session's monitor carries the cycle on. --wait returns at its end, with exit code 1 if it was
     given up. A session may do this to itself and to those that it has begun.
     """
+    from sm.acts.execution import list_paused, tell_rotation
     from sm.context import cycle
 
     if dry_run:
         found = cycle.preview(session)
         print_json(found) if as_json else say_lines(_lines(found))
         return
-    _check_caller(session, wait)
-    record = cycle.start(session)
+    record = _start(session, wait)
     if wait:
         _follow(session, record, as_json)
     elif as_json:
         print_json({"session": session.name, "rotation": record.id, "folder": record.folder})
     else:
-        say(_tell_begun(session, record))
-        tell_paused(session)
+        say_lines([tell_rotation(session, record), *list_paused(session)])
 
 
-def _check_caller(session: AnySession, wait: bool) -> None:
-    from sm.sessions import registry
+def _start(session: AnySession, wait: bool) -> Rotation:
+    from sm.acts.execution import rotate
     from sm.sessions.caller import identify
 
     caller = identify(session.root, os.environ)
-    caller.check_may_rotate(session, registry.list_all(session.root, lambda _: None))
     if wait and caller.name == session.name:
         raise UsageError("a session cannot wait for its own new context: leave --wait out")
-
-
-def _tell_begun(session: AnySession, record: Rotation) -> str:
-
-    name = session.address
-    return (
-        f"{name} is asked for a handoff document in {record.folder}; when it is whole, its context "
-        f"is cleared, and it goes on from there: 'sm health {name}' has what came of it"
-    )
+    return rotate(session, caller)
 
 
 def _follow(session: AnySession, record: Rotation, as_json: bool) -> None:

@@ -68,19 +68,6 @@ number_argument: Decorator = click.argument(
 WIDTH_OF_A_PIPE = 10_000
 
 
-def find_author_name(project: Project, given: str | None) -> str:
-    """Who speaks: the one named, else git's user, else the user of this machine."""
-    from sm.adapters.git_call import call
-    from sm.sessions.project import find_person
-
-    if given is not None:
-        if not given.strip():
-            raise UsageError("--as is empty: give a name")
-        return given
-    name = call(project.settings.repo, "config", "user.name", accept=(0, 1)).stdout.strip()
-    return name or find_person()
-
-
 def read_text(text: str | None, file: Path | None) -> str:
     """The text that was given, on the command line or in a file."""
     if text is not None and file is not None:

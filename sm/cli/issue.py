@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.acts.author import find_author_name
+from sm.acts.permission import leave_to_others
 from sm.base.errors import UsageError
 from sm.base.output import Styled, say
 from sm.base.text import one_line
-from sm.cli.agent_forge import ask_for, find_agent, leave_to_others, list_issues
+from sm.cli.agent_forge import ask_for, find_agent, list_issues
 from sm.cli.forges import (
     author_option,
     check_labels,
     end_with,
     file_option,
-    find_author_name,
     number_argument,
     print_remarks,
     print_table,

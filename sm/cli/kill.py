@@ -78,19 +78,12 @@ def _print_all(lines: Iterator[str]) -> None:
 
 
 def _end(place: AnySession | tuple[Project, int]) -> Iterator[str]:
-    from sm.issues.kill import kill
-    from sm.personal import lifecycle
+    from sm.acts.execution import end
     from sm.sessions import registry
     from sm.sessions.caller import identify
-    from sm.sessions.session import AdHocSession
 
     session = registry.load_for(*place) if isinstance(place, tuple) else place
-    root = session.root
-    identify(root, os.environ).check_may_end(session, registry.list_all(root, lambda _: None))
-    if isinstance(session, AdHocSession):
-        yield lifecycle.end(session)
-        return
-    yield from kill(session.project, session.issue)
+    yield from end(session, identify(session.root, os.environ))
 
 
 # All of them

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.acts.author import find_author_name
+from sm.acts.permission import leave_to_others
 from sm.base.output import Styled, pass_on, say
 from sm.base.text import one_line
-from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, leave_to_others, list_pulls
+from sm.cli.agent_forge import ask_for, find_agent, find_seen_trust, list_pulls
 from sm.cli.forges import (
     author_option,
     end_with,
-    find_author_name,
     number_argument,
     print_remarks,
     print_table,

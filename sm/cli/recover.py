@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from sm.base.output import say
-from sm.cli.agent_forge import leave_to_others
+from sm.acts.permission import leave_to_others
+from sm.base.output import say_lines
 from sm.cli.arguments import project_issue
-from sm.cli.words import tell_paused
 from sm.sessions.project import Project
 
 
@@ -21,9 +20,7 @@ def command(project: Project, issue: int) -> None:
     it is taken over, even from another machine. A blocked issue is refused, with the command that
     unblocks it.
     """
-    from sm.issues.recover import recover
+    from sm.acts.execution import recover
 
     leave_to_others(project, "restart it", issue=issue)
-    session = recover(project, issue)
-    say(f"recovering {session.name} in {session.worktree}")
-    tell_paused(session)
+    say_lines(recover(project, issue))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sm.acts.author import find_author_name
+from sm.acts.permission import is_agent, leave_to_others
 from sm.base.errors import UsageError
 from sm.base.nearest import advise
 from sm.base.output import say
-from sm.cli.agent_forge import is_agent, leave_to_others
-from sm.cli.forges import author_option, find_author_name, number_argument
+from sm.cli.forges import author_option, number_argument
 from sm.cli.options import project_option
 from sm.sessions.project import Project
 

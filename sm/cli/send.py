@@ -59,6 +59,7 @@ def command(
     message: accepted; typed, if the agent cannot confirm it; queued, and why; or indeterminate. If
     it was not refused, sm takes care of it from here on: do not send it again.
     """
+    from sm.acts.execution import tell_sent
     from sm.messages.queue import Mode
     from sm.messages.send import Letter, send
     from sm.sessions.caller import identify
@@ -71,35 +72,9 @@ def command(
     if as_json:
         print_json(_as_dict(session, sent))
     else:
-        say(tell(session, sent))
+        say(tell_sent(session, sent))
     if wait_s is not None and not sent.outcome.is_delivered:
         click_context.exit(TIME_UP)
-
-
-def tell(session: AnySession, sent: Sent) -> str:
-    """What has become of the message, in a line."""
-    from sm.base.refusal import Status
-
-    name = session.address
-    match sent.outcome.status:
-        case Status.ACCEPTED:
-            return f"accepted by {name}"
-        case Status.TYPED:
-            return f"typed to {name} (its client cannot confirm)"
-        case Status.WAITING:
-            return f"queued for {name}: {_explain(session, sent)} ({sent.ident})"
-        case _:
-            return f"indeterminate: typed to {name}, not confirmed yet; sm queue {name} tells more"
-
-
-def _explain(session: AnySession, sent: Sent) -> str:
-    """What it waits for; of a pause also since when, and the command that ends just that."""
-    from sm.base.refusal import Refusal
-    from sm.sessions import pause
-
-    found = pause.find(session.root, session.project_name, session.name)
-    is_paused = sent.outcome.refusal is Refusal.PAUSED
-    return found.sentence if found and is_paused else sent.outcome.sentence
 
 
 def _as_dict(session: AnySession, sent: Sent) -> dict[str, str]:

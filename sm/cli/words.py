@@ -10,7 +10,7 @@ from sm.base.output import say, say_json
 from sm.base.text import TEXT_BYTES
 
 if TYPE_CHECKING:
-    from sm.sessions.session import Session
+    from sm.sessions.session import AnySession
 
 TIME_UP = 124
 """The exit code of a verb that waited in vain, as that of timeout(1)."""
@@ -65,15 +65,9 @@ def print_json(value: object) -> None:
     say_json(msgspec.json.format(encoded, indent=2).decode())
 
 
-def tell_paused(session: Session, *, err: bool = False) -> None:
+def tell_paused(session: AnySession, *, err: bool = False) -> None:
     """Say that the session is paused, if it is: what was asked for waits until it goes on."""
+    from sm.acts.execution import list_paused
+
     for sentence in list_paused(session):
         say(sentence, err=err)
-
-
-def list_paused(session: Session) -> list[str]:
-    """Return the sentence that says so, if it is paused."""
-    from sm.sessions import pause
-
-    found = pause.find(session.root, session.project_name, session.name)
-    return [found.sentence] if found else []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sm.base import plugin
+from sm.base.act import ASK_DOCTOR, Act
 from sm.base.clock import format_time
 from sm.base.errors import AnsweredError, TemporaryError
 from sm.base.plugin import Part
@@ -39,14 +40,14 @@ class BlindError(TemporaryError):
 class SetLimit(NamedTuple):
     """A limit that a person may raise, and then lower by as much at most.
 
-    `key` is its own, at any height, and `command` raises it in a shell. `shown` says what is used
+    `key` is its own, at any height, and `act` raises it. `shown` says what is used
     of it. `proposal` is an amount to raise it by, as people write amounts; `raised` says what it
     was raised by so far, '' for nothing. `raise_by` and `lower_by` take such an amount, and say
     what holds then; they raise UsageError if it is none, or too much.
     """
 
     key: str
-    command: str
+    act: Act
     shown: str
     proposal: str
     raised: str
@@ -159,4 +160,4 @@ def _hold(part: Part, error: Exception) -> Allowance:
     told = f"plugin '{part.plugin}' cannot tell what may be spent: {plugin.describe(error)}"
     since = error.since if isinstance(error, BlindError) else 0.0
     matter = f"{BROKEN}{part.plugin}"
-    return Allowance(Stage.BLIND, matter, told, command="sm doctor", blind_since=since)
+    return Allowance(Stage.BLIND, matter, told, act=ASK_DOCTOR, blind_since=since)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sm.base.errors import UsageError
+from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.text import one_line
 from sm.config.schema import Config
 from sm.issues import awaited
 from sm.issues.placements import read_placement, read_seen
@@ -15,6 +16,9 @@ from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store import events, journal
 from sm.store.paths import name_session, prefix_sessions
+
+TEXT_LIMIT = 2000
+"""Characters of a line that a node says of what went wrong."""
 
 
 def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
@@ -118,3 +122,11 @@ def name_there(there: Elsewhere) -> str:
 def explain(there: Elsewhere) -> str:
     """Say where a session runs."""
     return f"'{name_there(there)}' runs on '{there.placement.host}'"
+
+
+def explain_failure(answer: Answer) -> SmError:
+    """Return what the node's `sm` has said went wrong there."""
+    lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
+    said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"
+    kind = TemporaryError if answer.code == TemporaryError.exit_code else SmError
+    return kind(said)

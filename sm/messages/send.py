@@ -7,7 +7,7 @@ import time
 
 from msgspec import Struct, structs
 
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, StateError, UsageError
 from sm.base.nonce import make_nonce

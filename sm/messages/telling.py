@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import SmError, StateError, UsageError
 from sm.messages import queue, subscriptions
 from sm.messages.ids import make_id

@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-from sm.base.acts import OvertakenError, guard_acts
+from sm.base.act_guard import OvertakenError, guard_acts
 from sm.base.errors import TemporaryError
 from sm.sessions.session import IssueSession, Session
 

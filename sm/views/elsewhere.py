@@ -16,6 +16,7 @@ import msgspec
 from msgspec import structs
 
 from sm.adapters.forge.model import PullRequest, PullState
+from sm.base.act import Act, ActKind, run
 from sm.base.decoding import convert
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
@@ -33,7 +34,7 @@ from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.store.files import list_names
 from sm.store.paths import prefix_sessions
-from sm.views.open_need import OpenNeed, put_into_words
+from sm.views.open_need import NO_ACT, OpenNeed, put_into_words
 from sm.views.quotation import bound
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
@@ -214,7 +215,7 @@ def _take_need(
         title=row.title,
         since=said.since,
         text="",
-        command="",
+        act=NO_ACT,
         whole=bound(said.whole),
         merges=said.merges,
     )
@@ -247,19 +248,19 @@ def _readdress(
             "reviewed_at": find_review_page(project.settings, pull),
             "approved_at": find_approval_page(pull.check) if pull else "",
             "first_until": case.first_until if TIME.fullmatch(case.first_until) else "",
-            "raised_by": case.raised_by if case.raised_by in _list_raises(placement) else "",
+            "raises": case.raises if case.raises in _list_raises(placement) else None,
         },
     )
 
 
-def _list_raises(placement: Placement) -> tuple[str, ...]:
-    """The commands that raise a limit which it is under, by whatever amount a person writes."""
+def _list_raises(placement: Placement) -> tuple[Act, ...]:
+    """The acts that raise a limit which it is under."""
     project, issue = placement.project, placement.issue
     limits = (
         *(f"{project} {issue}", f"{project} {issue} --session"),
         *(f"{project} --day", f"{project} --project", "--day"),
     )
-    return tuple(f"sm budget raise {limit} AMOUNT" for limit in limits)
+    return tuple(Act(ActKind.RAISE, limit=limit) for limit in limits)
 
 
 def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
@@ -271,7 +272,7 @@ def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
             project=project.name,
             since=one.since,
             text=one_line(one.text, TEXT_LIMIT),
-            command=one.command,
+            act=run(one.command),
         )
     yield from _list_lost_messages(project, time.time())
 
@@ -290,7 +291,7 @@ def _list_lost_messages(project: Project, now: float) -> Iterator[OpenNeed]:
             text=one_line(
                 f"A message for {name} was not taken, and is gone: {one.why}", TEXT_LIMIT
             ),
-            command=f"sm trace {name}",
+            act=run(f"sm trace {name}"),
         )
 
 

@@ -9,10 +9,11 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 
 from sm.adapters.forge.model import Issue, IssueState
+from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, run
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
-from sm.issues.act.unblock import spell_unblock
+from sm.issues.act.unblock import offer_unblock
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled
 from sm.issues.look.room import list_shortages
@@ -127,7 +128,7 @@ def _list_short(project: Project) -> Iterator[OpenNeed]:
             kind=NeedKind.MACHINE,
             since=short.since,
             text=f"{short.text}: nothing new is taken up",
-            command=short.command,
+            act=run(short.command),
         )
 
 
@@ -139,7 +140,7 @@ def _list_stopped(project: Project, silence: Silence | None) -> Iterator[OpenNee
             project=project.name,
             since=silence.since,
             text="No dev-poll runs: nothing is taken up or restarted",
-            command="dev-poll --loop",
+            act=run("dev-poll --loop"),
         )
 
 
@@ -154,7 +155,7 @@ def _list_unread(project: Project, now: float, known: Snapshot) -> Iterator[Open
             project=project.name,
             since=known.taken_at,
             text=one_line(f"dev-poll fails at each tick: {last.error}"),
-            command="sm doctor",
+            act=ASK_DOCTOR,
         )
 
 
@@ -172,7 +173,7 @@ def _list_over_budget(
             kind=NeedKind.BUDGET,
             project=project.name,
             text=one_line(f"{limit.shown}: nothing new is taken up"),
-            command=limit.command or "sm status",
+            act=limit.act or LOOK_AT_STATUS,
         )
 
 
@@ -209,7 +210,7 @@ def _list_blocked(
             title=issue.title,
             since=event.at if event else 0.0,
             text=f"The issue is blocked ({why})" if why else "The issue is blocked",
-            command=spell_unblock(project.settings, issue.number),
+            act=offer_unblock(project.settings, issue.number),
             link=project.settings.forge.link_issue(issue.number),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.model import PullRequest
 from sm.adapters.forge.review import find_last_verdict
+from sm.base.act import LOOK_AT_STATUS, Act, ActKind, run
 from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
@@ -44,18 +44,21 @@ from sm.sessions.signs import Signs
 from sm.store.paths import Root
 from sm.views.quotation import quote
 
+NO_ACT = run("")
+"""Until it is known what answers a need."""
+
 
 class OpenNeed(Struct, frozen=True, kw_only=True):
     """One thing that waits for a person.
 
-    `key` stays the same for as long as it does, and no other need has it. `text` is one sentence,
-    and `command` answers it as it stands, but for TEXT. `since` is in seconds since 1970, 0 if that
-    is not known. `issue` is 0, and `session`, `title`, `project` and `link` are '', where there is
-    none. `session` is an id, and `name` is what people call it. `whole` is all that the agent has
-    said, with its lines and choices; '' where `text` has all of it. `merges`: as soon as it is
-    approved sm merges it, as nothing else is missing. `verdict` is the id of the last verdict that
-    is known of the pull request, '' for none. `case` is what `text` and `command` are made from,
-    None where that is not known.
+    `key` stays the same for as long as it does, and no other need has it. `text` is one sentence.
+    `act` answers it, and `command` is that act in a shell, but for TEXT and AMOUNT. `since` is in
+    seconds since 1970, 0 if that is not known. `issue` is 0, and `session`, `title`, `project` and
+    `link` are '', where there is none. `session` is an id, and `name` is what people call it.
+    `whole` is all that the agent has said, with its lines and choices; '' where `text` has all of
+    it. `merges`: as soon as it is approved sm merges it, as nothing else is missing. `verdict` is
+    the id of the last verdict that is known of the pull request, '' for none. `case` is what `text`
+    and `act` are made from, None where that is not known.
     """
 
     key: str
@@ -67,12 +70,17 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     title: str = ""
     since: float = 0.0
     text: str
-    command: str
+    act: Act = NO_ACT
+    command: str = ""
     link: str = ""
     whole: str = ""
     merges: bool = False
     verdict: str = ""
     case: Case | None = None
+
+    def __post_init__(self) -> None:
+        """Spell the act: a command never says anything else."""
+        structs.force_setattr(self, "command", self.act.command)
 
 
 def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
@@ -107,7 +115,7 @@ def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
         title=one_line(session.record.title),
         since=waiting.since,
         text="",
-        command="",
+        act=NO_ACT,
     )
 
 
@@ -119,7 +127,7 @@ def put_into_words(
     told = structs.replace(
         entry,
         text=f"{text} {CUT}" if entry.whole else text,
-        command=need.command,
+        act=need.act,
         link=forge.link_issue(entry.issue),
         case=need.case,
     )
@@ -214,7 +222,7 @@ def _make_account_need(ident: str, known: AccountFault) -> OpenNeed:
         kind=need.kind or NeedKind.LOGIN,
         since=known.since,
         text=need.tell(""),
-        command=need.command,
+        act=need.act,
         case=case,
     )
 
@@ -248,7 +256,7 @@ def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
         name=session.address,
         since=held.since,
         text=one_line(f"{cause}, and {turn_goes} ({limit.shown})"),
-        command=limit.command or "sm status",
+        act=limit.act or LOOK_AT_STATUS,
     )
 
 
@@ -256,21 +264,21 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
     signs = turn.read(session.dir, agent_state.read(session.dir)) if state in LOOKED_INTO else None
     if signs is None:
         return None
-    name, whole = shlex.quote(session.address), ""
+    whole = ""
     if signs.dialog_at is not None:
         whole = quote(session, "dialog", "", "")
-        found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], f"sm attach {name}"
+        found = NeedKind.DIALOG, signs.dialog_at, CAUSES["dialog"], ActKind.ATTACH
     elif signs.failure and signs.failure.for_person and not _is_of_account(session, signs):
         why = f"{CAUSES['turn-failed']} ({signs.failure.fault})"
         kind = NeedKind.LOGIN if signs.failure.fault is Fault.ACCESS else NeedKind.LIMITS
-        found = kind, signs.failure.at, why, f"sm attach {name}"
+        found = kind, signs.failure.at, why, ActKind.ATTACH
     elif signs.asks and not session.record.parent:
         asked = f"{CAUSES['question']} ({redact(signs.asks)})"
         whole = quote(session, "question", "", redact(signs.asks))
-        found = NeedKind.QUESTION, signs.ended_at or 0.0, asked, f"sm send {name} TEXT"
+        found = NeedKind.QUESTION, signs.ended_at or 0.0, asked, ActKind.SEND
     else:
         return None
-    kind, since, text, command = found
+    kind, since, text, answer = found
     return OpenNeed(
         key=f"{session.name}:{kind}:{since:.3f}",
         kind=kind,
@@ -278,7 +286,7 @@ def _find_in_terminal(session: AdHocSession, state: str) -> OpenNeed | None:
         name=session.address,
         since=since,
         text=one_line(f"{text} {CUT}" if whole else text),
-        command=command,
+        act=Act(answer, session=session.name, address=session.address),
         whole=whole,
     )
 

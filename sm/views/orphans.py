@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from sm.base.act import run
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.text import format_count
@@ -48,5 +49,5 @@ def make_orphans_need(project: str, sessions: Collection[IssueSession]) -> OpenN
         kind=NeedKind.MACHINE,
         project=project,
         text=f"Nobody looks after {count} ({named}): the project is not in the configuration",
-        command="sm config check",
+        act=run("sm config check"),
     )

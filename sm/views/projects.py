@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.base.act import run
 from sm.base.errors import SmError, UsageError
 from sm.base.need import NeedKind
 from sm.base.text import one_line
@@ -47,7 +48,7 @@ class Configured(Struct, frozen=True):
             key="machine:configuration",
             kind=NeedKind.MACHINE,
             text=one_line(f"The configuration cannot be used: {self.problem}"),
-            command="sm config check",
+            act=run("sm config check"),
         )
 
 

@@ -18,7 +18,6 @@ from sm.issues.reaching import Elsewhere
 from sm.issues.runners import load_runner
 from sm.messages.send import QueuedMessage
 from sm.views.contexts import Gauge
-from sm.views.steering import explain
 from sm.views.trace import Story
 
 PATIENCE_S = 5.0
@@ -83,7 +82,7 @@ def _ask(there: Elsewhere, verb: str, *options: str) -> str:
     runner, argv = load_runner(there.placement.runner), (verb, there.placement.session, *options)
     answer = reaching.call(there, runner, argv, patience_s=PATIENCE_S)
     if answer.code:
-        raise explain(answer)
+        raise reaching.explain_failure(answer)
     return answer.stdout
 
 

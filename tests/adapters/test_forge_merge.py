@@ -18,7 +18,7 @@ from sm.adapters.forge.errors import (
     PullClosedError,
 )
 from sm.adapters.forge.model import PullState, ReviewState
-from sm.base.acts import OvertakenError, guard_acts
+from sm.base.act_guard import OvertakenError, guard_acts
 from sm.base.errors import SmError
 from tests.helpers import HANG_S, git, refuse_act
 from tests.hub import Hub, make_hub

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sm.base import plugin
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.plugin import Plugin
 from sm.config.load import load
 from sm.issues import placements

@@ -6,13 +6,13 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import PullState, ReviewState
+from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.plugins.top import acts
 from sm.plugins.top.feed import Feed
 from sm.plugins.top.listing import Entry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
-from sm.views.offers import Act
 from sm.views.projects import ProjectsReader
 from tests.e2e.play import Play, seen_anew
 from tests.forges.sides import RemoteSide
@@ -56,8 +56,8 @@ def test_it_is_merged_once_as_soon_as_the_forge_lets_it(play: Play) -> None:
     assert entry
     assert entry.need
     assert "wants 2, and 1 are there" in entry.need.text
-    assert acts.choose_answer(entry) is Act.MERGE
-    plan = acts.plan(feed.root, Act.MERGE, entry, feed.projects)
+    assert acts.choose_answer(entry) is ActKind.MERGE
+    plan = acts.plan(feed.root, ActKind.MERGE, entry, feed.projects)
     with pytest.raises(SmError, match="enough approvals"):
         acts.carry_out(feed.root, plan, projects=feed.projects)
     assert pulls.read(number).state is PullState.OPEN

@@ -511,7 +511,6 @@ def _make_need_there(placed: Placement) -> OpenNeed:
         name=f"{placed.project}#{THERE}",
         since=time.time() - 30,
         text="",
-        command="",
         case=Case("escalate", f"{placed.project}#{THERE}", reason="which host?"),
     )
 

@@ -12,11 +12,11 @@ from sm.messages import queue
 from sm.messages.queue import Place
 from sm.sessions.caller import Caller
 from sm.sessions.session import IssueSession
+from tests.acts.test_elsewhere import PLACED, answer
+from tests.acts.test_elsewhere import farm as farm
+from tests.acts.test_elsewhere import there as there
 from tests.helpers import put_session
 from tests.issues.farm import Farm
-from tests.views.test_steering import PLACED, answer
-from tests.views.test_steering import farm as farm
-from tests.views.test_steering import there as there
 
 
 @pytest.fixture

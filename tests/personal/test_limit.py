@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.agent.claude import CLAUDE
+from sm.base.act import run
 from sm.base.errors import UsageError
 from sm.base.refusal import Refusal
 from sm.config import cache, usable
@@ -29,7 +30,7 @@ from sm.store.events import PersonTold
 from sm.store.paths import Root
 from tests.residents import settle
 
-OVER = Allowance(Stage.OVER, "session:5", "$5.00 of $5.00", None, "sm budget raise ann 5")
+OVER = Allowance(Stage.OVER, "session:5", "$5.00 of $5.00", None, run("sm budget raise ann 5"))
 
 
 @pytest.fixture

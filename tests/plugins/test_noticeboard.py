@@ -11,6 +11,7 @@ from sm_noticeboard.notices import list_notices, pin
 
 from sm.adapters.agent import profiles
 from sm.base import plugin
+from sm.base.act import run
 from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
 from sm.issues import meters
@@ -83,7 +84,7 @@ def test_a_notice_says_what_may_still_be_spent(tmp_path: Path, root: Root) -> No
     (board / "held").write_text("the hall is closed\n")
     command = f"rm {board / 'held'}"
     held = meters.read_allowance(session)
-    assert held == Allowance(Stage.HELD, "board", "the hall is closed", command=command)
+    assert held == Allowance(Stage.HELD, "board", "the hall is closed", act=run(command))
     assert meters.find_objection(session.project) == held
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.git_push import Update
-from sm.base.acts import OvertakenError, before_act
+from sm.base.act_guard import OvertakenError, before_act
 from sm.base.errors import TemporaryError
 from sm.channels import command, people
 from sm.channels.channel import Word

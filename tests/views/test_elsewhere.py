@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs, to_builtins
 
 from sm.adapters.forge.model import Issue, IssueState, PullState
+from sm.base.act import run
 from sm.base.need import NeedKind
 from sm.config.forges import GiteaSettings, LocalSettings
 from sm.config.schema import Config, ProjectSettings
@@ -23,6 +24,7 @@ from sm.views.elsewhere import make_row
 from sm.views.open_need import OpenNeed
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
+from tests.acts.commands import read_act
 from tests.helpers import a_pull
 
 NOW = 10_000.0
@@ -131,7 +133,7 @@ def show_need(case: Case | None, known: Snapshot = SEEN, **more: Any) -> OpenNee
         project="other",
         issue=8,
         text="The pull request waits for a review (#24): sm kill --all",
-        command="sm kill --all",
+        act=run("sm kill --all"),
         link="javascript:x",
         verdict="made up",
         case=case,
@@ -167,7 +169,7 @@ def test_a_command_is_made_here_and_is_about_the_session_that_was_placed(
             locked_out=locked_out,
             stuck=stuck,
             unasked=unasked,
-            raised_by=said,
+            raises=run(said),
             reviewed_at=said,
             first=said,
             first_until=said,
@@ -216,7 +218,7 @@ def test_a_node_that_does_not_say_what_it_is_about_is_looked_at() -> None:
 )
 def test_a_limit_is_raised_by_an_amount_that_the_person_writes(command: str) -> None:
     turn = TurnAtLimit.RESTS
-    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", turn=turn, raised_by=command)
+    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", turn=turn, raises=read_act(command))
     need = show_need(case)
     assert need.command == command
     assert need.text == "A budget is used up, and the agent rests (5 of 5 USD)"
@@ -224,7 +226,7 @@ def test_a_limit_is_raised_by_an_amount_that_the_person_writes(command: str) -> 
 
 def test_what_an_asked_session_waits_for_is_said_here_too() -> None:
     case = Case("escalate", "harb#7", reason="which colour?")
-    said = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", command="", case=case)
+    said = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", case=case)
     row = show(
         need=to_builtins(said),
         phase=ShownState.ESCALATED,

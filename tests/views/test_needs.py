@@ -18,6 +18,7 @@ from rich.text import Text
 
 from sm.__main__ import run
 from sm.adapters.forge.model import CheckState, Hold
+from sm.base import act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.base.refusal import Refusal
@@ -53,6 +54,8 @@ from tests.helpers import (
 )
 from tests.residents import settle
 from tests.views.test_session import done, write_of
+
+RAISED = act.run("sm budget raise harb")
 
 
 @pytest.fixture
@@ -299,7 +302,9 @@ def test_what_keeps_issues_from_being_begun_is_somebodys_matter_unless_it_ends_b
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_snapshot(project, an_issue(1, "backlog"))
-    spent = Allowance(Stage.OVER, "day", "$4.10 of $5.00 today", None, "sm budget raise harb")
+    spent = Allowance(
+        Stage.OVER, "day", "$4.10 of $5.00 today", None, act.run("sm budget raise harb")
+    )
     monkeypatch.setattr(needs, "find_objection", lambda _: spent)
     need = only(project)
     assert (need.kind, need.command) == (NeedKind.BUDGET, "sm budget raise harb")
@@ -391,6 +396,7 @@ def test_the_verb_prints_the_list_and_says_by_its_code_whether_something_waits(
     assert seen["needs"] == [need] == [seen["sessions"][0]["need"]]
 
 
+SHORT = act.run("sm x 24")
 LONG = OpenNeed(
     key="k",
     kind=NeedKind.BLOCKED,
@@ -400,13 +406,20 @@ LONG = OpenNeed(
     title="Mend what was broken when all of the checkout was rewritten last year",
     since=time.time() - 3600,
     text=f"The issue is blocked ({'words of a long reason ' * 12})",
-    command=("sm issue label a-rather-long-name-of-a-project#1234 --remove blocked --add backlog"),
+    act=act.Act(
+        act.ActKind.ALLOW,
+        "a-rather-long-name-of-a-project",
+        1234,
+        labels=("blocked", "backlog"),
+    ),
 )
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200, 400])
 def test_nothing_of_a_command_or_a_number_is_cut_off(width: int) -> None:
-    short = structs.replace(LONG, key="s", text="The pull request waits (#24)", command="sm x 24")
+    short = structs.replace(
+        LONG, key="s", text="The pull request waits (#24)", act=act.run("sm x 24")
+    )
     console = Console(width=width, color_system=None, force_terminal=True)
     with console.capture() as capture:
         for line in draw_needs([LONG, short], width):

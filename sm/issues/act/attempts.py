@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator
 
-from sm.base.acts import OvertakenError
+from sm.base.act_guard import OvertakenError
 from sm.issues.act.retry import ELSEWHERE
 from sm.issues.look.snapshot import last_snapshot
 from sm.sessions import fence as fences

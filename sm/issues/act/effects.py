@@ -11,7 +11,7 @@ from msgspec import structs
 from sm.adapters.forge.errors import AtWorkError, BehindError, ConflictError, RefusedError
 from sm.adapters.forge.model import BOT, CheckState, Hold
 from sm.adapters.git_push import RefMovedError
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.decoding import decode
 from sm.base.errors import SmError, StateError, TemporaryError, UsageError
 from sm.base.refusal import Refusal, Status

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.spender import spend_for
 from sm.adapters.git_call import GitLockedError
-from sm.base.acts import OvertakenError, before_act
+from sm.base.act_guard import OvertakenError, before_act
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.foreign import read_seconds
 from sm.base.output import warn

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from sm.base.act import Act, ActKind
 from sm.config.schema import ProjectSettings
 
 if TYPE_CHECKING:
     from sm.sessions.project import Project
 
 
-def spell_unblock(project: ProjectSettings, issue: int) -> str:
-    """Return the command that does that; a label that is not there is no error."""
+def offer_unblock(project: ProjectSettings, issue: int) -> Act:
+    """Return the act that does that; a label that is not there is no error."""
     labels = project.labels
-    off, on = shlex.quote(labels.blocked), shlex.quote(labels.backlog)
-    return f"sm issue label {project.name}#{issue} --remove {off} --add {on}"
+    return Act(ActKind.ALLOW, project.name, issue, labels=(labels.blocked, labels.backlog))
+
+
+def spell_unblock(project: ProjectSettings, issue: int) -> str:
+    """Return the command of that act."""
+    return offer_unblock(project, issue).command
 
 
 def unblock(project: Project, issue: int) -> None:
-    """Do what that command does."""
+    """Carry that act out."""
     labels, issues = project.settings.labels, project.forge.issues
     issues.remove_label(issue, labels.blocked)
     issues.add_label(issue, labels.backlog)

@@ -54,7 +54,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
         unasked=not seen.facts.escalated,
         limit=tell_limit(seen.facts),
         turn=tell_turn(seen.facts) if row in OF_LIMITS else None,
-        raised_by=seen.facts.allowance.command if seen.facts.allowance else "",
+        raises=seen.facts.allowance.act if seen.facts.allowance else None,
         reviewed_at=find_review_page(session.project.settings, seen.pull),
         approved_at=find_approval_page(seen.check),
         first=first,

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from sm.base.act import Act
+
 
 class Stage(StrEnum):
     """How far a limit is used up; each is stricter than those before it."""
@@ -41,16 +43,21 @@ class Allowance(Struct, frozen=True):
     `matter` is the same for as long as it is the same limit at the same height: for each the agent
     is told once, and a person is asked once. `shown` says in words what is used of it, such as
     "$8.20 of $10.00 for this issue". `until` is when it ends by itself, in seconds since 1970; None
-    if a person has to decide, by `command`. `blind_since` is when it began that nobody knows what
-    was spent, 0 if the meter does not tell.
+    if a person has to decide, by the `act` if one is known. `blind_since` is when it began that
+    nobody knows what was spent, 0 if the meter does not tell.
     """
 
     stage: Stage
     matter: str
     shown: str
     until: float | None = None
-    command: str = ""
+    act: Act | None = None
     blind_since: float = 0.0
+
+    @property
+    def command(self) -> str:
+        """The command by which a person decides; '' for none."""
+        return self.act.command if self.act else ""
 
     @property
     def holds(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.adapters.forge.model import Check, CheckState, PullState
+from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, Act, ActKind
 from sm.base.need import NeedKind
 from sm.base.phase import Phase
 from sm.base.quoting import name
@@ -104,7 +105,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
     none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
     `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
-    up, `turn` what the agent does about it, and `raised_by` is the command that changes that.
+    up, `turn` what the agent does about it, and `raises` is the act that changes that.
     `reviewed_at` is the page of the pull request if a person can review it nowhere else, and
     `approved_at` that of CI which begins once a person has approved it there. `first`
     is the session that has been asked before people, until `first_until`, a time of day; '' for
@@ -126,7 +127,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
     unasked: bool = False
     limit: str = ""
     turn: TurnAtLimit | None = None
-    raised_by: str = ""
+    raises: Act | None = None
     reviewed_at: str = ""
     approved_at: str = ""
     first: str = ""
@@ -138,18 +139,26 @@ class Case(Struct, frozen=True, omit_defaults=True):
 class Need(Struct, frozen=True):
     """Why a person is needed: `cause` in a few words, `detail` of this case or ''.
 
-    `waits_for` says what helps, and `command` how: it is a command, or the address of a page.
-    `by_answer`: an answer to the agent helps.
-    `kind` is what a person is needed for, None for nothing. It is made from the `case`.
+    `waits_for` says what helps, and `act` is how. `kind` is what a person is needed for, None for
+    nothing. It is made from the `case`.
     """
 
     case: Case
     cause: str
     detail: str
     waits_for: str
-    command: str
-    by_answer: bool = False
+    act: Act
     kind: NeedKind | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that helps, or the address of a page."""
+        return self.act.command
+
+    @property
+    def by_answer(self) -> bool:
+        """Whether an answer to the agent helps."""
+        return self.act.kind is ActKind.REPLY
 
     @property
     def why(self) -> str:
@@ -166,8 +175,7 @@ class Need(Struct, frozen=True):
 def describe_need(case: Case) -> Need:
     """Return what a person must know and do in this case."""
     detail = DETAILS.get(case.row, _reason)(case)
-    waits_for, command = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
-    by_answer = command.startswith("sm reply")
+    waits_for, act = _way_of_limit(case) if case.row in OF_LIMITS else _way(case)
     cause = (CAUSES | UNASKED_CAUSES).get(case.row, "A person is asked")
     if case.row in OF_LIMITS and case.turn:
         cause = (
@@ -177,7 +185,7 @@ def describe_need(case: Case) -> Need:
         cause = _tell_account(case)
     cause = ", and ".join(filter(None, (cause, _tell_first(case))))
     kind = find_kind(case.row, case.locked_out)
-    return Need(case, cause, detail, waits_for, command, by_answer, kind)
+    return Need(case, cause, detail, waits_for, act, kind)
 
 
 def _tell_account(case: Case) -> str:
@@ -360,59 +368,65 @@ DETAILS: dict[str, Callable[[Case], str]] = {
 """What tells this case from others; of any other row what the agent has written."""
 
 
-OF_LIMITS = {
-    "limit-asked": ("a decision about its budget", "sm status"),
-    "limit-runs-on": ("a look at its terminal, or its end by sm kill", ""),
-    "limit-held-long": ("what may be spent to be known again", "sm doctor"),
+OF_LIMITS: dict[str, tuple[str, Act | None]] = {
+    "limit-asked": ("a decision about its budget", LOOK_AT_STATUS),
+    "limit-runs-on": ("a look at its terminal, or its end by sm kill", None),
+    "limit-held-long": ("what may be spent to be known again", ASK_DOCTOR),
 }
-"""What helps a session that may spend nothing, and where to look if nothing raises it."""
+"""What helps a session that may spend nothing, and where to look if nothing raises it.
+
+None: at its terminal.
+"""
 
 
-def _way_of_limit(case: Case) -> tuple[str, str]:
+def _way_of_limit(case: Case) -> tuple[str, Act]:
     waits_for, look = OF_LIMITS[case.row]
-    if case.row == "limit-runs-on":
-        return waits_for, f"sm attach {case.address.replace('#', ' ')}"
-    return waits_for, case.raised_by or look
+    if look is None:
+        return waits_for, Act(ActKind.ATTACH, address=case.address)
+    return waits_for, case.raises or look
 
 
-ATTACH, SEND = "sm attach {project} {issue}", "sm send {project}#{issue} TEXT"
-LOOK = ("a look at its terminal", ATTACH)
-ANSWER = ("an answer", "sm reply {project} {issue} TEXT")
+LOOK = ("a look at its terminal", ActKind.ATTACH)
+ANSWER = ("an answer", ActKind.REPLY)
 
 WAYS = {
-    "dialog": ("a dialog in its terminal", ATTACH),
-    "draft": ("the person who has begun that line", ATTACH),
+    "dialog": ("a dialog in its terminal", ActKind.ATTACH),
+    "draft": ("the person who has begun that line", ActKind.ATTACH),
     "unknown-screen": LOOK,
-    "refused": ("a change of what refuses it", "sm doctor"),
-    "parked-long": ("its usage limit", ATTACH),
-    "account": ("its account", ATTACH),
-    "limit-wait-long": ("its usage limit", ATTACH),
-    "ci-broken": ("CI, which is broken", "sm ci rerun {project} {issue}"),
-    "silent": ("a word to the agent", SEND),
+    "refused": ("a change of what refuses it", ActKind.RUN),
+    "parked-long": ("its usage limit", ActKind.ATTACH),
+    "account": ("its account", ActKind.ATTACH),
+    "limit-wait-long": ("its usage limit", ActKind.ATTACH),
+    "ci-broken": ("CI, which is broken", ActKind.RERUN),
+    "silent": ("a word to the agent", ActKind.SEND),
 }
 """What helps, and how, whatever else is known of the case."""
-UNASKED_WAYS = dict.fromkeys(("question", "escalate", "turn-failed"), ("an answer", SEND))
+UNASKED_WAYS = dict.fromkeys(("question", "escalate", "turn-failed"), ("an answer", ActKind.SEND))
 """The same as long as no person was asked: there is nothing to reply to."""
 
 
-def _way(case: Case) -> tuple[str, str]:
+def _way(case: Case) -> tuple[str, Act]:
     project, _, issue = case.address.rpartition("#")
+    of_pull = Act(ActKind.REVIEW, project, case.pull)
     match case.row:
         case "review-waits" | "review-timeout" if case.pull:
-            return "a review", case.reviewed_at or f"sm review {project}#{case.pull} --approve"
+            page = Act(ActKind.VISIT, line=case.reviewed_at) if case.reviewed_at else None
+            return "a review", page or of_pull
         case "ci-unapproved":
-            return "an approval of CI", case.approved_at or "sm status"
+            page = Act(ActKind.VISIT, line=case.approved_at) if case.approved_at else None
+            return "an approval of CI", page or LOOK_AT_STATUS
         case "merge-stuck" | "merge-held" if case.pull:
-            return "the merge", f"sm pr merge {project}#{case.pull}"
-    waits_for, command = _choose_way(case)
-    if case.row == "account":  # it may be a session without an issue
-        return waits_for, f"sm attach {case.address.replace('#', ' ')}"
-    return waits_for, command.format(project=project, issue=issue)
+            return "the merge", structs.replace(of_pull, kind=ActKind.MERGE)
+    waits_for, kind = _choose_way(case)
+    if kind is ActKind.RUN:
+        return waits_for, ASK_DOCTOR
+    number = int(issue) if issue.isdecimal() else 0  # none for a session without an issue
+    return waits_for, Act(kind, project, number, address=case.address)
 
 
-def _choose_way(case: Case) -> tuple[str, str]:
+def _choose_way(case: Case) -> tuple[str, ActKind]:
     if case.row in OF_LOGIN and case.locked_out:
-        return "a login or the like, in its terminal", ATTACH
+        return "a login or the like, in its terminal", ActKind.ATTACH
     if case.row in ("trouble", "failed") and case.stuck:
         return LOOK
     return WAYS.get(case.row) or (UNASKED_WAYS.get(case.row, LOOK) if case.unasked else ANSWER)

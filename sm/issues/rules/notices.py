@@ -60,7 +60,7 @@ def _case(row: str, m: Material) -> Case:
         stuck=m.stuck,
         limit=tell_limit(m),
         turn=m.turn,
-        raised_by=m.allowance.command if m.allowance else "",
+        raises=m.allowance.act if m.allowance else None,
         reviewed_at=m.reviewed_at,
         approved_at=find_approval_page(m.check),
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import UNSET
 
+from sm.acts import execution
 from sm.adapters.agent.profiles import resolve
 from sm.base.errors import SmError, StateError
 from sm.base.text import one_line
 from sm.config.load import load_any
 from sm.config.schema import AgentSettings
 from sm.context import levels, rotation_files
-from sm.issues.kill import kill as kill_issue
 from sm.messages import pausing
 from sm.messages.delivery import TEXT_LIMIT
 from sm.messages.send import Letter, send
@@ -24,7 +24,7 @@ from sm.plugins.http.shapes import HandoffAnswer, InputAnswer, KillAnswer
 from sm.sessions import pause, registry
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
-from sm.sessions.session import AdHocSession, AnySession
+from sm.sessions.session import AnySession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.web.endpoint import Call
@@ -90,7 +90,7 @@ def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
 
 def delete_session(call: Call[None]) -> KillAnswer:
     """End a session as a person would."""
-    return _end_and_tell(views.find_exactly(call.root, call.ident))
+    return _end(views.find_exactly(call.root, call.ident), Caller())
 
 
 def schedule_handoff(call: Call[shapes.HandoffRequest]) -> HandoffAnswer:
@@ -137,8 +137,7 @@ def kill(call: Call[shapes.KillRequest]) -> KillAnswer:
     """End a session."""
     session = views.find_exactly(call.root, call.ident)
     caller = _caller(call.root, call.body.requester_session_id)
-    caller.check_may_end(session, registry.list_all(call.root, lambda _: None))
-    return _end_and_tell(session)
+    return _end(session, caller)
 
 
 def pause_parts(call: Call[shapes.PauseRequest]) -> shapes.PauseAnswer:
@@ -177,16 +176,10 @@ def _tell_paused(root: Root, notes: list[str]) -> shapes.PauseAnswer:
     return shapes.PauseAnswer(notes, found)
 
 
-def _end_and_tell(session: AnySession) -> KillAnswer:
-    notes = _end(session)
+def _end(session: AnySession, caller: Caller) -> KillAnswer:
+    notes = execution.end(session, caller)
     over = not session.dir.identity.exists()
     return KillAnswer("killed" if over else "pending", session.name, notes)
-
-
-def _end(session: AnySession) -> list[str]:
-    if isinstance(session, AdHocSession):
-        return [lifecycle.end(session)]
-    return kill_issue(session.project, session.issue)
 
 
 def _caller(root: Root, ident: str | None) -> Caller:

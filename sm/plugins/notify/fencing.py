@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sm.base.acts import OvertakenError, before_act
+from sm.base.act_guard import OvertakenError, before_act
 from sm.base.errors import SmError
 from sm.issues.act.attempts import is_ending, is_overtaken
 from sm.plugins.notify.model import Held

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from sm.acts.offer import NO_LIMITS, Limits, Offer, list_answers
 from sm.store.paths import name_session
 from sm.views.board import Board, BoardRow
-from sm.views.offers import NO_LIMITS, Limits, Offer, list_answers
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
@@ -53,7 +53,7 @@ class AnsweredNeed(Struct, frozen=True):
     @property
     def head(self) -> str:
         """The commit that its answers are of, '' if they are of none."""
-        return next((offer.head for offer in self.answers if offer.head), "")
+        return next((offer.act.head for offer in self.answers if offer.act.head), "")
 
 
 def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed, ...]:

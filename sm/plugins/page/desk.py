@@ -12,7 +12,9 @@ from msgspec import Struct, structs
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from sm.acts.offer import Offer, list_answers, offer_merge
 from sm.adapters.process import Beginning
+from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues.review import read_change, tell_news
@@ -24,7 +26,6 @@ from sm.plugins.page.patch import BYTES, Patch, draw_stat, make_patch
 from sm.plugins.page.paths import BELOW
 from sm.sessions.project import Project
 from sm.views.board import Board, BoardRow
-from sm.views.offers import Act, Offer, list_answers, offer_merge
 from sm.views.open_need import OpenNeed
 
 DECIDED = (NeedKind.REVIEW, NeedKind.MERGE)
@@ -69,7 +70,7 @@ def _list_offers(need: OpenNeed | None, row: BoardRow, head: str) -> Iterator[Of
         need = structs.replace(need, merges=False)
     found = list_answers(need, structs.replace(row, head=head)) if need else ()
     yield from found
-    if row.state not in OVER and not any(offer.act is Act.MERGE for offer in found):
+    if row.state not in OVER and not any(offer.act.kind is ActKind.MERGE for offer in found):
         yield offer_merge(row.project, row.pull, head)
 
 

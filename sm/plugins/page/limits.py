@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from sm.acts import elsewhere
+from sm.acts.offer import NO_LIMITS, Limits
+from sm.base.act import Act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.looks import Looks
-from sm.views import steering
 from sm.views.board import Board
-from sm.views.offers import NO_LIMITS, Limits
 from sm.views.open_need import OpenNeed
 
 
 def find_needed(looks: Looks, board: Board) -> Limits:
-    """The limits that the needs of the board are about, by the command that raises each."""
+    """The limits that the needs of the board are about, by the act that raises each."""
     needs = [need for need in board.needs if need.kind is NeedKind.BUDGET]
     if not needs:
         return NO_LIMITS
-    return {limit.command: limit for need in needs for limit in _list_of(looks, need)}
+    return {limit.act: limit for need in needs for limit in _list_of(looks, need)}
 
 
 def _list_of(looks: Looks, need: OpenNeed) -> Iterator[SetLimit]:
@@ -40,20 +41,31 @@ def list_limits(looks: Looks, session: str, project: str = "") -> list[SetLimit]
     """
     if session and (there := looks.find_there(session)):
         row = looks.read()[0].find(session)
-        return steering.list_limits(there, row.need if row else None)
+        return elsewhere.list_limits(there, row.need if row else None)
     if session:
         return meters.list_limits(looks.find_session(session))
     return meters.list_limits(looks.find_project(project))
 
 
-def find_limit(limits: Iterable[SetLimit], key: str) -> SetLimit:
-    """Return the limit of that key.
+class Found:
+    """Finds what an act on the page is about."""
 
-    Raises:
-        GoneError: there is none any more.
+    def __init__(self, looks: Looks) -> None:
+        """Find it by what the page has read."""
+        self._looks = looks
+        self.root = looks.machine.root
+        self.find_project = looks.find_project
+        self.find_session = looks.find_session
+        self.find_there = looks.find_there
 
-    """
-    for limit in limits:
-        if limit.key == key:
-            return limit
-    raise GoneError("there is no such limit any more: load the page again")
+    def find_limit(self, act: Act) -> SetLimit:
+        """Find a limit by its key.
+
+        Raises:
+            GoneError: there is none any more.
+
+        """
+        for limit in list_limits(self._looks, act.session, act.project):
+            if limit.key == act.limit:
+                return limit
+        raise GoneError("there is no such limit any more: load the page again")

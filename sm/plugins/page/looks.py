@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from sm.acts import elsewhere
 from sm.base.errors import SmError, UsageError
 from sm.issues.reaching import Elsewhere
 from sm.plugins.page.gone import GoneError
@@ -14,7 +15,6 @@ from sm.sessions.project import Project, list_configured
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
 from sm.store.paths import NAME
-from sm.views import steering
 from sm.views.board import Board, BoardRow
 from sm.views.projects import ProjectsReader
 from sm.views.watched_board import WatchedBoard
@@ -104,7 +104,7 @@ class Looks:
         """The session elsewhere of that id; None if it is on record here, or is none."""
         if not NAME.fullmatch(ident) or self.machine.root.session(ident).identity.exists():
             return None
-        return steering.find(self.list_projects(), ident)
+        return elsewhere.find(self.list_projects(), ident)
 
     def find_session(self, ident: str) -> AnySession:
         """The session of that id.

@@ -11,6 +11,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.acts.offer import (
+    list_limit_offers,
+    list_steering,
+    offer_message,
+)
 from sm.base.errors import SmError, UsageError
 from sm.issues.reaching import Elsewhere
 from sm.plugins.page import desk, session_parts, session_there
@@ -25,11 +30,6 @@ from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
 from sm.store.paths import check_name
 from sm.views.board import BoardRow
-from sm.views.offers import (
-    list_limit_offers,
-    list_steering,
-    offer_message,
-)
 
 PULL = "the pull request"
 
@@ -44,7 +44,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
         if row is None:
             return _show_ended(page, ident, visitor)
         limits = list_limits(page.looks, ident)
-        named = {limit.command: limit for limit in limits}
+        named = {limit.act: limit for limit in limits}
         needs = [one for one in answer_needs(board, named) if one.need.session == ident]
         letter = offer_message(row.id, row.name)
         is_there = row.host and page.looks.find_there(ident)

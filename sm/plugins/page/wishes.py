@@ -8,12 +8,15 @@ from anyio import fail_after
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sm.acts.execution import ACTS, carry_out
+from sm.base.act import Act, ActKind
 from sm.base.foreign import read_number
+from sm.base.text import make_sentence
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
-from sm.plugins.page.acting import Wish, carry_out
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
+from sm.plugins.page.limits import Found
 from sm.plugins.page.paths import BELOW
-from sm.views.offers import Act
+from sm.sessions.caller import Caller
 
 ACT_S = 60.0
 """After so long a person is told that it goes on without an answer."""
@@ -23,36 +26,38 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     """Do what a form asks for, and say what came of it."""
     fields = await read_form(request)
     check_acts(request, visitor, fields.get("pledge", ""))
-    wish = _read_wish(fields)
+    wish, text = _read_act(fields), fields.get("text", "").replace("\r\n", "\n")
+    carry = partial(carry_out, Found(page.looks), wish, text, Caller())
     try:
         with fail_after(ACT_S):
             worker = await page.pools.enter(wish.session or f"{wish.project}#{wish.number}")
-            said = await worker.run(partial(carry_out, page.looks, wish))
+            said = await worker.run(carry)
     except TimeoutError:
         why = f"not done after {ACT_S:g} s: it may still be carried out"
         raise RefusedError(503, why) from None
     finally:
         page.looks.spoil()
     template = "outcome.html" if is_fragment(request) else "problem.html"
-    answer = show(template, visitor, why=said, done=True)
+    answer = show(template, visitor, why=" ".join(map(make_sentence, said)), done=True)
     answer.headers["HX-Trigger"] = "sm-acted"
     return answer
 
 
-def _read_wish(fields: dict[str, str]) -> Wish:
+def _read_act(fields: dict[str, str]) -> Act:
     try:
-        asked = Act(fields.get("act", ""))
+        kind = ActKind(fields.get("act", ""))
     except ValueError as error:
         raise RefusedError(400, "that cannot be done here") from error
-    return Wish(
-        act=asked,
-        session=fields.get("session", ""),
+    if kind not in ACTS:
+        raise RefusedError(400, "that cannot be done here")
+    return Act(
+        kind,
         project=fields.get("project", ""),
         number=read_number(fields.get("number", "")) or 0,
+        session=fields.get("session", ""),
         head=fields.get("head", ""),
         limit=fields.get("limit", "")[:200],
         known=fields.get("known"),
-        text=fields.get("text", "").replace("\r\n", "\n"),
     )
 
 

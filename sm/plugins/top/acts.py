@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from sm.adapters.forge.model import ReviewState
+from sm.acts.execution import FOR_PEOPLE
+from sm.acts.offer import list_answers
+from sm.base.act import Act, ActKind
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
-from sm.cli.agent_forge import is_agent
-from sm.cli.forges import find_author_name
 from sm.issues import meters, review
 from sm.issues.meters import SetLimit
 from sm.plugins.top.listing import Entry
 from sm.sessions import pause, registry
 from sm.sessions.caller import identify
 from sm.sessions.project import Project
-from sm.sessions.session import AnySession, IssueSession
+from sm.sessions.session import AnySession
 from sm.store.paths import Root
 from sm.views.board import BoardRow
-from sm.views.offers import Act, list_answers
 from sm.views.open_need import OpenNeed
 
 if TYPE_CHECKING:
@@ -38,26 +37,24 @@ class Plan(Struct, frozen=True):
     """An act upon an entry, before it is done; `says` is what it will do.
 
     `asks` is what a person is to write, '' for nothing; it may be left out if `optional`, and
-    `proposal` is there to be changed. Some acts are about a `project` and a `number`, that of a
-    pull request or an issue, at the commit `head`; another one raises a `limit`. `known` is what
-    was decided before.
+    `proposal` is there to be changed. Raising has the `raised` limit.
     """
 
     act: Act
     key: str
     says: str
-    session: str = ""
     asks: str = ""
     optional: bool = False
     proposal: str = ""
-    project: str = ""
-    number: int = 0
-    head: str = ""
-    known: str = ""
-    limit: SetLimit | None = None
+    raised: SetLimit | None = None
+
+    @property
+    def kind(self) -> ActKind:
+        """What kind of act it is."""
+        return self.act.kind
 
 
-OF_PULL = frozenset({Act.APPROVE, Act.REQUEST_CHANGES, Act.MERGE})
+OF_PULL = frozenset({ActKind.APPROVE, ActKind.REQUEST_CHANGES, ActKind.MERGE})
 """What is decided by what a pull request changes, which is shown before."""
 PATCH_LIMIT = 200_000
 """Bytes of a patch that are shown; the page shows more."""
@@ -79,16 +76,16 @@ class ShownChange(Struct, frozen=True):
 def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> ShownChange:
     """Read what the act is about; the commit and what it changes are of one look at the forge."""
     try:
-        project = _open(plan, projects)
-        change = review.read_change(project, plan.number, limit=PATCH_LIMIT)
-        at = bind(root, plan.act, entry, projects, change.head)
+        project = Found(root, projects).find_project(plan.act.project)
+        change = review.read_change(project, plan.act.number, limit=PATCH_LIMIT)
+        at = bind(root, plan.kind, entry, projects, change.head)
     except SmError as error:
         return ShownChange(plan.key, problem=error.message)
     patch = change.patch.decode("utf-8", "replace")
     return ShownChange(plan.key, change.head, patch, at)
 
 
-def bind(root: Root, act: Act, entry: Entry, projects: Projects, head: str) -> Plan:
+def bind(root: Root, act: ActKind, entry: Entry, projects: Projects, head: str) -> Plan:
     """What the act would do to the commit `head`, which may be newer than what the list knows."""
     if entry.row and entry.need and entry.row.head != head:
         need = structs.replace(entry.need, merges=False)  # what is missing there is not known yet
@@ -96,26 +93,25 @@ def bind(root: Root, act: Act, entry: Entry, projects: Projects, head: str) -> P
     return plan(root, act, entry, projects)
 
 
-TEXT_VERBS = {"sm reply ": Act.REPLY, "sm send ": Act.SEND}
-"""How a command begins that answers a need by words."""
-ASKED = {Act.REPLY: "type here", Act.SEND: "type here"}
+TYPED = frozenset({ActKind.REPLY, ActKind.SEND})
+"""What answers a need by words alone."""
+ASKED = dict.fromkeys(TYPED, "type here")
 
 
-def choose_answer(entry: Entry) -> Act | None:
+def choose_answer(entry: Entry) -> ActKind | None:
     """What answers the entry's need; None if there are several ways."""
-    command = entry.need.command if entry.need else ""
-    by_words = next((act for start, act in TEXT_VERBS.items() if command.startswith(start)), None)
-    if by_words or entry.need is None or entry.over:
-        return by_words or Act.SEND
+    kind = entry.need.act.kind if entry.need else ActKind.SEND
+    if entry.need is None or entry.over or kind in TYPED:
+        return kind if kind in TYPED else ActKind.SEND
     if entry.need.kind is NeedKind.BUDGET:
-        return Act.RAISE
+        return ActKind.RAISE
     offers = list_answers(entry.need, entry.row)
     if len(offers) > 1:
         return None
-    return offers[0].act if offers else Act.SEND
+    return offers[0].act.kind if offers else ActKind.SEND
 
 
-KEYS = {"A": Act.APPROVE, "C": Act.REQUEST_CHANGES, "M": Act.MERGE, "B": Act.RAISE}
+KEYS = {"A": ActKind.APPROVE, "C": ActKind.REQUEST_CHANGES, "M": ActKind.MERGE, "B": ActKind.RAISE}
 """What a key says of which only some needs have any."""
 
 
@@ -125,11 +121,11 @@ def list_keys(entry: Entry | None) -> list[str]:
         return []
     if entry.need.kind is NeedKind.BUDGET:
         return ["B"]
-    acts = {offer.act for offer in list_answers(entry.need, entry.row)}
+    acts = {offer.act.kind for offer in list_answers(entry.need, entry.row)}
     return [key for key, act in KEYS.items() if act in acts]
 
 
-def plan(root: Root, act: Act, entry: Entry, projects: Projects = NO_PROJECTS) -> Plan:
+def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECTS) -> Plan:
     """What the act would do to the entry.
 
     Raises:
@@ -143,10 +139,10 @@ def plan(root: Root, act: Act, entry: Entry, projects: Projects = NO_PROJECTS) -
     if entry.row is None:
         command = f": {entry.need.command}" if entry.need else ""
         raise SmError(f"that is no session; a shell has the command for it{command}")
-    if act is Act.PAUSE and _is_paused(root, entry.row):
-        act = Act.RESUME
+    if act is ActKind.PAUSE and _is_paused(root, entry.row):
+        act = ActKind.RESUME
     says = SAYS[act].format(name=entry.name)
-    return Plan(act, entry.key, says, entry.row.id, asks=ASKED.get(act, ""))
+    return Plan(Act(act, session=entry.row.id), entry.key, says, asks=ASKED.get(act, ""))
 
 
 def _is_paused(root: Root, row: BoardRow) -> bool:
@@ -157,60 +153,74 @@ def _is_paused(root: Root, row: BoardRow) -> bool:
 
 
 SAYS = {
-    Act.REPLY: "reply to {name}: its agent gets it as a message, its issue as a comment",
-    Act.SEND: "send to {name}: its agent gets it at the end of its turn",
-    Act.PAUSE: "pause {name}? Its agent ends its turn, then rests",
-    Act.RESUME: "let {name} go on? What was due meanwhile is done then",
+    ActKind.REPLY: "reply to {name}: its agent gets it as a message, its issue as a comment",
+    ActKind.SEND: "send to {name}: its agent gets it at the end of its turn",
+    ActKind.PAUSE: "pause {name}? Its agent ends its turn, then rests",
+    ActKind.RESUME: "let {name} go on? What was due meanwhile is done then",
 }
 
 
-def _plan_answer(root: Root, act: Act, entry: Entry, projects: Projects) -> Plan:
+def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> Plan:
     """What answers the need, in the words of the page."""
     need = entry.need
     if need is None:
-        raise SmError(f"'{entry.name}' needs nobody to {MEANT[act]}")
-    found = list_limits(root, need, projects) if act is Act.RAISE else []
-    limits = {one.command: one for one in found}
+        raise SmError(f"'{entry.name}' needs nobody to {FOR_PEOPLE[act]}")
+    found = list_limits(root, need, projects) if act is ActKind.RAISE else []
+    limits = {one.act: one for one in found}
     for offer in list_answers(need, entry.row, limits):
-        if offer.act is act:
+        if offer.act.kind is act:
             return Plan(
-                act,
+                structs.replace(offer.act, project=offer.act.project or need.project),
                 entry.key,
                 offer.tells,
-                offer.session,
                 asks=offer.asks,
                 optional=offer.optional,
                 proposal=offer.proposal,
-                project=offer.project or need.project,
-                number=offer.number,
-                head=offer.head,
-                known=offer.known,
-                limit=limits.get(need.command),
+                raised=limits.get(need.act),
             )
     raise SmError(f"'{entry.name}' needs something else: {need.command}")
-
-
-MEANT = {
-    Act.APPROVE: "approve it",
-    Act.REQUEST_CHANGES: "review it",
-    Act.MERGE: "merge it",
-    Act.RERUN: "run CI again",
-    Act.ALLOW: "allow it",
-    Act.RAISE: "raise a limit",
-}
 
 
 def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit]:
     """The limits that the need may be about."""
     if there := find_there(root, need.session, projects):
-        from sm.views import steering
+        from sm.acts import elsewhere
 
-        return steering.list_limits(there, need)
+        return elsewhere.list_limits(there, need)
     if need.session:
         session = registry.find(root, need.session)
         return meters.list_limits(session) if session else []
     project = projects.get(need.project)
     return meters.list_limits(project) if project else []
+
+
+class Found:
+    """Finds what an act is about; `limit` is the one that it would raise."""
+
+    def __init__(self, root: Root, projects: Projects, limit: SetLimit | None = None) -> None:
+        """Find it among these projects."""
+        self.root, self._projects, self._limit = root, projects, limit
+
+    def find_project(self, name: str) -> Project:
+        """Find a project. What was opened stays as it was: so it is opened again."""
+        project = self._projects.get(name)
+        if project is None:
+            raise SmError(f"the project '{name}' is not shown here")
+        return Project(project.config, project.settings)
+
+    def find_session(self, ident: str) -> AnySession:
+        """Find a session of this machine."""
+        return registry.load(self.root, ident)
+
+    def find_there(self, ident: str) -> Elsewhere | None:
+        """Find a session elsewhere."""
+        return find_there(self.root, ident, self._projects)
+
+    def find_limit(self, _act: Act) -> SetLimit:
+        """Find the limit that was shown."""
+        if self._limit is None:
+            raise SmError("there is no such limit")
+        return self._limit
 
 
 def carry_out(
@@ -222,126 +232,16 @@ def carry_out(
         SmError: it is refused.
 
     """
-    if plan.act in DEEDS and (there := find_there(root, plan.session, projects)):
-        from sm.views import steering
+    from sm.acts import execution
 
-        return steering.carry_out(identify(root, os.environ), there, plan.act, text)
-    if plan.act in DEEDS:
-        return DEEDS[plan.act](root, registry.load(root, plan.session), text)
-    if is_agent(root):
-        raise SmError(f"only a person may {MEANT[plan.act]} here")
-    if plan.limit:
-        return [f"the limit was {plan.limit.raise_by(text.strip())}"]
-    return ANSWERS[plan.act](_open(plan, projects), plan, text)
-
-
-def _open(plan: Plan, projects: Projects) -> Project:
-    """The project of the plan. What was opened stays as it was: so it is opened anew."""
-    project = projects.get(plan.project)
-    if project is None:
-        raise SmError(f"the project '{plan.project}' is not shown here")
-    return Project(project.config, project.settings)
+    found = Found(root, projects, plan.raised)
+    return execution.carry_out(found, plan.act, text, identify(root, os.environ))
 
 
 def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None:
     """The session elsewhere of that id; None if it is on record here, or is none."""
     if not session or root.session(session).identity.exists():
         return None
-    from sm.views import steering
+    from sm.acts import elsewhere
 
-    return steering.find(list(projects.values()), session)
-
-
-def _approve(project: Project, plan: Plan, text: str) -> list[str]:
-    return _review(project, plan, ReviewState.APPROVED, text)
-
-
-def _request_changes(project: Project, plan: Plan, text: str) -> list[str]:
-    return _review(project, plan, ReviewState.CHANGES_REQUESTED, text)
-
-
-def _review(project: Project, plan: Plan, verdict: ReviewState, text: str) -> list[str]:
-    approves = verdict is ReviewState.APPROVED
-    merges = approves and review.merges_when_approved(project, plan.number)
-    given = review.review(
-        project,
-        plan.number,
-        verdict,
-        text,
-        author=find_author_name(project, None),
-        head=plan.head,
-        known=plan.known,
-    )
-    return [review.tell_verdict(given, plan.number, merges=merges)]
-
-
-def _merge(project: Project, plan: Plan, _text: str) -> list[str]:
-    author = find_author_name(project, None)
-    return [review.tell_merge(review.merge(project, plan.number, head=plan.head, author=author))]
-
-
-def _rerun(project: Project, plan: Plan, _text: str) -> list[str]:
-    from sm.issues import ci
-
-    return [f"CI runs again on {ci.rerun(project, plan.number)[:12]}"]
-
-
-def _allow(project: Project, plan: Plan, _text: str) -> list[str]:
-    from sm.issues.act.unblock import unblock
-
-    unblock(project, plan.number)
-    return [f"issue #{plan.number} is in the backlog again"]
-
-
-ANSWERS: dict[Act, Callable[[Project, Plan, str], list[str]]] = {
-    Act.APPROVE: _approve,
-    Act.REQUEST_CHANGES: _request_changes,
-    Act.MERGE: _merge,
-    Act.RERUN: _rerun,
-    Act.ALLOW: _allow,
-}
-"""What answers a need that is no question."""
-
-
-def _reply(_root: Root, session: AnySession, text: str) -> list[str]:
-    from sm.cli.reply import answer
-
-    if not isinstance(session, IssueSession):
-        raise SmError(f"'{session.address}' works on no issue: send it a message")
-    return answer(session.project, session.issue, text)
-
-
-def _send(root: Root, session: AnySession, text: str) -> list[str]:
-    from sm.cli.send import tell
-    from sm.messages.send import Letter, send
-
-    sent = send(identify(root, os.environ), session, Letter(text))
-    return [tell(session, sent)]
-
-
-def _pause(root: Root, session: AnySession, _text: str) -> list[str]:
-    from sm.messages import pausing
-
-    return pausing.begin(root, *_find_part(root, session))
-
-
-def _resume(root: Root, session: AnySession, _text: str) -> list[str]:
-    from sm.messages import pausing
-
-    return pausing.end(root, *_find_part(root, session))
-
-
-def _find_part(root: Root, session: AnySession) -> tuple[list[pause.Part], str]:
-    """What is meant, and who has said it; an agent may do so only with what is its own."""
-    from sm.messages import pausing
-
-    parts = [pausing.name_session(session)]
-    return parts, pausing.name_caller(root, identify(root, os.environ), parts)
-
-
-DEEDS: dict[Act, Callable[[Root, AnySession, str], list[str]]] = {
-    Act.REPLY: _reply,
-    Act.SEND: _send,
-    Act.PAUSE: _pause,
-    Act.RESUME: _resume,
-}
+    return elsewhere.find(list(projects.values()), session)

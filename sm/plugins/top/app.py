@@ -10,6 +10,7 @@ from textual import events
 from textual.worker import WorkerFailed
 
 from sm.adapters.foreground import run_in_foreground
+from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.cli import attach
 from sm.issues.runners import load_runner
@@ -18,7 +19,6 @@ from sm.plugins.top.acts import KEYS, find_there
 from sm.plugins.top.asking import Asking
 from sm.plugins.top.view import Ask, Page
 from sm.sessions import registry
-from sm.views.offers import Act
 
 if TYPE_CHECKING:
     from sm.issues.reaching import Elsewhere
@@ -58,7 +58,7 @@ class Top(Asking):
         self.listing.move(by)
         if self.ask is Ask.ACT:
             self.keep_draft()
-            self.open_panel(self.plan.act if self.plan and self._is_named else None)
+            self.open_panel(self.plan.kind if self.plan and self._is_named else None)
 
     def turn_page(self, by: int) -> None:
         """Select an entry that is a page further."""
@@ -157,7 +157,7 @@ def _also(deed: Deed, keys: Iterable[str]) -> dict[str, Deed]:
     return dict.fromkeys(keys, deed)
 
 
-def _answer(act: Act) -> Deed:
+def _answer(act: ActKind) -> Deed:
     return lambda top: top.open_panel(act)
 
 
@@ -165,9 +165,9 @@ ANSWERS = {key: _answer(act) for key, act in KEYS.items()}
 ACTS: dict[str, Deed] = {
     **ANSWERS,
     " ": Top.peek,
-    "r": lambda top: top.open_panel(Act.REPLY),
-    "s": lambda top: top.open_panel(Act.SEND),
-    "p": lambda top: top.open_panel(Act.PAUSE),
+    "r": lambda top: top.open_panel(ActKind.REPLY),
+    "s": lambda top: top.open_panel(ActKind.SEND),
+    "p": lambda top: top.open_panel(ActKind.PAUSE),
     "a": Top.attach,
     "?": Top.help,
     "q": Top.leave,

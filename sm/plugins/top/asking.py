@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.widgets import Input
 
+from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.plugins.top import acts, lines
 from sm.plugins.top.acts import Plan, ShownChange
@@ -11,7 +12,6 @@ from sm.plugins.top.listing import Entry
 from sm.plugins.top.reading import Reading
 from sm.plugins.top.view import Ask, Page
 from sm.plugins.top.widgets import BREAK
-from sm.views.offers import Act
 
 
 class Asking(Reading):
@@ -36,7 +36,7 @@ class Asking(Reading):
         """Show the last words, and take an answer."""
         self.open_panel(None)
 
-    def open_panel(self, act: Act | None) -> None:
+    def open_panel(self, act: ActKind | None) -> None:
         """Ask for what the act needs; without one it is what the entry needs."""
         entry = self.listing.current
         if entry is None:
@@ -51,7 +51,7 @@ class Asking(Reading):
                 self.close_panel()
                 return
         self.ask = Ask.ACT
-        if self.plan and self.plan.act in acts.OF_PULL:
+        if self.plan and self.plan.kind in acts.OF_PULL:
             self._read_change(self.plan, entry)
         if self.near and self.near.key != entry.key:
             self.near = None
@@ -85,14 +85,14 @@ class Asking(Reading):
 
     def _find_hindrance(self, plan: Plan) -> str:
         """Why the act is not done yet; '' for nothing."""
-        if plan.act not in acts.OF_PULL:
+        if plan.kind not in acts.OF_PULL:
             return ""
         if self.change is None or self.change.plan is not plan:
             why = self.change.problem if self.change else ""
             return f"what it changes cannot be read: {why}" if why else "wait: it is still read"
         entry = self.listing.current
         seen = entry.row.head if entry and entry.key == plan.key and entry.row else ""
-        if seen not in ("", plan.head, self.seen_head):
+        if seen not in ("", plan.act.head, self.seen_head):
             return "new commits: escape, and the same key again, shows them"
         return ""
 
@@ -100,13 +100,13 @@ class Asking(Reading):
         """Show what is further down of what is shown above the question."""
         self.sheet("peek").scroll_lines(by)
 
-    def _plan(self, act: Act | None, entry: Entry) -> Plan | None:
+    def _plan(self, act: ActKind | None, entry: Entry) -> Plan | None:
         return acts.plan(self.root, act, entry, self.feed.projects) if act else None
 
     @staticmethod
     def _draft_of(plan: Plan) -> str:
         """What the words are for: a message and an answer may be the same, a review is neither."""
-        return plan.key if plan.act in acts.TEXT_VERBS.values() else f"{plan.act} {plan.key}"
+        return plan.key if plan.kind in acts.TYPED else f"{plan.kind} {plan.key}"
 
     def _type_there(self) -> None:
         """Have the prompt take the keys; what is not shown yet cannot."""

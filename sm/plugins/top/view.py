@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
+from sm.base.act import ActKind
 from sm.plugins.top import acts, lines
 from sm.plugins.top.acts import OF_PULL, Plan, ShownChange
 from sm.plugins.top.feed import Feed, Seen
@@ -17,7 +18,6 @@ from sm.plugins.top.lines import Glyphs, Line, Look
 from sm.plugins.top.listing import Listing
 from sm.plugins.top.story import Nearby, draw_change, draw_nearby, draw_peek
 from sm.plugins.top.widgets import BoardList, Prompt, Sheet
-from sm.views.offers import Act
 
 
 class Page(Enum):
@@ -36,7 +36,7 @@ class Ask(Enum):
     FIND = auto()
 
 
-PEEKED = frozenset(Act) - {Act.PAUSE, Act.RESUME}
+PEEKED = frozenset(ActKind) - {ActKind.PAUSE, ActKind.RESUME}
 """What is done by somebody who should see the last words."""
 
 
@@ -155,7 +155,7 @@ class View(App[None]):
     def _find_peek_room(self) -> int:
         """It grows with what is there to be seen, and never shrinks below it: nothing jumps."""
         height = self.size.height
-        peeks = self.plan is None or self.plan.act in PEEKED
+        peeks = self.plan is None or self.plan.kind in PEEKED
         room = max(0, min(height // 2, height - 6)) if peeks else 0
         self.peeked = max(self.peeked, len(self._draw_peek(room))) if room else 0
         return min(room, self.peeked)
@@ -216,7 +216,7 @@ class View(App[None]):
 
     def _draw_peek(self, height: int) -> list[Line]:
         entry = self.listing.current
-        if entry and self.plan and self.plan.act in OF_PULL:
+        if entry and self.plan and self.plan.kind in OF_PULL:
             return draw_change(self.change, self.size.width)
         near = self.near if entry and self.near and self.near.key == entry.key else None
         return draw_peek(entry, near, self.size.width, height) if entry else []

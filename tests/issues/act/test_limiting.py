@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sm.base.act import run
 from sm.issues import meters
 from sm.issues.act import effects
 from sm.issues.act.reactor import react
@@ -23,7 +24,7 @@ from sm.store.paths import Root
 from tests.channels.channel_contract import make_session
 from tests.e2e.stage import make_stage
 
-OVER = Allowance(Stage.OVER, "issue:1", "$5.00 of $5.00", None, "sm budget raise harb 1")
+OVER = Allowance(Stage.OVER, "issue:1", "$5.00 of $5.00", None, run("sm budget raise harb 1"))
 PLAN = Plan("limit-stop:1", "limit-stop", "1", time.time(), (PlannedStep(Verb.INTERRUPT),))
 
 

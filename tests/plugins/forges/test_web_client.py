@@ -11,7 +11,7 @@ import pytest
 
 from sm.adapters.forge.errors import RefusedError, UnknownOutcomeError, UnreachableError
 from sm.adapters.token import Token, TokenError, TokenSource, read_token
-from sm.base.acts import OvertakenError, guard_acts
+from sm.base.act_guard import OvertakenError, guard_acts
 from sm.plugins.forges.web import again, client, deadline
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import (

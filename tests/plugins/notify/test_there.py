@@ -38,7 +38,6 @@ NEED = OpenNeed(
     key="dev-harb-7:question:1",
     kind=NeedKind.QUESTION,
     text="",
-    command="",
     case=Case("escalate", "harb#7", reason="which colour?"),
 )
 ASKED = "The agent asks for a person (which colour?)"

@@ -14,6 +14,7 @@ from sm.sessions.session import IssueSession
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed
 from sm.views.watched_board import WatchedBoard
+from tests.acts.commands import read_act
 from tests.plugins.cost.budget.conftest import shop as shop
 from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, open_project, write
 from tests.plugins.page.client import Browser, make_server
@@ -58,7 +59,7 @@ def test_a_used_up_budget_is_raised_where_it_is_told(
         issue=7,
         session=session.name,
         text="A budget is used up",
-        command="sm budget raise shop 7 AMOUNT",
+        act=read_act("sm budget raise shop 7 AMOUNT"),
     )
     monkeypatch.setattr(WatchedBoard, "read", lambda *_: Board(at=1.0, needs=(need,)))
     page = browser.get("/").text

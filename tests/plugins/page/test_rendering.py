@@ -11,6 +11,7 @@ import time
 import pytest
 from msgspec import structs
 
+from sm.base.act import Act, ActKind, run
 from sm.base.need import NeedKind
 from sm.plugins.page import app, rendering
 from sm.plugins.page.access import Visitor
@@ -208,7 +209,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
         title=HOSTILE,
         since=time.time(),
         text=HOSTILE,
-        command="sm reply harb 3 TEXT",
+        act=Act(ActKind.REPLY, "harb", 3),
         link="javascript:alert(1)",
         whole=HOSTILE,
     )
@@ -217,7 +218,7 @@ def test_no_field_of_a_row_or_a_need_becomes_html(
     hostile = structs.replace(row, **texts | more)
     board = Board(
         at=time.time(),
-        needs=(need, structs.replace(need, key="2", command=HOSTILE)),
+        needs=(need, structs.replace(need, key="2", act=run(HOSTILE))),
         rows=(hostile,),
         seen={HOSTILE: 1.0, "b": 2.0},
         paused=(HOSTILE,),
@@ -345,7 +346,7 @@ def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> N
 
 
 def test_a_link_to_a_session_that_has_given_up_leads_to_its_blocked_issue() -> None:
-    machine = OpenNeed(key="m", kind=NeedKind.POLL, text="", command="")
+    machine = OpenNeed(key="m", kind=NeedKind.POLL, text="")
     blocked = structs.replace(machine, key="b", project="my.shop", issue=7)
     other = structs.replace(blocked, key="o", session="dev-my_shop-7")
     found = [one.anchor for one in answer_needs(Board(at=0.0, needs=(machine, blocked, other)))]

@@ -26,6 +26,7 @@ from sm.views.open_need import OpenNeed
 from sm.views.session import Inside, StatusRow
 from sm.views.states import ShownState
 from sm.views.trace import Story, StoryEvent, Summary
+from tests.acts.commands import read_act
 from tests.issues import farm as farms
 from tests.issues.farm import Farm, use_farm
 from tests.plugins.page.client import Browser
@@ -37,7 +38,7 @@ TEXT = f"/page/terminal/{PLACED.session}/text"
 
 def make_row(**changed: object) -> StatusRow:
     case = Case("escalate", "harb#7", reason="which colour?")
-    need = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", command="", case=case)
+    need = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", case=case)
     values: dict[str, object] = {
         "project": "harb",
         "issue": 7,
@@ -150,9 +151,9 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
 
 
 def test_a_limit_there_is_raised_there(farm: Farm, browser: Browser) -> None:
-    raises = "sm budget raise harb 7 AMOUNT"
-    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", raised_by=raises)
-    need = OpenNeed(key="b", kind=NeedKind.BUDGET, text="", command="", case=case)
+    raises = read_act("sm budget raise harb 7 AMOUNT")
+    case = Case("limit-asked", "harb#7", limit="5 of 5 USD", raises=raises)
+    need = OpenNeed(key="b", kind=NeedKind.BUDGET, text="", case=case)
     show_row(make_row(need=need))
     browser.log_in()
     page = browser.get("/").text

@@ -9,6 +9,7 @@ from sm.sessions.activity import Evidence, Proof
 from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
+from tests.acts.commands import read_act
 
 
 def a_row(issue: int, **more: Any) -> BoardRow:
@@ -36,5 +37,5 @@ def a_need(issue: int = 0, **more: Any) -> OpenNeed:
         "session": f"dev-shop-{issue}" if issue else "",
         "text": "The agent asks for a person (red or blue?)",
         "command": f"sm reply shop {issue} TEXT" if issue else "dev-poll --loop",
-    }
-    return OpenNeed(**given | more)
+    } | more
+    return OpenNeed(act=read_act(given.pop("command")), **given)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sm.adapters.forge.model import PullState
+from sm.base.act import ActKind
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.config.load import load
@@ -16,7 +17,6 @@ from sm.plugins.top import acts
 from sm.plugins.top.listing import Entry
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from sm.views.offers import Act
 from tests.hub import make_hub
 from tests.plugins.cost.budget.conftest import shop as shop
 from tests.plugins.cost.budget.shop import begin, open_project, write
@@ -39,28 +39,28 @@ QUESTION = an_entry(NeedKind.QUESTION, "sm reply shop 7 TEXT")
     ("entry", "keys", "chosen"),
     [
         (REVIEW, ["A", "C"], None),
-        (MERGE, ["M"], Act.MERGE),
-        (BUDGET, ["B"], Act.RAISE),
-        (BROKEN, [], Act.RERUN),
-        (QUESTION, [], Act.REPLY),
-        (Entry("dev-shop-7", a_row(7)), [], Act.SEND),
-        (an_entry(NeedKind.REVIEW, "sm review shop#24", over="merged"), [], Act.SEND),
+        (MERGE, ["M"], ActKind.MERGE),
+        (BUDGET, ["B"], ActKind.RAISE),
+        (BROKEN, [], ActKind.RERUN),
+        (QUESTION, [], ActKind.REPLY),
+        (Entry("dev-shop-7", a_row(7)), [], ActKind.SEND),
+        (an_entry(NeedKind.REVIEW, "sm review shop#24", over="merged"), [], ActKind.SEND),
     ],
 )
-def test_each_need_has_its_keys(entry: Entry, keys: list[str], chosen: Act | None) -> None:
+def test_each_need_has_its_keys(entry: Entry, keys: list[str], chosen: ActKind | None) -> None:
     assert acts.list_keys(entry) == keys
     assert acts.choose_answer(entry) is chosen
 
 
 def test_it_is_said_what_will_be_done_and_what_is_not_needed_is_refused(root: Root) -> None:
-    plan = acts.plan(root, Act.APPROVE, REVIEW)
+    plan = acts.plan(root, ActKind.APPROVE, REVIEW)
     assert plan.says == "Approves pull request 24 at c0ffee: it may be merged."
     assert plan.optional
-    assert not acts.plan(root, Act.REQUEST_CHANGES, REVIEW).optional
+    assert not acts.plan(root, ActKind.REQUEST_CHANGES, REVIEW).optional
     with pytest.raises(SmError, match="needs something else: sm reply shop 7 TEXT"):
-        acts.plan(root, Act.APPROVE, QUESTION)
+        acts.plan(root, ActKind.APPROVE, QUESTION)
     with pytest.raises(SmError, match="needs nobody to merge it"):
-        acts.plan(root, Act.MERGE, Entry("dev-shop-7", a_row(7)))
+        acts.plan(root, ActKind.MERGE, Entry("dev-shop-7", a_row(7)))
 
 
 def test_a_pull_request_is_merged_at_the_commit_that_was_shown(root: Root, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_pull_request_is_merged_at_the_commit_that_was_shown(root: Root, tmp_p
 
     def merge(at: str) -> list[str]:
         entry = an_entry(NeedKind.MERGE, command, project="harb", head=at, pull=pull.number)
-        plan = acts.plan(root, Act.MERGE, entry, projects)
+        plan = acts.plan(root, ActKind.MERGE, entry, projects)
         assert plan.says == f"Merges pull request {pull.number} at {at[:12]} on the forge."
         return acts.carry_out(root, plan, projects=projects)
 
@@ -83,10 +83,10 @@ def test_a_pull_request_is_merged_at_the_commit_that_was_shown(root: Root, tmp_p
     with pytest.raises(SmError, match="1 new commit in pull request"):
         merge(head)
     old = an_entry(NeedKind.MERGE, command, project="harb", head=head, pull=pull.number)
-    shown = acts.read_change(root, acts.plan(root, Act.MERGE, old, projects), old, projects)
+    shown = acts.read_change(root, acts.plan(root, ActKind.MERGE, old, projects), old, projects)
     assert "+more" in shown.patch
     assert shown.plan
-    assert (shown.head, shown.plan.head) == (newer, newer), "what is shown is what is merged"
+    assert (shown.head, shown.plan.act.head) == (newer, newer), "what is shown is what is merged"
     head = newer
     assert merge(head)[0].startswith(f"merged #{pull.number} at {head[:12]} as ")
     assert hub.open().pulls.read(pull.number).state is PullState.MERGED
@@ -97,7 +97,7 @@ def test_a_used_up_budget_is_raised_by_what_is_proposed_or_typed(shop: Path) -> 
     session = begin(project, 7)
     write(session, "r1", dollars=11)
     entry = Entry(session.name, a_row(7, id=session.name), BUDGET.need)
-    plan = acts.plan(project.root, Act.RAISE, entry, {"shop": project})
+    plan = acts.plan(project.root, ActKind.RAISE, entry, {"shop": project})
     assert plan.proposal
     [said] = acts.carry_out(project.root, plan, plan.proposal)
     assert said.startswith("the limit was raised")
@@ -107,6 +107,6 @@ def test_a_used_up_budget_is_raised_by_what_is_proposed_or_typed(shop: Path) -> 
 
 def test_an_agent_decides_nothing_here(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acts, "is_agent", lambda _: True)
-    plan = acts.plan(root, Act.APPROVE, REVIEW)
+    plan = acts.plan(root, ActKind.APPROVE, REVIEW)
     with pytest.raises(SmError, match="only a person may approve it here"):
         acts.carry_out(root, plan)

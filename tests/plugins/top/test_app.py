@@ -374,7 +374,7 @@ def test_a_pull_request_is_decided_about_by_what_was_shown_of_it(
         return acts.ShownChange(plan.key, "b" * 40, "+what is new\n", bound)
 
     def carry_out(_root: Any, plan: acts.Plan, *_: Any, **__: Any) -> list[str]:
-        done.append(plan.head)
+        done.append(plan.act.head)
         return ["approved"]
 
     monkeypatch.setattr(acts, "read_change", read_change)

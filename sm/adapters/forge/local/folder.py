@@ -24,7 +24,7 @@ from typing import Literal, TypeVar
 from sm.adapters.forge.errors import NotFoundError
 from sm.adapters.forge.local.document import Document, render
 from sm.adapters.forge.local.parse import parse
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import StateError, UsageError
 from sm.base.foreign import NUMBER_LIMIT, read_number, shorten
 from sm.store.files import open_guarded, read_guarded, write_atomic

@@ -13,7 +13,7 @@ from sm.adapters.forge.errors import BaseMovedError, NotFoundError
 from sm.adapters.git_call import find_lock, make_environment
 from sm.adapters.git_hooks import NO_HOOKS, refuse_foreign_hooks
 from sm.adapters.process import ANY_CODE, CommandError, Result, ask, read_beginning
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0

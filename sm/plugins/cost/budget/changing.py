@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
+from sm.base.act import LOOK_AT_STATUS
 from sm.issues.meters import SetLimit
 from sm.issues.runners import Elsewhere
 from sm.plugins.cost.amount import find_round, show, spell
@@ -54,7 +55,7 @@ def _offer(machine: Machine, limit: Limit, used: Used, last: str) -> SetLimit:
     unit = limit.amount.unit
     return SetLimit(
         key=f"{limit.scope}:{limit.name}:{unit}",
-        command=limit.command,
+        act=limit.act or LOOK_AT_STATUS,
         shown=describe(limit, used),
         proposal=spell(unit, propose(limit, used)),
         raised=show(unit, limit.raised) if limit.raised else "",

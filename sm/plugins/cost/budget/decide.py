@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from sm.base.act import Act
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.plugins.cost.amount import Amount, Unit, show, show_requests
 from sm.plugins.cost.budget.tables import Scope
@@ -81,7 +82,7 @@ class Limit(Struct, frozen=True):
     """A limit that somebody has set, and what it was raised by since.
 
     Its sums have that name; those of days go on to `last_name`, as clocks may have been set back.
-    `words` say what it is for; `command` is what raises it. `ends_at` is when it begins anew, in
+    `words` say what it is for; `act` is what raises it. `ends_at` is when it begins anew, in
     seconds since 1970. `sharers` are the sessions that may write a handoff from its reserve.
     If it `allows_unknown`, what nobody knows does not count. One that another installation has set
     for its sessions here `is_told`: its `elsewhere` is what was used of it on other machines. What
@@ -94,7 +95,7 @@ class Limit(Struct, frozen=True):
     last_name: str = ""
     raised: int = 0
     words: str = ""
-    command: str = ""
+    act: Act | None = None
     ends_at: float | None = None
     sharers: int = 1
     allows_unknown: bool = False
@@ -187,7 +188,7 @@ def weigh(limit: Limit, used: Used) -> Allowance:
         limit.key,
         describe(limit, used),
         until=limit.ends_at,
-        command=limit.command,
+        act=limit.act,
     )
 
 
@@ -278,5 +279,5 @@ def admit(limit: Limit, used: Used, expected: Expected) -> Allowance | None:
         f"no room for an issue of about {show(unit, expected.for_one)}: "
         f"{describe(limit, used)}{of_open}",
         until=limit.ends_at,
-        command=limit.command,
+        act=limit.act,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from sm.base.act import ASK_DOCTOR
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
@@ -77,7 +78,7 @@ def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowanc
     if any(limit.is_shared for limit in limits):
         blind = lag.find_others(session.root, session.name)
         if blind:
-            yield Allowance(Stage.HELD, OTHERS, blind, command="sm doctor")
+            yield Allowance(Stage.HELD, OTHERS, blind, act=ASK_DOCTOR)
 
 
 def _make_gone_error(path: Path) -> TemporaryError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from sm.base.act import Act, ActKind
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.runners import Placement
@@ -15,7 +16,6 @@ from sm.plugins.cost.nodes.told_limits import list_told
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
-RAISE = "sm budget raise"
 DAY, DAY_S = "%Y-%m-%d", 86400.0
 DAYS_AHEAD = 2
 """Requests of so many days to come count for today: the clock was set back since."""
@@ -65,6 +65,10 @@ def read_own(session: Session) -> Budget:
     return read_section(session.machine.settings, Budget)
 
 
+def _raise(limit: str) -> Act:
+    return Act(ActKind.RAISE, limit=limit)
+
+
 def _known(*limits: Limit | None) -> list[Limit]:
     return [limit for limit in limits if limit]
 
@@ -76,7 +80,7 @@ def find_issue_limit(own: Budget, project: str, issue: int) -> Limit | None:
     return Limit(
         *(Scope.ISSUE, name_issue(project, issue), own.issue.amount),
         words="for this issue",
-        command=f"{RAISE} {project} {issue} AMOUNT",
+        act=_raise(f"{project} {issue}"),
         allows_unknown=own.allows_unknown,
     )
 
@@ -89,7 +93,7 @@ def find_session_limit(session: Session, own: Budget) -> Limit | None:
         *(Scope.SESSION, name_session(session.name, find_beginning(session))),
         own.session.amount,
         words="for this session",
-        command=f"{RAISE} {session.address.replace('#', ' ')} --session AMOUNT",
+        act=_raise(f"{session.address.replace('#', ' ')} --session"),
         allows_unknown=own.allows_unknown,
     )
 
@@ -102,7 +106,7 @@ def find_placed_limit(own: Budget, placement: Placement) -> Limit | None:
     return Limit(
         *(Scope.SESSION, f"{one.session}@{one.attempt}", own.session.amount),
         words="for this session",
-        command=f"{RAISE} {one.project} {one.issue} --session AMOUNT",
+        act=_raise(f"{one.project} {one.issue} --session"),
         allows_unknown=own.allows_unknown,
         is_placed=True,
     )
@@ -118,7 +122,7 @@ def find_day_limit(config: Config, project: ProjectSettings, now: float) -> Limi
         *(Scope.PROJECT_DAY, name_project_day(name, first), own.day.amount),
         last_name=name_project_day(name, last),
         words=f"for {name} today",
-        command=f"{RAISE} {name} --day AMOUNT",
+        act=_raise(f"{name} --day"),
         ends_at=find_midnight(now),
         allows_unknown=own.allows_unknown,
     )
@@ -132,7 +136,7 @@ def find_project_limit(project: ProjectSettings) -> Limit | None:
     return Limit(
         *(Scope.PROJECT, name, own.project.amount),
         words=f"for {name}",
-        command=f"{RAISE} {name} --project AMOUNT",
+        act=_raise(f"{name} --project"),
         allows_unknown=own.allows_unknown,
     )
 
@@ -146,7 +150,7 @@ def find_machine_limit(machine: Budget, now: float) -> Limit | None:
         *(Scope.DAY, first, machine.day.amount),
         last_name=last,
         words="for today",
-        command=f"{RAISE} --day AMOUNT",
+        act=_raise("--day"),
         ends_at=find_midnight(now),
         allows_unknown=machine.allows_unknown,
     )

@@ -83,6 +83,7 @@ def keep(settings: MachineSettings, home: str, limits: tuple[ToldLimit, ...]) ->
 
 def make_limit(told: ToldLimit, now: float) -> Limit:
     """Return it as passes weigh it: what was used elsewhere is beside what is in our ledger."""
+    from sm.base.act import Act, ActKind, run
     from sm.plugins.cost.amount import Amount
     from sm.plugins.cost.budget.decide import Limit, merge
 
@@ -93,7 +94,7 @@ def make_limit(told: ToldLimit, now: float) -> Limit:
         Amount(told.unit, told.height),
         last_name=told.span.last,
         words=told.words,
-        command=told.command,
+        act=Act(ActKind.RAISE, limit=told.named) if told.named else run(told.command),
         ends_at=None if is_over else told.ends_at,
         allows_unknown=told.allows_unknown,
         is_told=True,

@@ -87,6 +87,7 @@ class ToldLimit(Struct, frozen=True):
     Of its `height` the installation knows that `rows` were used, everywhere. In them is what the
     node's ledger had in the `span` when it answered last, `heard`; what is in its span beyond that
     is not. `project` '' is any, `issue` 0 any. Of a day, `rows` are void when it `ends_at`.
+    `command` raises it, `named` are the words in it that name the limit; '' from an older sm.
     """
 
     span: Span
@@ -100,6 +101,7 @@ class ToldLimit(Struct, frozen=True):
     allows_unknown: bool = False
     rows: tuple[Row, ...] = ()
     heard: tuple[Row, ...] = ()
+    named: Words = ""
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):

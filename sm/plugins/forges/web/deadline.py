@@ -17,7 +17,7 @@ import httpcore2
 import httpx2
 from httpcore2 import NetworkBackend, NetworkStream
 
-from sm.base.acts import before_act
+from sm.base.act_guard import before_act
 from sm.base.clock import Deadline
 
 HEAD_LIMIT = 1024 * 1024

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from sm.base.acts import OvertakenError
+from sm.base.act_guard import OvertakenError
 from sm.base.clock import Deadline
 from sm.base.errors import SmError, TemporaryError
 from sm.issues.start import SettledError, TakenError, end_attempt

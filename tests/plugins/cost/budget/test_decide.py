@@ -23,6 +23,7 @@ from sm.plugins.cost.budget.decide import (
     weigh,
 )
 from sm.plugins.cost.budget.tables import Scope
+from tests.acts.commands import read_act
 
 DOLLAR = 10**9
 MONEY = Limit(
@@ -30,7 +31,7 @@ MONEY = Limit(
     "shop#7",
     Amount(Unit.USD, 10 * DOLLAR),
     words="for this issue",
-    command="sm budget raise shop 7 AMOUNT",
+    act=read_act("sm budget raise shop 7 AMOUNT"),
 )
 TOKENS = Limit(Scope.ISSUE, "shop#7", Amount(Unit.TOKENS, 1000), words="for this issue")
 

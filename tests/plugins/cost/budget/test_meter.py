@@ -29,6 +29,7 @@ from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
 from sm.views.needs import list_own_needs
+from tests.acts.commands import read_act
 from tests.disks import fill, small_disk
 from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, begin_context, open_project, write
 from tests.plugins.cost.lines import add_lines
@@ -52,7 +53,7 @@ def test_an_issue_is_counted_over_all_of_its_contexts_and_sessions(shop: Path) -
     session = begin(project, 7)
     assert look(session) == Allowance(
         *(Stage.FREE, look(session).matter, "$0.00 of $10.00 for this issue"),
-        command="sm budget raise shop 7 AMOUNT",
+        act=read_act("sm budget raise shop 7 AMOUNT"),
     )
     write(session, "r1", dollars=3)
     begin_context(session, "shop-7-b")

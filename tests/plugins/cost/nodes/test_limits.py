@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from sm.acts import elsewhere
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.need import NeedKind
 from sm.issues import placements
@@ -25,8 +26,8 @@ from sm.plugins.cost.nodes.contacts import Contact
 from sm.plugins.cost.nodes.told_limits import make_limit
 from sm.plugins.cost.nodes.wire import OF_SESSION, Span, ToldLimit
 from sm.store.paths import Root
-from sm.views import steering
 from sm.views.open_need import OpenNeed
+from tests.acts.commands import read_act
 from tests.plugins.cost.budget.shop import begin, open_project, write
 
 MODEL = "claude-opus-4-5"
@@ -94,7 +95,7 @@ def test_a_person_may_raise_here_what_a_session_elsewhere_is_under(
     ledger.parent.mkdir(mode=0o700)
     project = open_project(tmp_path, budget, ledger=ledger, root=root.path)
     there = Elsewhere(project, PLACEMENT)
-    found = {one.command: one for one in METER.list_set(there)}
+    found = {one.act.command: one for one in METER.list_set(there)}
     assert list(found) == [
         "sm budget raise shop 7 --session AMOUNT",
         "sm budget raise shop 7 AMOUNT",
@@ -104,12 +105,12 @@ def test_a_person_may_raise_here_what_a_session_elsewhere_is_under(
     said = "for this session: its machine knows what it has used"
     assert own.shown == f"1.0M tokens {said}"
     assert own.raise_by("500k").endswith(f": 1.5M tokens {said}")
-    need = OpenNeed(key="k", kind=NeedKind.BUDGET, text="all of it", command=own.command)
-    keys = [one.key for one in steering.list_limits(there, need)]
+    need = OpenNeed(key="k", kind=NeedKind.BUDGET, text="all of it", act=own.act)
+    keys = [one.key for one in elsewhere.list_limits(there, need)]
     assert len(keys) == 3
     assert not any(key.startswith("there:") for key in keys), "its node was told of it by us"
-    of_node = structs.replace(need, command="sm budget raise --day AMOUNT")
-    assert steering.list_limits(there, of_node)[-1].key == "there:sm budget raise --day AMOUNT"
+    of_node = structs.replace(need, act=read_act("sm budget raise --day AMOUNT"))
+    assert elsewhere.list_limits(there, of_node)[-1].key == "there:--day"
 
 
 def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root: Root) -> None:

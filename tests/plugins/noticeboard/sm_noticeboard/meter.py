@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sm_noticeboard.settings import Noticeboard
 
+from sm.base.act import run
 from sm.config.shapes import read_section
 from sm.issues.meters import Meter
 from sm.issues.rules.allowance import Allowance, Stage
@@ -30,7 +31,7 @@ def _read(settings: Noticeboard) -> Allowance | None:
         return None
     stage = next((one for one in STRICTEST_FIRST if (settings.board / one).exists()), Stage.FREE)
     shown = "" if stage is Stage.FREE else (settings.board / stage).read_text("utf-8").strip()
-    return Allowance(stage, "board", shown, command=f"rm {settings.board / stage}")
+    return Allowance(stage, "board", shown, act=run(f"rm {settings.board / stage}"))
 
 
 METER = Meter(read=read_session, admit=read_project)

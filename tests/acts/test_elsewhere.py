@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from sm.acts import elsewhere
+from sm.base.act import ActKind
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.need import NeedKind
 from sm.config.load import load
@@ -18,9 +20,8 @@ from sm.issues.runners import Placement, Standing
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from sm.views import steering
-from sm.views.offers import Act
 from sm.views.open_need import OpenNeed
+from tests.acts.commands import read_act
 from tests.helpers import make_repository, put_session, sm_yaml
 from tests.issues.farm import Farm, use_farm
 
@@ -42,7 +43,7 @@ def there(tmp_path: Path, root: Root, farm: Farm) -> Elsewhere:
     config = load(sm_yaml(tmp_path), os.environ, tmp_path)
     project = Project(config, config.projects[0])
     placements.keep(project.directory, PLACED)
-    found = steering.find([project], PLACED.session)
+    found = elsewhere.find([project], PLACED.session)
     assert found
     return found
 
@@ -54,25 +55,25 @@ def answer(farm: Farm, code: int, said: str = "") -> None:
 @pytest.mark.parametrize(
     ("act", "called"),
     [
-        (Act.PAUSE, "pause harb#7 < "),
-        (Act.RESUME, "resume harb#7 < "),
-        (Act.ROTATE, "cycle harb#7 < "),
-        (Act.RECOVER, "recover harb 7 < "),
-        (Act.KILL, "kill harb 7 < "),
+        (ActKind.PAUSE, "pause harb#7 < "),
+        (ActKind.RESUME, "resume harb#7 < "),
+        (ActKind.ROTATE, "cycle harb#7 < "),
+        (ActKind.RECOVER, "recover harb 7 < "),
+        (ActKind.KILL, "kill harb 7 < "),
     ],
 )
 def test_an_act_is_the_verb_there_and_words_are_no_options(
-    farm: Farm, there: Elsewhere, act: Act, called: str
+    farm: Farm, there: Elsewhere, act: ActKind, called: str
 ) -> None:
-    assert act in steering.STEERS
-    steering.carry_out(PERSON, there, act, "--now")
+    assert act in elsewhere.STEERS
+    elsewhere.carry_out(PERSON, there, act, "--now")
     assert farm.list_calls() == [f"call {called}"]
 
 
 def test_what_the_node_refuses_is_told_in_its_words(farm: Farm, there: Elsewhere) -> None:
     answer(farm, 2, "sm: a warning\nsm: it is\x1b[31m over\n")
     with pytest.raises(SmError) as caught:
-        steering.carry_out(PERSON, there, Act.KILL)
+        elsewhere.carry_out(PERSON, there, ActKind.KILL)
     assert caught.value.message.startswith("it is")
     assert "\x1b" not in caught.value.message
 
@@ -86,16 +87,16 @@ def test_a_reply_said_again_after_no_answer_is_the_same_one(farm: Farm, there: E
     farm.lose("one")
     for _ in range(2):
         with pytest.raises(TemporaryError, match="say the same again, it counts once"):
-            steering.carry_out(PERSON, there, Act.REPLY, "--now")
+            elsewhere.carry_out(PERSON, there, ActKind.REPLY, "--now")
     (farm.folder / "one" / "away").unlink()
     (farm.folder / "one" / "doubt").unlink()
     answer(farm, 4, "not now")
     with pytest.raises(TemporaryError):
-        steering.carry_out(PERSON, there, Act.REPLY, "--now")
+        elsewhere.carry_out(PERSON, there, ActKind.REPLY, "--now")
     answer(farm, 0, "answered #7 already")
-    steering.carry_out(PERSON, there, Act.REPLY, "--now")
-    steering.carry_out(PERSON, there, Act.REPLY, "--now")
-    steering.carry_out(PERSON, there, Act.REPLY, "another")
+    elsewhere.carry_out(PERSON, there, ActKind.REPLY, "--now")
+    elsewhere.carry_out(PERSON, there, ActKind.REPLY, "--now")
+    elsewhere.carry_out(PERSON, there, ActKind.REPLY, "another")
     said = list_replies(farm)
     idents = [words[3] for words in said]
     assert {words[2] for words in said} == {"--id"}
@@ -109,18 +110,18 @@ def test_what_may_be_done_all_the_same_is_said_and_not_done_again(
 ) -> None:
     farm.lose("one")
     with pytest.raises(TemporaryError) as caught:
-        steering.carry_out(PERSON, there, Act.KILL)
+        elsewhere.carry_out(PERSON, there, ActKind.KILL)
     assert "may be done" not in caught.value.message
     (farm.folder / "one" / "doubt").touch()
     with pytest.raises(TemporaryError, match="look before you say it again"):
-        steering.carry_out(PERSON, there, Act.KILL)
+        elsewhere.carry_out(PERSON, there, ActKind.KILL)
     assert farm.list_calls() == ["call kill harb 7 < "] * 2
 
 
 def test_a_message_says_what_became_of_it(farm: Farm, there: Elsewhere) -> None:
     status = {"id": "x", "session": "dev-harb-7", "status": "waiting", "reason": "it is busy"}
     answer(farm, 0, json.dumps(status))
-    said = steering.carry_out(PERSON, there, Act.SEND, "-x\nmore")
+    said = elsewhere.carry_out(PERSON, there, ActKind.SEND, "-x\nmore")
     assert said == ["Message to harb#7 waiting: it is busy."]
     (call,) = "\n".join(farm.list_calls()).split("call ")[1:]
     assert call.startswith("send --id ")
@@ -131,7 +132,7 @@ def test_a_message_for_a_silent_host_is_kept_and_handed_on_once(
     farm: Farm, there: Elsewhere
 ) -> None:
     farm.lose("one")
-    (said,) = steering.carry_out(PERSON, there, Act.SEND, "first")
+    (said,) = elsewhere.carry_out(PERSON, there, ActKind.SEND, "first")
     assert said == "Message to harb#7 queued: its host 'one' does not answer, and gets it then."
     (kept,) = list_kept(there.project.directory)
     (farm.folder / "one" / "away").unlink()
@@ -145,31 +146,31 @@ def test_a_message_for_a_silent_host_is_kept_and_handed_on_once(
 
 def test_an_empty_message_is_refused_here(farm: Farm, there: Elsewhere) -> None:
     with pytest.raises(UsageError, match="empty"):
-        steering.carry_out(PERSON, there, Act.SEND, " ")
+        elsewhere.carry_out(PERSON, there, ActKind.SEND, " ")
     assert not farm.list_calls()
 
 
 def test_an_agent_may_send_a_message_and_nothing_else(farm: Farm, there: Elsewhere) -> None:
     agent = Caller(put_session(there.project, 3))
     with pytest.raises(CallerError, match="ask a person"):
-        steering.carry_out(agent, there, Act.KILL)
-    steering.carry_out(agent, there, Act.SEND, "hello")
+        elsewhere.carry_out(agent, there, ActKind.KILL)
+    elsewhere.carry_out(agent, there, ActKind.SEND, "hello")
     assert "--from harb#3 " in farm.list_calls()[-1]
 
 
 def make_budget_need(command: str) -> OpenNeed:
-    return OpenNeed(key="k", kind=NeedKind.BUDGET, text="5 USD of 5 USD", command=command)
+    return OpenNeed(key="k", kind=NeedKind.BUDGET, text="5 USD of 5 USD", act=read_act(command))
 
 
 def test_the_limit_that_a_need_is_about_is_raised_there(farm: Farm, there: Elsewhere) -> None:
-    (limit,) = steering.list_limits(there, make_budget_need("sm budget raise harb 7 AMOUNT"))
+    (limit,) = elsewhere.list_limits(there, make_budget_need("sm budget raise harb 7 AMOUNT"))
     with pytest.raises(UsageError, match="by how much"):
         limit.raise_by("--day")
     limit.raise_by(" 5 USD ")
     assert farm.list_calls() == ["call budget raise harb 7 5 USD < "]
-    assert not steering.list_limits(there, make_budget_need("sm attach harb#7"))
-    assert not steering.list_limits(there, None)
+    assert not elsewhere.list_limits(there, make_budget_need("sm attach harb 7"))
+    assert not elsewhere.list_limits(there, None)
 
 
 def test_a_session_of_this_machine_is_not_elsewhere(there: Elsewhere) -> None:
-    assert steering.find([there.project], "dev-harb-8") is None
+    assert elsewhere.find([there.project], "dev-harb-8") is None

@@ -1,50 +1,27 @@
-"""What a person can do where sessions are shown: for a need by its command, else for a session.
+"""Offers to a person, where sessions are shown: what answers a need, and what steers a session.
 
-Each is a verb of `sm`, and says what it will do before it is done. Nothing is read or done here.
+An offer says what its act will do before it is done. Nothing is read or done here.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 
 from msgspec import Struct, structs
 
+from sm.base.act import Act, ActKind
 from sm.issues.meters import SetLimit
 from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
 
 
-class Act(StrEnum):
-    """What can be done, by the verb of `sm` that does the same."""
-
-    REPLY = "reply"
-    SEND = "send"
-    APPROVE = "approve"
-    REQUEST_CHANGES = "request-changes"
-    MERGE = "merge"
-    RERUN = "rerun"
-    ALLOW = "allow"
-    PAUSE = "pause"
-    RESUME = "resume"
-    ROTATE = "cycle"
-    RECOVER = "recover"
-    KILL = "kill"
-    RAISE = "budget-raise"
-    LOWER = "budget-lower"
-
-
 class Offer(Struct, frozen=True, kw_only=True):
-    """One thing to do: `label` is on its button, `tells` says what it will do.
+    """An act that a person may choose: `label` is on its button, `tells` says what it will do.
 
     `asks` is the label of a box for words, '' for none; they may be left out if `optional`. The box
-    is for a single word if it has a `proposal`. A `grave` one is asked for a second time. The
-    others say what it is about; `limit` is the key of a limit. `known` is what had been decided
-    when it was offered: the last verdict on a pull request, or by how much a limit was raised. It
-    is refused to whoever could not see what has been decided since.
+    is for a single word if it has a `proposal`. A `grave` act is asked for a second time.
     """
 
     act: Act
@@ -54,102 +31,73 @@ class Offer(Struct, frozen=True, kw_only=True):
     optional: bool = False
     proposal: str = ""
     grave: bool = False
-    session: str = ""
-    project: str = ""
-    number: int = 0
-    head: str = ""
-    limit: str = ""
-    known: str = ""
 
 
-Limits = Mapping[str, SetLimit]
-"""Limits that a person may change, by the command that raises each."""
+Limits = Mapping[Act, SetLimit]
+"""Limits that a person may change, by the act that raises each."""
 NO_LIMITS: Limits = MappingProxyType({})
 
 
 def list_answers(
     need: OpenNeed, row: BoardRow | None, limits: Limits = NO_LIMITS
 ) -> tuple[Offer, ...]:
-    """What answers the need, by its command; () for what is answered elsewhere."""
-    if limit := limits.get(need.command):
-        return (offer_to_raise(limit, need.session, need.project),)
-    words = _split(need.command)
+    """List what answers the need; () for what is answered elsewhere."""
     head = row.head if row else ""
-    match words:
-        case ["sm", "reply", *_]:
+    match need.act.kind:
+        case ActKind.RAISE if limit := limits.get(need.act):
+            return (offer_to_raise(limit, need.session, need.project),)
+        case ActKind.REPLY:
             return (offer_reply(need),)
-        case ["sm", "send", *_]:
+        case ActKind.SEND:
             return (offer_message(need.session, need.name),)
-        case ["sm", "review", address, *_] if number := _number(address):
-            return _offer_review(need, number, head)
-        case ["sm", "pr", "merge", address, *_] if number := _number(address):
-            return (offer_merge(need.project, number, head),)
-        case ["sm", "ci", "rerun", *_]:
+        case ActKind.REVIEW:
+            return _offer_review(need, head)
+        case ActKind.MERGE:
+            return (offer_merge(need.project, need.act.number, head),)
+        case ActKind.RERUN:
             return (_offer_rerun(need),)
-        case ["sm", "issue", "label", *_] if need.issue:
+        case ActKind.ALLOW:
             return (_offer_to_allow(need),)
     return ()
-
-
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _number(address: str) -> int:
-    """The number in `shop#7`, 0 for none."""
-    number = address.rpartition("#")[2]
-    return int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
 
 
 def offer_reply(need: OpenNeed) -> Offer:
     """To answer the agent's question."""
     return Offer(
-        act=Act.REPLY,
+        act=Act(ActKind.REPLY, need.project, need.issue, need.session),
         label="Reply",
         tells=f"The agent gets it as the answer, and issue #{need.issue} as a comment.",
         asks="Your answer",
-        project=need.project,
-        number=need.issue,
-        session=need.session,
     )
 
 
 def offer_message(session: str, name: str) -> Offer:
     """To send a message."""
     return Offer(
-        act=Act.SEND,
+        act=Act(ActKind.SEND, session=session, address=name),
         label="Send",
         tells=f"{name} gets it when its turn ends.",
         asks=f"Message to {name}",
-        session=session,
     )
 
 
-def _offer_review(need: OpenNeed, pull: int, head: str) -> tuple[Offer, ...]:
+def _offer_review(need: OpenNeed, head: str) -> tuple[Offer, ...]:
+    pull = need.act.number
     at = f" at {head[:12]}" if head else ""
     then = "and merges it: nothing else is missing" if need.merges else "it may be merged"
+    act = Act(ActKind.APPROVE, need.project, pull, need.session, head=head, known=need.verdict)
     approve = Offer(
-        act=Act.APPROVE,
+        act=act,
         label="Approve and merge" if need.merges else "Approve",
         tells=f"Approves pull request {pull}{at}{' ' if need.merges else ': '}{then}.",
         asks="A word on it",
         optional=True,
-        session=need.session,
-        project=need.project,
-        number=pull,
-        head=head,
-        known=need.verdict,
     )
-    turn_back = structs.replace(
-        approve,
-        act=Act.REQUEST_CHANGES,
+    turn_back = Offer(
+        act=structs.replace(act, kind=ActKind.REQUEST_CHANGES),
         label="Request changes",
         tells=f"Pull request {pull} is not merged{at} before the agent has changed it.",
         asks="What is to change",
-        optional=False,
     )
     return approve, turn_back
 
@@ -158,45 +106,37 @@ def offer_merge(project: str, pull: int, head: str) -> Offer:
     """To merge a pull request."""
     at = f" at {head[:12]}" if head else ""
     return Offer(
-        act=Act.MERGE,
+        act=Act(ActKind.MERGE, project, pull, head=head),
         label="Merge",
         tells=f"Merges pull request {pull}{at} on the forge.",
         grave=True,
-        project=project,
-        number=pull,
-        head=head,
     )
 
 
 def _offer_rerun(need: OpenNeed) -> Offer:
     return Offer(
-        act=Act.RERUN,
+        act=Act(ActKind.RERUN, need.project, need.issue, need.session),
         label="Run CI again",
         tells="What CI said before is forgotten; what it says now reaches the agent.",
-        project=need.project,
-        number=need.issue,
-        session=need.session,
     )
 
 
 def _offer_to_allow(need: OpenNeed) -> Offer:
     return Offer(
-        act=Act.ALLOW,
+        act=need.act,
         label="Allow",
         tells=f"Takes the blocked label off issue #{need.issue}: an agent works on it again.",
-        project=need.project,
-        number=need.issue,
     )
 
 
 def list_limit_offers(limit: SetLimit, session: str) -> tuple[Offer, ...]:
-    """What can be done with a limit: it is raised, or lowered if it was raised before."""
+    """List what can be done with a limit: raise it, or lower it if it was raised before."""
     rise = offer_to_raise(limit, session, "")
     if not limit.raised:
         return (rise,)
     back = structs.replace(
         rise,
-        act=Act.LOWER,
+        act=structs.replace(rise.act, kind=ActKind.LOWER),
         label="Lower",
         tells=f"Takes that back of the {limit.raised} by which it was raised.",
         proposal=limit.raised,
@@ -208,67 +148,42 @@ def list_limit_offers(limit: SetLimit, session: str) -> tuple[Offer, ...]:
 def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
     """To raise a limit."""
     return Offer(
-        act=Act.RAISE,
+        act=Act(ActKind.RAISE, project, session=session, limit=limit.key, known=limit.raised),
         label="Raise",
         tells=f"Now {limit.shown}. What has waited goes on; who has raised it stays on record.",
         asks="Raise the limit by",
         proposal=limit.proposal,
-        session=session,
-        project=project,
-        limit=limit.key,
-        known=limit.raised,
     )
 
 
 def list_steering(row: BoardRow, *, paused: bool) -> tuple[Offer, ...]:
-    """What can be done with a session, whatever it is at."""
+    """List what can be done with a session, whatever it is at."""
     if row.state in (ShownState.ENDED, ShownState.DAMAGED):
         return ()
-    rest = _offer_to_go_on(row) if paused else _offer_rest(row)
-    return (rest, _offer_rotation(row), *_offer_restart(row), _offer_end(row))
-
-
-def _offer_rest(row: BoardRow) -> Offer:
-    return Offer(
-        act=Act.PAUSE,
+    rest = Offer(
+        act=Act(ActKind.PAUSE, session=row.id),
         label="Pause",
         tells=f"{row.name} finishes its turn, then rests until it is resumed.",
-        session=row.id,
     )
-
-
-def _offer_to_go_on(row: BoardRow) -> Offer:
-    return Offer(
-        act=Act.RESUME,
+    go_on = Offer(
+        act=Act(ActKind.RESUME, session=row.id),
         label="Resume",
         tells=f"{row.name} goes on; what was due meanwhile is done now.",
-        session=row.id,
     )
-
-
-def _offer_rotation(row: BoardRow) -> Offer:
-    return Offer(
-        act=Act.ROTATE,
+    rotate = Offer(
+        act=Act(ActKind.ROTATE, session=row.id),
         label="New context",
         tells=f"{row.name} writes a handoff document, and goes on from it in an empty context.",
         grave=True,
-        session=row.id,
     )
-
-
-def _offer_restart(row: BoardRow) -> tuple[Offer, ...]:
-    if not row.issue:
-        return ()
-    offer = Offer(
-        act=Act.RECOVER,
+    restart = Offer(
+        act=Act(ActKind.RECOVER, row.project, row.issue, row.id),
         label="Restart",
         tells="Ends the agent and starts another in the same worktree, with what git knows.",
         grave=True,
-        session=row.id,
-        project=row.project,
-        number=row.issue,
     )
-    return (offer,)
+    rest_or_not = go_on if paused else rest
+    return (rest_or_not, rotate, *[restart] * bool(row.issue), _offer_end(row))
 
 
 def _offer_end(row: BoardRow) -> Offer:
@@ -277,11 +192,8 @@ def _offer_end(row: BoardRow) -> Offer:
         label = f"labels issue #{row.issue} blocked"
         tells = f"Ends {row.name} and {label}. Work that is nowhere else stays."
     return Offer(
-        act=Act.KILL,
+        act=Act(ActKind.KILL, row.project, row.issue, row.id),
         label="End session",
         tells=tells,
         grave=True,
-        session=row.id,
-        project=row.project,
-        number=row.issue,
     )

@@ -6,11 +6,11 @@ What concerns its pull request or its issue, the forge has, so that is done here
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable
 from functools import partial
 
-from sm.base.errors import SmError, TemporaryError, UsageError
+from sm.base.act import ActKind
+from sm.base.errors import UsageError
 from sm.base.refusal import Status
 from sm.base.text import one_line
 from sm.issues import kept_messages, meters, reaching, reply_elsewhere
@@ -24,7 +24,6 @@ from sm.messages.send import check_text
 from sm.sessions.caller import Caller, CallerError
 from sm.sessions.project import Project
 from sm.store.files import list_names
-from sm.views.offers import Act
 from sm.views.open_need import OpenNeed
 
 PATIENCE_S = 15.0
@@ -43,15 +42,15 @@ def _by_issue(verb: str, *more: str) -> Words:
     return lambda there: (verb, there.placement.project, str(there.placement.issue), *more)
 
 
-VERBS: dict[Act, Words] = {
-    Act.PAUSE: _by_name("pause"),
-    Act.RESUME: _by_name("resume"),
-    Act.ROTATE: _by_name("cycle"),
-    Act.RECOVER: _by_issue("recover"),
-    Act.KILL: _by_issue("kill"),
+VERBS: dict[ActKind, Words] = {
+    ActKind.PAUSE: _by_name("pause"),
+    ActKind.RESUME: _by_name("resume"),
+    ActKind.ROTATE: _by_name("cycle"),
+    ActKind.RECOVER: _by_issue("recover"),
+    ActKind.KILL: _by_issue("kill"),
 }
 """What the node's `sm` is called with; a person's words are its stdin, so none is an option."""
-STEERS = frozenset([*VERBS, Act.REPLY, Act.SEND])
+STEERS = frozenset([*VERBS, ActKind.REPLY, ActKind.SEND])
 """What is done on the node; all else is done on the forge, or by a limit."""
 
 
@@ -67,7 +66,7 @@ def find(projects: list[Project], session: str) -> Elsewhere | None:
     return None
 
 
-def carry_out(caller: Caller, there: Elsewhere, act: Act, text: str = "") -> list[str]:
+def carry_out(caller: Caller, there: Elsewhere, act: ActKind, text: str = "") -> list[str]:
     """Do it; return what the node says of it.
 
     Raises:
@@ -75,14 +74,14 @@ def carry_out(caller: Caller, there: Elsewhere, act: Act, text: str = "") -> lis
         SmError: it is refused, there or because an agent asks for it.
 
     """
-    if act is Act.SEND:
+    if act is ActKind.SEND:
         return [send(caller, there, text)]
     if caller.session:
         raise CallerError(
             f"'{caller.session.label}' may only send messages to sessions on other machines: "
             "ask a person"
         )
-    if act is Act.REPLY:
+    if act is ActKind.REPLY:
         runner = load_runner(there.placement.runner)
         return _read_lines(reply_elsewhere.reply(there, runner, text, PATIENCE_S))
     return _call(there, VERBS[act](there))
@@ -95,7 +94,7 @@ def _call(there: Elsewhere, argv: tuple[str, ...]) -> list[str]:
 
 def _read_lines(answer: Answer) -> list[str]:
     if answer.code:
-        raise explain(answer)
+        raise reaching.explain_failure(answer)
     return [one_line(line, TEXT_LIMIT) for line in answer.stdout.splitlines() if line.strip()]
 
 
@@ -112,7 +111,7 @@ def send(caller: Caller, there: Elsewhere, text: str) -> str:
             f"Message to {name} queued: {kept_messages.explain_waiting(there)}, and gets it then."
         )
     if answer.code not in DELIVERED:
-        raise explain(answer)
+        raise reaching.explain_failure(answer)
     return _tell_sent(name, answer)
 
 
@@ -125,18 +124,7 @@ def _tell_sent(name: str, answer: Answer) -> str:
     return f"Message to {name} {status}{': ' + why if why else ''}."
 
 
-def explain(answer: Answer) -> SmError:
-    """Return what the node's `sm` has said went wrong there."""
-    lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
-    said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"
-    kind = TemporaryError if answer.code == TemporaryError.exit_code else SmError
-    return kind(said)
-
-
 # Limits
-
-RAISE = ["sm", "budget", "raise"]
-AMOUNT = "AMOUNT"
 
 
 def list_limits(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
@@ -145,38 +133,25 @@ def list_limits(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
     One that was set here is raised here, also if its node has told of it.
     """
     ours = meters.list_limits(there)
-    if need and any(limit.command == need.command for limit in ours):
+    if need is None or need.act.kind is not ActKind.RAISE:
         return ours
-    return [*ours, *_list_there(there, need)]
-
-
-def _list_there(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
-    """The limit there that the need is about, as its command has it; [] for none."""
-    words = _split(need.command) if need else []
-    if need is None or words[:3] != RAISE or words[-1] != AMOUNT:
-        return []
-    change = partial(_change, there, tuple(words[3:-1]))
+    if any(limit.act == need.act for limit in ours):
+        return ours
+    change = partial(_change, there, need.act.limit)
     limit = SetLimit(
-        key=f"there:{need.command}",
-        command=need.command,
+        key=f"there:{need.act.limit}",
+        act=need.act,
         shown=need.text,
         proposal="",
         raised="",
         raise_by=change,
         lower_by=change,
     )
-    return [limit]
+    return [*ours, limit]
 
 
-def _split(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _change(there: Elsewhere, words: tuple[str, ...], text: str) -> str:
+def _change(there: Elsewhere, limit: str, text: str) -> str:
     amount = text.split()
     if not amount or any(word.startswith("-") for word in amount):
         raise UsageError("by how much? write an amount, such as 5 or 2M")
-    return " ".join(_call(there, ("budget", "raise", *words, *amount)))
+    return " ".join(_call(there, ("budget", "raise", *limit.split(), *amount)))

@@ -1,0 +1,345 @@
+"""Carries acts out: for the page, `sm top`, HTTP and the verbs, by the same functions and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from sm.acts.author import find_author_name
+from sm.base.act import Act, ActKind
+from sm.base.errors import UsageError
+from sm.sessions.caller import CallerError
+from sm.sessions.session import AdHocSession, IssueSession
+
+if TYPE_CHECKING:
+    from sm.adapters.forge.model import ReviewState
+    from sm.context.rotation import Rotation
+    from sm.issues.meters import SetLimit
+    from sm.issues.reaching import Elsewhere
+    from sm.messages.send import Sent
+    from sm.sessions.caller import Caller
+    from sm.sessions.project import Project
+    from sm.sessions.session import AnySession
+    from sm.store.paths import Root
+
+
+class Finder(Protocol):
+    """How a face finds what an act is about. Each raises SmError if it is gone."""
+
+    @property
+    def root(self) -> Root:
+        """The root of the sessions' state."""
+
+    def find_project(self, name: str) -> Project:
+        """Find a project, as it is configured now."""
+
+    def find_session(self, ident: str) -> AnySession:
+        """Find a session of this machine by its id."""
+
+    def find_there(self, ident: str) -> Elsewhere | None:
+        """Find a session elsewhere by its id; None if it is none."""
+
+    def find_limit(self, act: Act) -> SetLimit:
+        """Find the limit that an act is about."""
+
+
+def carry_out(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
+    """Carry the act out, with a person's words; return what came of it, in lines.
+
+    Raises:
+        SmError: it cannot be done, or the caller may not do it; then nothing was.
+
+    """
+    from sm.acts import elsewhere
+    from sm.messages.delivery import TEXT_LIMIT
+
+    if len(text) > TEXT_LIMIT:
+        raise UsageError(f"the text is above {TEXT_LIMIT:,} characters")
+    if act.kind in elsewhere.STEERS and (there := finder.find_there(act.session)):
+        return elsewhere.carry_out(caller, there, act.kind, text)
+    if act.kind in FOR_PEOPLE and caller.session:
+        raise CallerError(f"only a person may {FOR_PEOPLE[act.kind]} here")
+    return ACTS[act.kind](finder, act, text, caller)
+
+
+FOR_PEOPLE = {
+    ActKind.APPROVE: "approve it",
+    ActKind.REQUEST_CHANGES: "review it",
+    ActKind.MERGE: "merge it",
+    ActKind.RERUN: "run CI again",
+    ActKind.ALLOW: "allow it",
+    ActKind.RAISE: "raise a limit",
+    ActKind.LOWER: "lower a limit",
+}
+"""What only a person does where sessions are shown, and how a refusal calls it."""
+
+
+# Messages and answers
+
+
+def answer(
+    project: Project, issue: int, text: str, caller: Caller, ident: str | None = None
+) -> list[str]:
+    """Answer the question of the session of an issue; return what came of it.
+
+    One that the session has had under this `ident` is not given again.
+
+    Raises:
+        SmError: it is refused.
+
+    """
+    from sm.issues.reply import reply
+    from sm.sessions import registry
+    from sm.sessions.project import find_person
+    from sm.store.paths import check_name
+
+    session = registry.load_for(project, issue)
+    by = caller.session
+    author = by.address if by else find_person()
+    key = check_name(ident, "id") if ident else None
+    if not reply(project, issue, author, text, by_session=by is not None, key=key):
+        return [f"answered #{issue} already: the same answer was taken before, and not given again"]
+    told = f"answered #{issue}: the agent gets it as soon as it can be typed"
+    return [told, *list_paused(session)]
+
+
+def _reply(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
+    from sm.acts.permission import check_not_own
+
+    session = finder.find_session(act.session)
+    if not isinstance(session, IssueSession):
+        raise UsageError(f"'{session.address}' works on no issue: send it a message")
+    check_not_own(caller, session.project, "answer its questions", issue=session.issue)
+    return answer(session.project, session.issue, text, caller)
+
+
+def _send(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
+    from sm.messages.send import Letter, send
+
+    session = finder.find_session(act.session)
+    return [tell_sent(session, send(caller, session, Letter(text)))]
+
+
+def tell_sent(session: AnySession, sent: Sent) -> str:
+    """Say what has become of a message, in a line."""
+    from sm.base.refusal import Status
+
+    name = session.address
+    match sent.outcome.status:
+        case Status.ACCEPTED:
+            return f"accepted by {name}"
+        case Status.TYPED:
+            return f"typed to {name} (its client cannot confirm)"
+        case Status.WAITING:
+            return f"queued for {name}: {_explain_waiting(session, sent)} ({sent.ident})"
+        case _:
+            return f"indeterminate: typed to {name}, not confirmed yet; sm queue {name} tells more"
+
+
+def _explain_waiting(session: AnySession, sent: Sent) -> str:
+    """Say what it waits for; of a pause also since when, and the command that ends just that."""
+    from sm.base.refusal import Refusal
+    from sm.sessions import pause
+
+    found = pause.find(session.root, session.project_name, session.name)
+    is_paused = sent.outcome.refusal is Refusal.PAUSED
+    return found.sentence if found and is_paused else sent.outcome.sentence
+
+
+def list_paused(session: AnySession) -> list[str]:
+    """Return the sentence that says that the session is paused, if it is."""
+    from sm.sessions import pause
+
+    found = pause.find(session.root, session.project_name, session.name)
+    return [found.sentence] if found else []
+
+
+# Pull requests and issues
+
+
+def _approve(finder: Finder, act: Act, text: str, _caller: Caller) -> list[str]:
+    from sm.adapters.forge.model import ReviewState
+
+    return _review(finder, act, text, ReviewState.APPROVED)
+
+
+def _request_changes(finder: Finder, act: Act, text: str, _caller: Caller) -> list[str]:
+    from sm.adapters.forge.model import ReviewState
+
+    if not text.strip():
+        raise UsageError("say what is to change: nothing was sent")
+    return _review(finder, act, text, ReviewState.CHANGES_REQUESTED)
+
+
+def _review(finder: Finder, act: Act, text: str, verdict: ReviewState) -> list[str]:
+    from sm.adapters.forge.model import ReviewState
+    from sm.issues import review
+
+    project = finder.find_project(act.project)
+    _check_head(act)
+    approves = verdict is ReviewState.APPROVED
+    merges = approves and review.merges_when_approved(project, act.number)
+    given = review.review(
+        project,
+        act.number,
+        verdict,
+        text,
+        author=find_author_name(project, None),
+        head=act.head,
+        known=act.known,
+    )
+    return [review.tell_verdict(given, act.number, merges=merges)]
+
+
+def _merge(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
+    from sm.issues import review
+
+    project = finder.find_project(act.project)
+    _check_head(act)
+    author = find_author_name(project, None)
+    return [review.tell_merge(review.merge(project, act.number, head=act.head, author=author))]
+
+
+def _check_head(act: Act) -> None:
+    if not act.head:
+        raise UsageError("say which commit is meant: load it again")
+
+
+def _rerun(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
+    from sm.issues import ci
+
+    head = ci.rerun(finder.find_project(act.project), act.number)
+    return [f"CI runs again on {head[:12]}"]
+
+
+def _allow(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
+    from sm.issues.act.unblock import unblock
+
+    unblock(finder.find_project(act.project), act.number)
+    return [f"issue #{act.number} is in the backlog again: the next tick of dev-poll takes it up"]
+
+
+# Sessions
+
+
+def _pause(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+    from sm.messages import pausing
+
+    parts = [pausing.name_session(finder.find_session(act.session))]
+    return pausing.begin(finder.root, parts, pausing.name_caller(finder.root, caller, parts))
+
+
+def _resume(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+    from sm.messages import pausing
+
+    parts = [pausing.name_session(finder.find_session(act.session))]
+    return pausing.end(finder.root, parts, pausing.name_caller(finder.root, caller, parts))
+
+
+def _rotate(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+    session = finder.find_session(act.session)
+    return [tell_rotation(session, rotate(session, caller)), *list_paused(session)]
+
+
+def rotate(session: AnySession, caller: Caller) -> Rotation:
+    """Begin to replace the context of a session.
+
+    Raises:
+        CallerError: the session is neither the caller's own nor one that it has begun.
+        SmError: it cannot be done now.
+
+    """
+    from sm.context import cycle
+    from sm.sessions import registry
+
+    caller.check_may_rotate(session, registry.list_all(session.root, lambda _: None))
+    return cycle.start(session)
+
+
+def tell_rotation(session: AnySession, record: Rotation) -> str:
+    """Say what follows now that a context is to be replaced."""
+    name = session.address
+    return (
+        f"{name} is asked for a handoff document in {record.folder}; when it is whole, its context "
+        f"is cleared, and it goes on from there: 'sm health {name}' has what came of it"
+    )
+
+
+def _recover(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+    from sm.acts.permission import check_not_own
+
+    project = finder.find_project(act.project)
+    check_not_own(caller, project, "restart it", issue=act.number)
+    return recover(project, act.number)
+
+
+def recover(project: Project, issue: int) -> list[str]:
+    """Restart the agent of an issue; return what came of it.
+
+    Raises:
+        SmError: it cannot be restarted.
+
+    """
+    from sm.issues.recover import recover as recover_session
+
+    session = recover_session(project, issue)
+    return [f"recovering {session.name} in {session.worktree}", *list_paused(session)]
+
+
+def _kill(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
+    return list(end(finder.find_session(act.session), caller))
+
+
+def end(session: AnySession, caller: Caller) -> list[str]:
+    """End a session, as a person does; return what came of it.
+
+    Raises:
+        CallerError: the session is neither the caller's own nor one that it has begun.
+        SmError: it cannot be ended.
+
+    """
+    from sm.issues.kill import kill
+    from sm.personal import lifecycle
+    from sm.sessions import registry
+
+    caller.check_may_end(session, registry.list_all(session.root, lambda _: None))
+    if isinstance(session, AdHocSession):
+        return [lifecycle.end(session)]
+    return kill(session.project, session.issue)
+
+
+# Limits
+
+
+def _raise(finder: Finder, act: Act, text: str, _caller: Caller) -> list[str]:
+    return [f"the limit was {_find_limit(finder, act).raise_by(text.strip())}"]
+
+
+def _lower(finder: Finder, act: Act, text: str, _caller: Caller) -> list[str]:
+    return [f"the limit was {_find_limit(finder, act).lower_by(text.strip())}"]
+
+
+def _find_limit(finder: Finder, act: Act) -> SetLimit:
+    from sm.issues import meters
+
+    limit = finder.find_limit(act)
+    meters.check_unchanged(limit, act.known)
+    return limit
+
+
+ACTS: dict[ActKind, Callable[[Finder, Act, str, Caller], list[str]]] = {
+    ActKind.REPLY: _reply,
+    ActKind.SEND: _send,
+    ActKind.APPROVE: _approve,
+    ActKind.REQUEST_CHANGES: _request_changes,
+    ActKind.MERGE: _merge,
+    ActKind.RERUN: _rerun,
+    ActKind.ALLOW: _allow,
+    ActKind.PAUSE: _pause,
+    ActKind.RESUME: _resume,
+    ActKind.ROTATE: _rotate,
+    ActKind.RECOVER: _recover,
+    ActKind.KILL: _kill,
+    ActKind.RAISE: _raise,
+    ActKind.LOWER: _lower,
+}

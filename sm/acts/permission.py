@@ -1,0 +1,81 @@
+"""Who may do what: an agent passes neither as a person nor as the reviewer of its own work."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from sm.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from sm.sessions.caller import Caller
+    from sm.sessions.project import Project
+    from sm.sessions.session import IssueSession
+    from sm.store.paths import Root
+
+
+def identify_agent(project: Project) -> IssueSession | None:
+    """Return the session whose agent has called this program; None for any other caller.
+
+    Raises:
+        CallerError: the environment names another session than the process is in.
+
+    """
+    from sm.sessions.caller import identify
+    from sm.sessions.session import IssueSession
+
+    session = identify(project.root, os.environ).session
+    return session if isinstance(session, IssueSession) else None
+
+
+def is_agent(root: Root) -> bool:
+    """Whether an agent has called this program.
+
+    Raises:
+        CallerError: the environment names another session than the process is in.
+
+    """
+    from sm.sessions.caller import identify
+
+    return identify(root, os.environ).session is not None
+
+
+def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
+    """Refuse the agent that has called this program what `check_not_own` refuses it.
+
+    Raises:
+        UsageError: it is that agent.
+        CallerError: the environment names another session than the process is in.
+
+    """
+    from sm.sessions.caller import identify
+
+    check_not_own(identify(project.root, os.environ), project, act, issue=issue, pull=pull)
+
+
+def check_not_own(
+    caller: Caller, project: Project, act: str, *, issue: int = 0, pull: int = 0
+) -> None:
+    """Refuse the agent that works on `issue`, or whose pull request is `pull`, what `act` says.
+
+    On its own work it speaks by comments and merges; it does not pass as a person who decides.
+
+    Raises:
+        UsageError: it is that agent.
+
+    """
+    from sm.sessions.session import IssueSession
+
+    agent = caller.session
+    if not isinstance(agent, IssueSession) or agent.record.project != project.name:
+        return
+    own = project.forge.pulls.find_newest(agent.record.branch) if pull else None
+    if own and own.number == pull:
+        thing = f"pull request {pull}"
+    elif issue == agent.issue:
+        thing = f"issue {issue}"
+    else:
+        return
+    raise UsageError(
+        f"this is the session '{agent.label}', and {thing} is its own: only others may {act}"
+    )

@@ -1,0 +1,104 @@
+"""What a person can do to a session or an issue: the act, with its arguments, and its command.
+
+A need carries the act that answers it, and what people read as a command is made from that.
+"""
+
+from __future__ import annotations
+
+import shlex
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class ActKind(StrEnum):
+    """The kinds of acts. The values stand in JSON and in the forms of the page."""
+
+    REPLY = "reply"
+    SEND = "send"
+    REVIEW = "review"
+    """Either of the next two, once somebody has looked."""
+    APPROVE = "approve"
+    REQUEST_CHANGES = "request-changes"
+    MERGE = "merge"
+    RERUN = "rerun"
+    ALLOW = "allow"
+    """Take the blocked label off an issue."""
+    PAUSE = "pause"
+    RESUME = "resume"
+    ROTATE = "cycle"
+    RECOVER = "recover"
+    KILL = "kill"
+    RAISE = "budget-raise"
+    LOWER = "budget-lower"
+    ATTACH = "attach"
+    """Look into its terminal."""
+    RUN = "run"
+    """Run a command in a shell."""
+    VISIT = "visit"
+    """Open a page of the forge."""
+
+
+class Act(Struct, frozen=True, omit_defaults=True):
+    """One act with its arguments; those that it has no use for are '' or 0.
+
+    `session` is an id, `address` what people call the session, such as `shop#7`. `number` is that
+    of an issue, or of a pull request where the act is about one, and `head` the commit that it is
+    of. `limit` names a limit as the words of `sm budget raise` do. `labels` are the one to take off
+    an issue and the one to give it. `line` is the command or the page's address of RUN and VISIT.
+
+    `known` is what had been decided when the act was offered: the last verdict on a pull request,
+    or by how much a limit was raised. The act is refused to whoever could not see a later decision;
+    None skips that check.
+    """
+
+    kind: ActKind
+    project: str = ""
+    number: int = 0
+    session: str = ""
+    address: str = ""
+    head: str = ""
+    limit: str = ""
+    known: str | None = None
+    labels: tuple[str, str] = ("", "")
+    line: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that does it in a shell, but for TEXT and AMOUNT; '' if there is none."""
+        place = f"{self.project} {self.number}"
+        match self.kind:
+            case ActKind.REPLY:
+                return f"sm reply {place} TEXT"
+            case ActKind.SEND:
+                return f"sm send {_quote(self.address)} TEXT"
+            case ActKind.REVIEW:
+                return f"sm review {self.project}#{self.number} --approve"
+            case ActKind.MERGE:
+                return f"sm pr merge {self.project}#{self.number}"
+            case ActKind.RERUN:
+                return f"sm ci rerun {place}"
+            case ActKind.ALLOW:
+                off, on = map(shlex.quote, self.labels)
+                return f"sm issue label {self.project}#{self.number} --remove {off} --add {on}"
+            case ActKind.RAISE:
+                return f"sm budget raise {self.limit} AMOUNT"
+            case ActKind.ATTACH:
+                return f"sm attach {' '.join(map(shlex.quote, self.address.split('#')))}"
+            case _:
+                return self.line
+
+
+def _quote(address: str) -> str:
+    """Quote an address for a shell; the `#` within a word needs no quotes."""
+    plain = address.replace("#", "")
+    return address if shlex.quote(plain) == plain else shlex.quote(address)
+
+
+def run(line: str) -> Act:
+    """Make the act of running a command in a shell."""
+    return Act(ActKind.RUN, line=line)
+
+
+LOOK_AT_STATUS = run("sm status")
+ASK_DOCTOR = run("sm doctor")
