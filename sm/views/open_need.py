@@ -302,7 +302,7 @@ def _find_own_unknown_screen(session: AdHocSession) -> OpenNeed | None:
         name=session.address,
         since=found.since,
         text=one_line(f"{UNASKED_CAUSES['unknown-screen']} ({found.text})"),
-        command=f"sm attach {shlex.quote(session.address)}",
+        act=Act(ActKind.ATTACH, session=session.name, address=session.address),
     )
 
 
