@@ -106,11 +106,15 @@ def answer(
 def _reply(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
     from sm.acts.permission import check_not_own
 
-    session = finder.find_session(act.session)
-    if not isinstance(session, IssueSession):
-        raise UsageError(f"'{session.address}' works on no issue: send it a message")
-    check_not_own(caller, session.project, "answer its questions", issue=session.issue)
-    return answer(session.project, session.issue, text, caller)
+    if act.number:
+        project, issue = finder.find_project(act.project), act.number
+    else:
+        session = finder.find_session(act.session)
+        if not isinstance(session, IssueSession):
+            raise UsageError(f"'{session.address}' works on no issue: send it a message")
+        project, issue = session.project, session.issue
+    check_not_own(caller, project, "answer its questions", issue=issue)
+    return answer(project, issue, text, caller)
 
 
 def _send(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
@@ -202,7 +206,7 @@ def _merge(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:
 
 def _check_head(act: Act) -> None:
     if not act.head:
-        raise UsageError("say which commit is meant: load it again")
+        raise UsageError("say which commit is meant: load the page again")
 
 
 def _rerun(finder: Finder, act: Act, _text: str, _caller: Caller) -> list[str]:

@@ -44,8 +44,8 @@ class Act(Struct, frozen=True, omit_defaults=True):
 
     `session` is an id, `address` what people call the session, such as `shop#7`. `number` is that
     of an issue, or of a pull request where the act is about one, and `head` the commit that it is
-    of. `limit` names a limit as the words of `sm budget raise` do. `labels` are the one to take off
-    an issue and the one to give it. `line` is the command or the page's address of RUN and VISIT.
+    of. `limit` names a limit as the words of `sm budget raise` do. `label_off` is taken off an
+    issue, `label_on` given to it. `line` is the command of RUN or the page's address of VISIT.
 
     `known` is what had been decided when the act was offered: the last verdict on a pull request,
     or by how much a limit was raised. The act is refused to whoever could not see a later decision;
@@ -60,7 +60,8 @@ class Act(Struct, frozen=True, omit_defaults=True):
     head: str = ""
     limit: str = ""
     known: str | None = None
-    labels: tuple[str, str] = ("", "")
+    label_off: str = ""
+    label_on: str = ""
     line: str = ""
 
     @property
@@ -79,7 +80,7 @@ class Act(Struct, frozen=True, omit_defaults=True):
             case ActKind.RERUN:
                 return f"sm ci rerun {place}"
             case ActKind.ALLOW:
-                off, on = map(shlex.quote, self.labels)
+                off, on = shlex.quote(self.label_off), shlex.quote(self.label_on)
                 return f"sm issue label {self.project}#{self.number} --remove {off} --add {on}"
             case ActKind.RAISE:
                 return f"sm budget raise {self.limit} AMOUNT"

@@ -123,9 +123,3 @@ def pluralise(count: int, what: str) -> str:
 def append_detail(words: str, detail: str) -> str:
     """`words`, and behind a colon the detail, if there is one."""
     return f"{words}: {detail}" if detail else words
-
-
-def make_sentence(line: str) -> str:
-    """Return the line with a capital letter and a full stop."""
-    head = line[:1].upper() + line[1:]
-    return head if head.endswith((".", "!", "?")) else f"{head}."

@@ -70,13 +70,13 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     title: str = ""
     since: float = 0.0
     text: str
-    act: Act = NO_ACT
     command: str = ""
     link: str = ""
     whole: str = ""
     merges: bool = False
     verdict: str = ""
     case: Case | None = None
+    act: Act = NO_ACT
 
     def __post_init__(self) -> None:
         """Spell the act: a command never says anything else."""

@@ -28,7 +28,7 @@ def read_act(command: str) -> Act:
             act = Act(ActKind.ATTACH, address="#".join(place))
         case ["sm", "issue", "label", address, "--remove", off, "--add", on]:
             project, _, number = address.partition("#")
-            act = Act(ActKind.ALLOW, project, int(number), labels=(off, on))
+            act = Act(ActKind.ALLOW, project, int(number), label_off=off, label_on=on)
     assert act.command == command, (act, command)
     return act
 

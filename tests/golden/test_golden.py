@@ -21,8 +21,8 @@ import pytest
 from sm.cli.root import cli
 from sm.plugins.http.app import load_added
 from sm.plugins.http.routes import ENDPOINTS
-from sm.plugins.http.sites import load_sites
 from sm.plugins.page.app import WAYS
+from sm.web.sites import load_sites
 from tests.cli.test_hostile_output import has_json, leaves
 from tests.golden.acts import ACTS
 from tests.golden.calls import GETS, LEFT_OUT, LEFT_OUT_PATHS, PAGES, READS

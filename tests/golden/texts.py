@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from sm.adapters.forge.model import NO_CHECK, Comment
+from sm.base.act import run
 from sm.base.need import NeedKind
 from sm.base.phase import Phase, explain_protocol
 from sm.context import rotation_texts
@@ -47,7 +48,9 @@ from tests.helpers import REPOSITORY
 from tests.issues.rules.test_prompts import material
 
 NONCE = "5eedf00d"
-OVER = Allowance(Stage.OVER, "issue", "$9.50 of $5.00 for this issue", None, "sm budget raise x")
+OVER = Allowance(
+    Stage.OVER, "issue", "$9.50 of $5.00 for this issue", None, run("sm budget raise x")
+)
 RICH: dict[str, Any] = {
     "said": (Comment("bob", NOW, "Why not?"),),
     "discussion": (Comment("bob", NOW, "Why not?"), Comment("rita", NOW, "Because.")),
@@ -166,7 +169,7 @@ def _list_needs() -> Iterator[str]:
     details: dict[str, Any] = {
         **{name: f"the {name}" for name in ("reason", "trouble", "failure", "step", "waits")},
         **{name: f"the {name}" for name in ("held", "question", "limit")},
-        "raised_by": "sm budget raise demo 7",
+        "raises": run("sm budget raise demo 7"),
         "turn": TurnAtLimit.RESTS,
         "pull": 4,
     }

@@ -410,7 +410,8 @@ LONG = OpenNeed(
         act.ActKind.ALLOW,
         "a-rather-long-name-of-a-project",
         1234,
-        labels=("blocked", "backlog"),
+        label_off="blocked",
+        label_on="backlog",
     ),
 )
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def offer_unblock(project: ProjectSettings, issue: int) -> Act:
     """Return the act that does that; a label that is not there is no error."""
     labels = project.labels
-    return Act(ActKind.ALLOW, project.name, issue, labels=(labels.blocked, labels.backlog))
+    return Act(
+        ActKind.ALLOW, project.name, issue, label_off=labels.blocked, label_on=labels.backlog
+    )
 
 
 def spell_unblock(project: ProjectSettings, issue: int) -> str:

@@ -107,7 +107,7 @@ ENDPOINTS = (
         "POST",
         "/sessions/{session_id}/handoff",
         actions.schedule_handoff,
-        "Reworker the session's own context when its turn ends; refusals are in `error`.",
+        "Replace the session's own context when its turn ends; refusals are in `error`.",
         shapes.HandoffAnswer,
         body=shapes.HandoffRequest,
         acts=True,

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from sm.acts.execution import ACTS, carry_out
 from sm.base.act import Act, ActKind
 from sm.base.foreign import read_number
-from sm.base.text import make_sentence
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
 from sm.plugins.page.limits import Found
@@ -38,7 +37,7 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     finally:
         page.looks.spoil()
     template = "outcome.html" if is_fragment(request) else "problem.html"
-    answer = show(template, visitor, why=" ".join(map(make_sentence, said)), done=True)
+    answer = show(template, visitor, why="\n".join(said), done=True)
     answer.headers["HX-Trigger"] = "sm-acted"
     return answer
 

@@ -93,7 +93,7 @@ def test_a_button_that_merges_says_so(offered: Project, browser: Browser) -> Non
     assert "and merges it: nothing else is missing" in page
     head = offered.forge.pulls.read_head(number)
     said = browser.act(act="approve", **about(offered, number, head)).text
-    assert "nothing else is missing, so it is merged now" in said
+    assert "and nothing else is missing: sm merges it now" in said
 
 
 def test_of_two_verdicts_at_once_one_is_given_and_the_other_one_is_told(

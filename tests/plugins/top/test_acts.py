@@ -15,12 +15,14 @@ from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.plugins.top import acts
 from sm.plugins.top.listing import Entry
+from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.hub import make_hub
 from tests.plugins.cost.budget.conftest import shop as shop
 from tests.plugins.cost.budget.shop import begin, open_project, write
 from tests.plugins.top.rows import a_need, a_row
+from tests.residents import settle
 
 
 def an_entry(kind: NeedKind, command: str, over: str = "", **row: Any) -> Entry:
@@ -105,8 +107,11 @@ def test_a_used_up_budget_is_raised_by_what_is_proposed_or_typed(shop: Path) -> 
         acts.carry_out(project.root, plan, "much")
 
 
-def test_an_agent_decides_nothing_here(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acts, "is_agent", lambda _: True)
+def test_an_agent_decides_nothing_here(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Caller(settle(root, tmp_path, "s-000000aa"))
+    monkeypatch.setattr(acts, "identify", lambda *_: agent)
     plan = acts.plan(root, ActKind.APPROVE, REVIEW)
     with pytest.raises(SmError, match="only a person may approve it here"):
         acts.carry_out(root, plan)

@@ -370,7 +370,7 @@ def test_a_pull_request_is_decided_about_by_what_was_shown_of_it(
 
     def read_change(root: Any, plan: acts.Plan, *_: Any) -> acts.ShownChange:
         read.wait(HANG_S)
-        bound = structs.replace(plan, head="b" * 40)
+        bound = structs.replace(plan, act=structs.replace(plan.act, head="b" * 40))
         return acts.ShownChange(plan.key, "b" * 40, "+what is new\n", bound)
 
     def carry_out(_root: Any, plan: acts.Plan, *_: Any, **__: Any) -> list[str]:
