@@ -10,7 +10,7 @@ import time
 from sm.base.foreign import read_number
 from sm.context.thresholds import Flags, Notice, rearm_flags
 from sm.messages import queue
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.sessions import agent_state
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, read_harmless, write_atomic, write_json
@@ -53,7 +53,7 @@ def replace_flags(directory: SessionDir, before: Flags, after: Flags) -> None:
 
 def make_notice_id(directory: SessionDir, value: Flags, notice: Notice) -> str:
     """The id of that notice in this filling of the context: always the same."""
-    return make_id(f"{directory.path.name}:{value.context}:{value.reset_at:.6f}:{notice}")
+    return derive_id(f"{directory.path.name}:{value.context}:{value.reset_at:.6f}:{notice}")
 
 
 def set_wake_threshold(directory: SessionDir, percentage: int | None) -> None:

@@ -42,7 +42,7 @@ from sm.messages import alerts, queue
 from sm.messages.presence import observe_hands
 from sm.messages.queue import Message, Mode, Place
 from sm.messages.telling import make_event_id, tell
-from sm.sessions import agent_state, brake, hook_events, pause, window
+from sm.sessions import agent_state, hook_events, pause, spending_hold, window
 from sm.sessions.hook_events import Compaction
 from sm.sessions.presence_rule import Deed, find_hindrance, find_next_look
 from sm.sessions.session import Session
@@ -68,7 +68,7 @@ def tend_context(session: Session, relaunch: Relaunch | None = None) -> float:
         TemporaryError: tmux did not answer; it is tried again.
 
     """
-    if pause.is_paused(session.dir) or brake.is_set(session.dir):
+    if pause.is_paused(session.dir) or spending_hold.is_set(session.dir):
         return run.advance(session, relaunch)
     again_at = math.inf
     for _ in range(LOOKS):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 
 
 class Cause(StrEnum):
@@ -198,7 +198,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def make_message_id(self, key: Key) -> str:
         """The id of one of its messages: always the same, so that none is sent twice."""
-        return make_id(f"{self.id}:{key}")
+        return derive_id(f"{self.id}:{key}")
 
 
 def begin(

@@ -25,7 +25,7 @@ from sm.context.rotation import Cause, Limits, Rotation, Step, begin
 from sm.context.rotation_files import align, note, note_rotated, save
 from sm.messages import alerts, delivery, queue
 from sm.messages.queue import Message, Mode
-from sm.sessions import agent, agent_state, brake, monitors, pause, registry
+from sm.sessions import agent, agent_state, monitors, pause, registry, spending_hold
 from sm.sessions.session import Session
 from sm.store import events, lock
 from sm.store.events import RotationStep
@@ -119,7 +119,7 @@ def _advance(session: Session, relaunch: Relaunch | None) -> float:
         record = _current(session)
         if record is None:
             return math.inf
-        rests = pause.is_paused(session.dir) or brake.is_set(session.dir)
+        rests = pause.is_paused(session.dir) or spending_hold.is_set(session.dir)
         if rests and not record.must_go_on:
             return math.inf
         seen = observe(session, record)

@@ -14,7 +14,7 @@ from sm.base.errors import TemporaryError
 from sm.base.nonce import make_nonce
 from sm.base.text import normalise
 from sm.issues.runners import SILENT_S, Placement, Runner
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.peer_texts import word_notice, word_turn_end
 from sm.messages.telling import tell
 from sm.sessions.project import Project
@@ -82,7 +82,7 @@ def settle(
         text = word_turn_end(name, normalise(said).strip(), make_nonce(4))
     else:
         text = word_notice(name, "has ended")
-    if tell(root, awaited.waiter, make_id(f"elsewhere:{awaited.ident}"), text):
+    if tell(root, awaited.waiter, derive_id(f"elsewhere:{awaited.ident}"), text):
         remove(directory, awaited.ident)
 
 

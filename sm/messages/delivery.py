@@ -35,7 +35,7 @@ from sm.messages.typing import (
     type_message,
 )
 from sm.sessions import agent as agents
-from sm.sessions import agent_state, brake, pause
+from sm.sessions import agent_state, pause, spending_hold
 from sm.sessions.agent import Agent
 from sm.sessions.session import Session
 from sm.store import events, journal, lock
@@ -139,7 +139,7 @@ def _drain(session: Session) -> Refusal | None:
     if known is None:
         return Refusal.GONE
     _put_away_confirmed(session)
-    if pause.is_paused(session.dir) or brake.is_set(session.dir):
+    if pause.is_paused(session.dir) or spending_hold.is_set(session.dir):
         return _drain_resting(session, known)
     sight: Sight | None = _look(session, known)
     held: Refusal | None = None
@@ -192,7 +192,7 @@ def _find_rest(directory: SessionDir, message: Message) -> Refusal | None:
         return None
     if pause.is_paused(directory):
         return Refusal.PAUSED
-    return None if brake.passes(directory, message.id) else Refusal.BRAKED
+    return None if spending_hold.passes(directory, message.id) else Refusal.BRAKED
 
 
 def _put_away_confirmed(session: Session) -> None:

@@ -14,7 +14,7 @@ from msgspec import DecodeError, Struct
 from sm.base.decoding import decode
 from sm.base.text import normalise
 from sm.messages import queue
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.queue import Message
 from sm.sessions.session import Session
 from sm.store import events, journal
@@ -41,7 +41,7 @@ def take_up(session: Session) -> None:
         directory.held_back.rename(directory.being_taken)  # the hook begins another
     at = directory.being_taken.lstat().st_mtime_ns
     for prompt in _read(directory):
-        message = Message(id=make_id(f"{at} {prompt}"), text=FRAME + normalise(prompt))
+        message = Message(id=derive_id(f"{at} {prompt}"), text=FRAME + normalise(prompt))
         if queue.put(directory, message):
             said = "a turn that was to begin by itself is held back"
             journal.record(session.root.journal, events.Problem(session=session.name, text=said))

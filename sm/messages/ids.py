@@ -7,6 +7,6 @@ import hashlib
 LENGTH = 16
 
 
-def make_id(event: str) -> str:
+def derive_id(event: str) -> str:
     """Make the id of an event. The same text always gives the same id, so a repeat is found."""
     return hashlib.sha256(event.encode()).hexdigest()[:LENGTH]

@@ -16,7 +16,7 @@ from msgspec import structs
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.refusal import Refusal
 from sm.messages import queue
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.messages.stopping import Stop, stop_turn
@@ -196,7 +196,7 @@ def _wake(session: AnySession) -> None:
 
 def _word_to_go_on(session: AnySession, mark: Mark) -> Message:
     """What an agent is told whose turn was stopped: once, and its id says which pause it was."""
-    ident = make_id(f"{session.name}@{session.record.created_at}:paused:{mark.since:.6f}")
+    ident = derive_id(f"{session.name}@{session.record.created_at}:paused:{mark.since:.6f}")
     return Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT)
 
 

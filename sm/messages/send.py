@@ -17,7 +17,7 @@ from sm.messages.display import summarise
 from sm.messages.follow_up import tell_of_turns
 from sm.messages.peer_texts import word_message
 from sm.messages.queue import PERSON, Message, Mode, Place
-from sm.sessions import agent_state, brake, fence, monitors, pause, registry
+from sm.sessions import agent_state, fence, monitors, pause, registry, spending_hold
 from sm.sessions.address import check_living
 from sm.sessions.caller import Caller
 from sm.sessions.session import AnySession, Session
@@ -203,7 +203,7 @@ def _entry(session: AnySession, place: Place, message: Message) -> QueuedMessage
 def _why(session: AnySession, place: Place, message: Message) -> str:
     if place is Place.WAITING and pause.is_paused(session.dir):
         return Refusal.PAUSED.sentence
-    if place is Place.WAITING and not brake.passes(session.dir, message.id):
+    if place is Place.WAITING and not spending_hold.passes(session.dir, message.id):
         return Refusal.BRAKED.sentence
     held = place is Place.WAITING and not hold.passes(session.dir, message.id)
     return Refusal.HOLD.sentence if held else ""

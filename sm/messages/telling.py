@@ -11,7 +11,7 @@ import contextlib
 from sm.base.act_guard import before_act
 from sm.base.errors import SmError, StateError, UsageError
 from sm.messages import queue, subscriptions
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.peer_texts import word_notice
 from sm.messages.queue import Message
 from sm.sessions import registry
@@ -57,7 +57,7 @@ _STEPS = {
 def make_event_id(session: Session, key: str) -> str:
     """The id of what is told of an event, the same in each process that finds the event."""
     event = f"{session.name}@{session.record.created_at}:{key}"
-    return make_id(event)
+    return derive_id(event)
 
 
 def tell(root: Root, name: str, ident: str, text: str) -> bool:

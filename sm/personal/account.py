@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from sm.messages import account_alerts, queue
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.sessions import account_faults, agent, agent_state, turn
@@ -42,7 +42,7 @@ def tend(session: AdHocSession, restart: Restart) -> float:
     if not account_faults.take_turn(session):
         return time.time() + RETRY_S
     if standing.way is Way.GO_ON:
-        ident = make_id(f"{session.name}@{session.record.created_at}:account:{failure.at:.6f}")
+        ident = derive_id(f"{session.name}@{session.record.created_at}:account:{failure.at:.6f}")
         queue.put(session.dir, Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT))
     else:
         known, prompt = agent.load(session.dir), GO_ON

@@ -16,15 +16,15 @@ from sm.issues import meters
 from sm.issues.act import limiting
 from sm.issues.rules.allowance import DEFIED_S, STOPS, Allowance, Stage
 from sm.messages import alerts, queue
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.messages.stopping import Stop, stop_all
-from sm.sessions import agent_state, brake
+from sm.sessions import agent_state, spending_hold
 from sm.sessions.agent_state import State
-from sm.sessions.brake import Brake
 from sm.sessions.presence_rule import Deed
 from sm.sessions.session import AdHocSession
+from sm.sessions.spending_hold import Brake
 
 GO_ON = "[sm] You may go on: what kept you from spending is over. Go on where you were interrupted."
 RETRY_S = 1.0
@@ -32,9 +32,9 @@ RETRY_S = 1.0
 
 def tend(session: AdHocSession) -> float:
     """Do what is due; return when to look again, seconds since 1970."""
-    before = brake.read(session.dir)
+    before = spending_hold.read(session.dir)
     again_at = limiting.tend(session)
-    if before and before.stop and not brake.is_set(session.dir):
+    if before and before.stop and not spending_hold.is_set(session.dir):
         queue.put(session.dir, _word_to_go_on(session, before))
     limit = meters.read_allowance(session)
     if limit is None or not limiting.must_stop(session, limit):
@@ -46,7 +46,7 @@ def tend(session: AdHocSession) -> float:
 
 def _tell_if_in_vain(session: AdHocSession, limit: Allowance) -> None:
     """Tell a person once of turns that go on, or come again and again, over a limit."""
-    mark, now = brake.read(session.dir), time.time()
+    mark, now = spending_hold.read(session.dir), time.time()
     if mark is None or (mark.stops < STOPS and now < mark.staged_at + DEFIED_S):
         return
     text = f"is at work, and interruptions do not help: {meters.describe(limit, now)}"
@@ -56,7 +56,7 @@ def _tell_if_in_vain(session: AdHocSession, limit: Allowance) -> None:
 
 
 def _word_to_go_on(session: AdHocSession, mark: Brake) -> Message:
-    ident = make_id(f"{session.name}@{session.record.created_at}:limit:{mark.since:.6f}")
+    ident = derive_id(f"{session.name}@{session.record.created_at}:limit:{mark.since:.6f}")
     return Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT)
 
 
@@ -64,12 +64,12 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
     """Interrupt what runs; tell of the limit once that is done."""
     told = agent_state.read(session.dir)
     if told.state in limiting.SPENDING or not session.profile.hooks:
-        ident = make_id(f"{session.name}:{limit.matter}:{told.since:.6f}")
+        ident = derive_id(f"{session.name}:{limit.matter}:{told.since:.6f}")
         found = stop_all(
             session,
             Message(id=ident, text=""),
             partial(find_obstacle, session, Deed.BRAKE),
-            partial(brake.note_stop, session.dir, ident),
+            partial(spending_hold.note_stop, session.dir, ident),
         )
         if isinstance(found, Refusal) or found is Stop.NO_END:
             return time.time() + RETRY_S
@@ -78,6 +78,6 @@ def _stop(session: AdHocSession, limit: Allowance) -> float:
     text = f"may spend no more: {meters.describe(limit, time.time())}"
     key, command = f"limit:{limit.matter}", limit.command
     if limit.stage is Stage.BLIND:  # which may come again
-        key += f":{brake.find_stage_time(session.dir):.0f}"
+        key += f":{spending_hold.find_stage_time(session.dir):.0f}"
     alerts.note(session, text, key, need=NeedKind.BUDGET, command=command)
     return math.inf

@@ -34,7 +34,7 @@ from sm.issues.rules.needs import (
     find_waiting,
 )
 from sm.messages import unknown_screen
-from sm.sessions import account_faults, agent_state, brake, turn
+from sm.sessions import account_faults, agent_state, spending_hold, turn
 from sm.sessions.account_fault import AccountFault, Way
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
@@ -241,11 +241,11 @@ def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
 
 def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
     """A limit of the session that is used up or not known, and that only a person can change."""
-    held = brake.read(session.dir)
+    held = spending_hold.read(session.dir)
     limit = meters.read_allowance(session) if held else None
     if held is None or limit is None or limit.until is not None:
         return None
-    if not limit.stops(time.time(), brake.find_stage_time(session.dir)):
+    if not limit.stops(time.time(), spending_hold.find_stage_time(session.dir)):
         return None
     cause = CAUSES["limit-held-long" if limit.stage is Stage.BLIND else "limit-asked"]
     turn_goes = TurnAtLimit.IS_STOPPED if state in SPENDING else TurnAtLimit.RESTS

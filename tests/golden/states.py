@@ -540,7 +540,7 @@ def post_form(browser: Browser, path: str, fields: dict[str, str]) -> httpx2.Res
     """Send a form of the page as the page does; the answer is a part of it."""
     found = PLEDGE.search(browser.get("/").text)
     assert found
-    return browser.post(path, {"pledge": found[1]} | fields, hx_request="true")
+    return browser.post(path, {"csrf": found[1]} | fields, hx_request="true")
 
 
 def send_json(browser: Browser, method: str, path: str, body: Any) -> httpx2.Response:

@@ -23,7 +23,7 @@ from sm.messages.queue import Place
 from sm.messages.stopping import Stop
 from sm.personal import limit
 from sm.personal.reactor import run_pass
-from sm.sessions import brake
+from sm.sessions import spending_hold
 from sm.sessions.session import AdHocSession
 from sm.store import journal
 from sm.store.events import PersonTold
@@ -55,7 +55,7 @@ def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
     monkeypatch.setattr(limit, "stop_all", stop)
     monkeypatch.setattr(meters, "read_allowance", lambda _: OVER)
     assert limit.tend(ann) < time.time() + 2, "a person is typing"
-    assert brake.is_set(ann.dir)
+    assert spending_hold.is_set(ann.dir)
     limit.tend(ann)
     for _ in range(2):
         limit.tend(ann)
@@ -65,7 +65,7 @@ def test_it_is_interrupted_a_person_is_told_once_and_it_goes_on(
     monkeypatch.setattr(meters, "read_allowance", lambda _: None)
     for _ in range(2):
         limit.tend(ann)
-    assert not brake.is_set(ann.dir)
+    assert not spending_hold.is_set(ann.dir)
     [word] = queue.list_messages(ann.dir, Place.WAITING)
     assert word.text == limit.GO_ON
 
@@ -82,7 +82,7 @@ def test_it_holds_while_the_configuration_cannot_be_used(
     config = load_any(path, os.environ, tmp_path)
     path.write_text("profiles: [\n")
     run_pass(session)
-    assert brake.is_set(session.dir)
+    assert spending_hold.is_set(session.dir)
     assert session.dir.next.exists()
     cache.locate(config.source, usable.SUFFIX).unlink()
     with pytest.raises(UsageError, match="cannot parse"):

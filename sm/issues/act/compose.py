@@ -31,12 +31,12 @@ from sm.issues.look.snapshot import full_check
 from sm.issues.look.taken import find_trust, is_trusted_comment, issue_of, make_issue, read_taken
 from sm.issues.rules.decide import Decision
 from sm.issues.rules.facts import Facts
-from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.material import SOURCES, Edited, EditedReview, GitState, Material, Source
 from sm.issues.rules.notices import find_answer, tell_need, write_notice, write_short_notice
 from sm.issues.rules.outage import OutageError, find_outage
 from sm.issues.rules.prompts import write_prompt
 from sm.issues.rules.rows import Step
+from sm.issues.rules.spending import tell_turn
 from sm.sessions import agent, terminal, turn
 from sm.sessions.failure import Fault
 from sm.sessions.history import KILLED, TELLING, Verb

@@ -31,11 +31,11 @@ from sm.issues.work.furnish import make_ready
 from sm.issues.work.remnants import KEPT_FOR_OTHERS
 from sm.messages import delivery, queue
 from sm.messages.alerts import note
-from sm.messages.ids import make_id
+from sm.messages.ids import derive_id
 from sm.messages.presence import find_obstacle
 from sm.messages.queue import Message, Mode
 from sm.messages.stopping import Stop, stop_all
-from sm.sessions import agent, agent_process, agent_state, brake, monitors, registry
+from sm.sessions import agent, agent_process, agent_state, monitors, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.history import BEGUN, OVERTAKEN, QUEUED, STOPPED, UNASKED, Verb
 from sm.sessions.plan import Plan, PlannedStep, has_receipt, read_receipts
@@ -63,7 +63,7 @@ class PointlessError(SmError):
 
 def make_effect_id(plan: Plan, step: int) -> str:
     """Return the id of one step of one plan, by which its traces are found."""
-    return make_id(f"{plan.key}#{step}@{plan.created_at}")
+    return derive_id(f"{plan.key}#{step}@{plan.created_at}")
 
 
 def perform(session: IssueSession, plan: Plan, step: int) -> str:
@@ -109,7 +109,7 @@ def _hand_off(session: IssueSession, step: PlannedStep, ident: str) -> str:
         documents.prepare(Path(step.document).parent)
     except StateError:
         return ""
-    brake.let_pass(session.dir, ident)
+    spending_hold.let_pass(session.dir, ident)
     _inject(session, step, ident)
     return step.document
 
@@ -129,7 +129,7 @@ def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     if (mark := limiting.confirm_stop(session)) is None:
         # No receipt says that it is done: the same turn may reach the same limit once more.
         raise PointlessError("it may spend again")
-    by, note = Message(id=ident, text=""), partial(brake.note_stop, session.dir, ident)
+    by, note = Message(id=ident, text=""), partial(spending_hold.note_stop, session.dir, ident)
     found = stop_all(session, by, partial(find_obstacle, session, Deed.BRAKE), note)
     if isinstance(found, Refusal):
         raise NotNowError(Problem("its turn goes on", found))

@@ -7,10 +7,10 @@ import time
 
 from sm.issues import meters
 from sm.issues.rules.allowance import STOPPING, Allowance, Stage
-from sm.sessions import agent_state, brake, registry
+from sm.sessions import agent_state, registry, spending_hold
 from sm.sessions.agent_state import State
-from sm.sessions.brake import Brake
 from sm.sessions.session import Session
+from sm.sessions.spending_hold import Brake
 from sm.store.failpoint import crash_point
 
 LOOK_S = 2.0
@@ -34,26 +34,26 @@ def tend(session: Session) -> float:
         return math.inf
     look_at = time.time() + LOOK_S
     if allowance.stage is Stage.BLIND:
-        return min(look_at, allowance.stops_at(brake.find_stage_time(session.dir)))
+        return min(look_at, allowance.stops_at(spending_hold.find_stage_time(session.dir)))
     return look_at
 
 
 def _mark(session: Session, allowance: Allowance | None) -> None:
     if allowance is not None and allowance.holds:
-        brake.put_on(session.dir, allowance.stage)
+        spending_hold.put_on(session.dir, allowance.stage)
     else:
-        brake.release(session.dir)
+        spending_hold.release(session.dir)
 
 
 def may_stop(session: Session) -> bool:
     """Whether the mark says that a turn which runs has to end, now or soon."""
-    known = brake.read(session.dir)
+    known = spending_hold.read(session.dir)
     return known is not None and known.stage in (Stage.BLIND, *STOPPING)
 
 
 def must_stop(session: Session, allowance: Allowance | None) -> bool:
     """Whether a turn of the session that runs is to end now."""
-    held_since = brake.find_stage_time(session.dir)
+    held_since = spending_hold.find_stage_time(session.dir)
     return allowance is not None and allowance.stops(time.time(), held_since)
 
 
@@ -64,7 +64,7 @@ def confirm_stop(session: Session) -> Brake | None:
     """
     allowance = meters.read_allowance(session)
     _mark(session, allowance)
-    return brake.read(session.dir) if must_stop(session, allowance) else None
+    return spending_hold.read(session.dir) if must_stop(session, allowance) else None
 
 
 def wake_if_changed(session: Session) -> None:
@@ -72,7 +72,7 @@ def wake_if_changed(session: Session) -> None:
 
     A plugin has just counted what the agent has spent.
     """
-    allowance, known = meters.read_allowance(session), brake.read(session.dir)
+    allowance, known = meters.read_allowance(session), spending_hold.read(session.dir)
     stage = allowance.stage if allowance and allowance.holds else ""
     if stage != (known.stage if known else ""):
         registry.poke(session.dir)

@@ -18,7 +18,7 @@ from sm.issues.rules.rows import GIVING_WORK
 from sm.issues.rules.slots import needs_slot
 from sm.issues.work import slots
 from sm.messages.presence import find_obstacle
-from sm.sessions import brake, pause
+from sm.sessions import pause, spending_hold
 from sm.sessions import plan as plans
 from sm.sessions.history import DEFIED, KILLED, Receipt, Verb
 from sm.sessions.plan import Plan
@@ -44,7 +44,11 @@ def find(session: IssueSession) -> Plan | None:
     if plan is None or step >= len(plan.steps):
         return plan
     verb = plan.steps[step].verb
-    if verb in GIVING_WORK and not plan.key.startswith(BY_HAND) and brake.is_set(session.dir):
+    if (
+        verb in GIVING_WORK
+        and not plan.key.startswith(BY_HAND)
+        and spending_hold.is_set(session.dir)
+    ):
         return _take_back(session, plan, step, "it may spend nothing now")
     # What was decided before a pause may have lost its sense since.
     waited = plan.created_at < pause.read_resumed_at(session.dir)

@@ -39,9 +39,9 @@ from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot
 from sm.issues.rules.decide import Decision, Held, decide
 from sm.issues.rules.facts import Facts, Life
-from sm.issues.rules.limits import WHILE_PAUSED
 from sm.issues.rules.outage import OutageError
 from sm.issues.rules.slots import is_at_work, needs_slot
+from sm.issues.rules.spending import WHILE_PAUSED
 from sm.issues.work import locks, slots
 from sm.messages import account_alerts, alerts
 from sm.messages.follow_up import see_to, tend_messages

@@ -14,7 +14,6 @@ from sm.issues import meters
 from sm.issues.look.observe import Observation
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.facts import Facts
-from sm.issues.rules.limits import tell_turn
 from sm.issues.rules.needs import (
     OF_LIMITS,
     Case,
@@ -23,6 +22,7 @@ from sm.issues.rules.needs import (
     find_approval_page,
     name_waits,
 )
+from sm.issues.rules.spending import tell_turn
 from sm.sessions import agent_state, turn
 from sm.sessions.failure import Fault
 from sm.sessions.history import Verb

@@ -42,10 +42,10 @@ from sm.sessions import (
     agent,
     agent_process,
     agent_state,
-    brake,
     false_starts,
     pause,
     plan,
+    spending_hold,
     turn,
 )
 from sm.sessions.agent_state import AgentState, State
@@ -260,7 +260,9 @@ def _gather(
         slot_at=now if slot.waits_at is not None else slot.held_at or 0.0,
         slotless=slot.waits_at is not None,
         allowance=(allowance := meters.read_allowance(session)),
-        held_since=brake.find_stage_time(directory) if allowance and allowance.holds else 0.0,
+        held_since=spending_hold.find_stage_time(directory)
+        if allowance and allowance.holds
+        else 0.0,
         rotates=allowance is not None and os.path.lexists(directory.hold),
     )
     is_gone = facts.session is Life.GONE

@@ -10,10 +10,10 @@ from msgspec import Struct
 from sm.adapters.forge.model import CheckState
 from sm.base.refusal import Refusal
 from sm.issues.rules.facts import Facts
-from sm.issues.rules.limits import list_looks
 from sm.issues.rules.matrix import ROWS
 from sm.issues.rules.rows import Row, Standing, select
 from sm.issues.rules.slots import needs_slot
+from sm.issues.rules.spending import list_looks
 from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
 from sm.sessions.signs import STARTING_S
 

@@ -10,7 +10,6 @@ from sm.adapters.forge.model import CheckState, Hold, PullState
 from sm.base.phase import Phase
 from sm.issues.rules.endings import ANY, DONE, EMPTY, ENDED, SETTLED, fail_with
 from sm.issues.rules.facts import CONTEXT_REFUSED, ONCE, REMINDERS
-from sm.issues.rules.limits import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.issues.rules.rows import (
     Row,
     Said,
@@ -20,6 +19,7 @@ from sm.issues.rules.rows import (
     key_per_offer,
     key_per_question,
 )
+from sm.issues.rules.spending import AFTER_LIMIT, AT_LIMIT, NEAR_LIMIT
 from sm.sessions.failure import LONG_PARK_S, PATIENCE
 from sm.sessions.history import Count, Verb
 from sm.sessions.presence_rule import Deed

@@ -12,7 +12,7 @@ import hmac
 from msgspec import Struct
 from starlette.requests import HTTPConnection
 
-from sm.plugins.page.logins import LASTS_S, Logins, make_pledge
+from sm.plugins.page.logins import LASTS_S, Logins, make_csrf_token
 from sm.web.rights import Right
 from sm.web.sites import Entrance
 
@@ -43,9 +43,9 @@ class Visitor(Struct, frozen=True):
     arrives: bool = False
 
     @property
-    def pledge(self) -> str:
+    def csrf(self) -> str:
         """What forms for it carry; '' if it has not logged in."""
-        return make_pledge(self.browser) if self.browser else ""
+        return make_csrf_token(self.browser) if self.browser else ""
 
 
 def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Visitor:
@@ -99,7 +99,7 @@ def check_may_act(visitor: Visitor) -> None:
     raise RefusedError(401, "to act here, log in: open the link of sm serve --open")
 
 
-def check_acts(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
+def check_acts(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
     """Refuse who may not act, and what does not come from a form of ours.
 
     Raises:
@@ -107,10 +107,10 @@ def check_acts(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
 
     """
     check_may_act(visitor)
-    check_form(request, visitor, pledge)
+    check_form(request, visitor, csrf)
 
 
-def check_form(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
+def check_form(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
     """Refuse what a browser has sent from another page than ours.
 
     Raises:
@@ -120,7 +120,7 @@ def check_form(request: HTTPConnection, visitor: Visitor, pledge: str) -> None:
     if not visitor.browser:
         return  # no page can send a token
     check_origin(request, visitor.origin)
-    if not hmac.compare_digest(pledge.encode(), visitor.pledge.encode()):
+    if not hmac.compare_digest(csrf.encode(), visitor.csrf.encode()):
         raise RefusedError(403, "the form is of another login: load the page again")
 
 

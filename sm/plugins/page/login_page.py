@@ -57,7 +57,7 @@ async def log_in(page: Page, request: Request, visitor: Visitor) -> Response:
 async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
     """Forget the browser that asks."""
     fields = await read_form(request)
-    check_form(request, visitor, fields.get("pledge", ""))
+    check_form(request, visitor, fields.get("csrf", ""))
     if visitor.browser:
         await page.note(partial(page.logins.log_out, visitor.browser))
     return _redirect(page, ROOT, "")
@@ -66,7 +66,7 @@ async def log_out(page: Page, request: Request, visitor: Visitor) -> Response:
 async def invite(page: Page, request: Request, visitor: Visitor) -> Response:
     """Make a link for one more browser."""
     fields = await read_form(request)
-    check_acts(request, visitor, fields.get("pledge", ""))
+    check_acts(request, visitor, fields.get("csrf", ""))
     only_reads = fields.get("only", "") == "read"
     key = page.logins.make_key(Right.READ if only_reads else Right.ACT)
     link = f"{find_origin(request, page.entrance.public)}{LOGIN}?key={key}"
@@ -83,7 +83,7 @@ async def show_browsers(page: Page, _request: Request, visitor: Visitor) -> Resp
 async def forget(page: Page, request: Request, visitor: Visitor) -> Response:
     """Log one of these browsers out, or all."""
     fields = await read_form(request)
-    check_acts(request, visitor, fields.get("pledge", ""))
+    check_acts(request, visitor, fields.get("csrf", ""))
     if (name := fields.get("name", "")) == ALL:
         await page.note(page.logins.forget_all)
     else:

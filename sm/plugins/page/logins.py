@@ -246,6 +246,6 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def make_pledge(browser: str) -> str:
+def make_csrf_token(browser: str) -> str:
     """What each form of that browser carries (CSRF token): no other page can know it."""
     return hmac.new(browser.encode(), b"form", hashlib.sha256).hexdigest()

@@ -24,7 +24,7 @@ ACT_S = 60.0
 async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     """Do what a form asks for, and say what came of it."""
     fields = await read_form(request)
-    check_acts(request, visitor, fields.get("pledge", ""))
+    check_acts(request, visitor, fields.get("csrf", ""))
     wish, text = _read_act(fields), fields.get("text", "").replace("\r\n", "\n")
     carry = partial(carry_out, Found(page.looks), wish, text, Caller())
     try:

@@ -15,8 +15,8 @@ from sm.issues.act import effects
 from sm.issues.act.reactor import react
 from sm.issues.rules.allowance import Allowance, Stage
 from sm.messages.stopping import Stop
-from sm.sessions import brake
 from sm.sessions import plan as plans
+from sm.sessions import spending_hold
 from sm.sessions.history import STOPPED, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.session import IssueSession
@@ -67,7 +67,7 @@ def test_a_limit_reached_since_the_pass_began_stops_the_turn(
     react(session.project, session.name)
     assert stopped == [session.name]
     assert find_stops(session) == [STOPPED]
-    assert brake.is_set(session.dir)
+    assert spending_hold.is_set(session.dir)
 
 
 def test_a_stop_that_has_lost_its_sense_does_not_count_as_done(

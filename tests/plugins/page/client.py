@@ -16,7 +16,7 @@ from sm.web.guard import Rules
 ORIGIN = "http://127.0.0.1:8420"
 KEY = "k" * 64
 TOKEN = "t" * 32
-PLEDGE = re.compile(r'name="pledge" value="([0-9a-f]{64})"')
+PLEDGE = re.compile(r'name="csrf" value="([0-9a-f]{64})"')
 
 
 def make_server(
@@ -51,9 +51,9 @@ class Browser:
         return self.post("/page/login", {"key": secret})
 
     def act(self, **fields: str) -> httpx2.Response:
-        """Send a form with the pledge that the page has for this browser."""
+        """Send a form with the csrf that the page has for this browser."""
         found = PLEDGE.search(self.get("/").text)
-        return self.post("/page/act", {"pledge": found[1] if found else ""} | fields)
+        return self.post("/page/act", {"csrf": found[1] if found else ""} | fields)
 
     def ask(
         self,

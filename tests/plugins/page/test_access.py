@@ -25,7 +25,7 @@ def is_paused(project: Project) -> bool:
     return bool(pause.read(project.root).pauses)
 
 
-def find_pledge(browser: Browser) -> str:
+def find_csrf(browser: Browser) -> str:
     found = PLEDGE.search(browser.get("/").text)
     assert found
     return found[1]
@@ -92,8 +92,8 @@ def test_a_link_lets_one_browser_in(session: Project, browser: Browser) -> None:
 
 def test_a_browser_that_acts_makes_the_link_for_another(session: Project, browser: Browser) -> None:
     browser.log_in()
-    pledge = find_pledge(browser)
-    said = browser.post("/page/invite", {"pledge": pledge}).text
+    csrf = find_csrf(browser)
+    said = browser.post("/page/invite", {"csrf": csrf}).text
     other = Browser(browser.server)
     assert other.log_in(said.split("key=")[1][:64]).status_code == 303
     assert other.act(**REST).status_code == 200
@@ -124,18 +124,18 @@ def test_a_form_of_another_page_does_nothing(
     session: Project, browser: Browser, headers: dict[str, str]
 ) -> None:
     browser.log_in()
-    pledge = find_pledge(browser)
-    answer = browser.post("/page/act", {"pledge": pledge} | REST, **headers)
+    csrf = find_csrf(browser)
+    answer = browser.post("/page/act", {"csrf": csrf} | REST, **headers)
     assert answer.status_code == 403
     assert not is_paused(session)
 
 
-def test_a_form_without_the_pledge_of_this_login_does_nothing(
+def test_a_form_without_the_csrf_of_this_login_does_nothing(
     session: Project, browser: Browser
 ) -> None:
     browser.log_in()
-    for pledge in ("", "0" * 64):
-        assert browser.post("/page/act", {"pledge": pledge} | REST).status_code == 403
+    for csrf in ("", "0" * 64):
+        assert browser.post("/page/act", {"csrf": csrf} | REST).status_code == 403
     assert not is_paused(session)
 
 
@@ -167,7 +167,7 @@ def test_a_client_with_the_token_acts_without_a_form(session: Project) -> None:
 
 
 def test_a_login_is_for_the_page_and_not_for_the_endpoints(session: Project) -> None:
-    """A cookie is sent with every request, and the endpoints ask for no pledge."""
+    """A cookie is sent with every request, and the endpoints ask for no csrf."""
     browser = Browser(make_server(session.machine, token=TOKEN))
     browser.log_in(TOKEN)
     assert browser.get("/").status_code == 200
@@ -185,10 +185,10 @@ def test_a_server_that_is_started_anew_knows_its_browsers(
 def test_who_logs_out_acts_no_more(session: Project, browser: Browser) -> None:
     browser.log_in()
     kept = dict(browser.cookies)
-    pledge = find_pledge(browser)
-    assert browser.post("/page/logout", {"pledge": pledge}).status_code == 303
+    csrf = find_csrf(browser)
+    assert browser.post("/page/logout", {"csrf": csrf}).status_code == 303
     browser.cookies = kept
-    assert browser.post("/page/act", {"pledge": pledge} | REST).status_code == 401
+    assert browser.post("/page/act", {"csrf": csrf} | REST).status_code == 401
     assert not is_paused(session)
 
 

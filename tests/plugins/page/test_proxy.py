@@ -15,7 +15,7 @@ import yaml
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from sm.plugins.page.logins import make_pledge
+from sm.plugins.page.logins import make_csrf_token
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.store import events
@@ -51,7 +51,7 @@ class Behind:
 
     def act(self) -> httpx2.Response:
         found = PLEDGE.search(self.client.get("/").text)
-        return self.send("/page/act", pledge=found[1] if found else "", **REST)
+        return self.send("/page/act", csrf=found[1] if found else "", **REST)
 
 
 @pytest.fixture(params=["nginx", "caddy"])
@@ -152,8 +152,8 @@ def test_a_websocket_is_passed_on_to_who_may_and_takes_no_keys_of_who_only_reads
     bearer = {"Authorization": f"Bearer {READS}"}
     for more in ({}, bearer):
         with connect_to_terminal(behind, **more) as socket:
-            pledge = make_pledge(behind.client.cookies["__Host-sm-page"])
-            socket.send(json.dumps({"what": "type", "pledge": pledge}))
+            csrf = make_csrf_token(behind.client.cookies["__Host-sm-page"])
+            socket.send(json.dumps({"what": "type", "csrf": csrf}))
             words = (json.loads(word) for word in socket if isinstance(word, str))
             told = next(word for word in words if word["what"] == "refused")
             assert "this login only reads" in told["why"]

@@ -23,15 +23,15 @@ ACTING = [way for way in ASKED if way.acts]
 READING = [way for way in ASKED if way.readers and not way.acts and way.path != f"{BELOW}stream"]
 
 
-def ask(browser: Browser, way: Way, pledge: str = "", **headers: str) -> int:
+def ask(browser: Browser, way: Way, csrf: str = "", **headers: str) -> int:
     path = way.path.replace("{ident}", "dev-harb-3").replace("{part}", "story")
     path = path.replace("{name}.csv", "days.csv").replace("{name}.svg", "cost.svg")
     if way.methods == ("GET",):
         return browser.get(path, **headers).status_code
-    return browser.post(path, {"pledge": pledge}, **headers).status_code
+    return browser.post(path, {"csrf": csrf}, **headers).status_code
 
 
-def find_pledge(browser: Browser) -> str:
+def find_csrf(browser: Browser) -> str:
     found = PLEDGE.search(browser.get("/").text)
     return found[1] if found else ""
 
@@ -67,24 +67,24 @@ def test_a_token_that_reads_is_refused_by_whatever_acts(session: Project) -> Non
 def test_a_login_that_reads_is_refused_by_whatever_acts(session: Project, by_token: bool) -> None:
     browser = serve(session, Rules(TOKEN, readers=(READS,)), key_reads=True)
     assert browser.log_in(READS if by_token else KEY).status_code == 303
-    pledge = find_pledge(browser)
+    csrf = find_csrf(browser)
     page = browser.get("/").text
     assert "Logged in to read" in page
     assert 'class="offer' not in browser.get("/page/session/dev-harb-3").text
     for way in ACTING:
-        assert ask(browser, way, pledge) == 403, way.path
-    assert "This login only reads" in browser.post("/page/act", {"pledge": pledge} | REST).text
+        assert ask(browser, way, csrf) == 403, way.path
+    assert "This login only reads" in browser.post("/page/act", {"csrf": csrf} | REST).text
     assert not pause.read(session.root).pauses
     assert browser.get("/", authorization=f"Bearer {TOKEN}").status_code == 200
     assert browser.post("/page/act", REST, authorization=f"Bearer {TOKEN}").status_code == 200
-    assert browser.post("/page/logout", {"pledge": pledge}).status_code == 303
+    assert browser.post("/page/logout", {"csrf": csrf}).status_code == 303
     assert browser.get("/").status_code == 401
 
 
 def test_a_link_that_reads_is_made_for_another_browser(session: Project) -> None:
     browser = serve(session, Rules())
     browser.log_in()
-    said = browser.post("/page/invite", {"pledge": find_pledge(browser), "only": "read"}).text
+    said = browser.post("/page/invite", {"csrf": find_csrf(browser), "only": "read"}).text
     assert "and do nothing" in said
     other = Browser(browser.server)
     assert other.log_in(said.split("key=")[1][:64]).status_code == 303
@@ -97,8 +97,8 @@ def test_a_link_that_reads_is_made_for_another_browser(session: Project) -> None
 def test_one_browser_logs_another_out_and_all(session: Project) -> None:
     browser = serve(session, Rules())
     browser.log_in()
-    pledge = find_pledge(browser)
-    link = browser.post("/page/invite", {"pledge": pledge}).text
+    csrf = find_csrf(browser)
+    link = browser.post("/page/invite", {"csrf": csrf}).text
     other = Browser(browser.server)
     other.post(
         "/page/login", {"key": link.split("key=")[1][:64]}, user_agent="Fox <script>1</script>"
@@ -110,12 +110,12 @@ def test_one_browser_logs_another_out_and_all(session: Project) -> None:
     names = [part[:64] for part in shown.split('name="name" value="')[1:]]
     assert len(names) == 3
     name = next(one for one in names[:2] if f"{one}" in shown.split("Fox")[1])
-    assert browser.post("/page/browsers", {"pledge": "0" * 64, "name": name}).status_code == 403
+    assert browser.post("/page/browsers", {"csrf": "0" * 64, "name": name}).status_code == 403
     assert other.get("/page/browsers").status_code == 200
-    said = browser.post("/page/browsers", {"pledge": pledge, "name": name})
+    said = browser.post("/page/browsers", {"csrf": csrf, "name": name})
     assert (said.status_code, said.headers["location"]) == (303, "/page/browsers")
     assert other.act(**REST).status_code == 401
-    said = browser.post("/page/browsers", {"pledge": pledge, "name": "all"})
+    said = browser.post("/page/browsers", {"csrf": csrf, "name": "all"})
     assert said.headers["location"] == "/"
     assert "Max-Age=0" in said.headers["set-cookie"]
     assert browser.act(**REST).status_code == 401
@@ -145,7 +145,7 @@ def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
     assert "Domain" not in spelled
     assert browser.get("/").status_code == 200
     assert browser.act(**REST).status_code == 200
-    link = browser.post("/page/invite", {"pledge": find_pledge(browser)}).text
+    link = browser.post("/page/invite", {"csrf": find_csrf(browser)}).text
     assert f"{PUBLIC}{LOGIN}?key=" in link
     kept = {name.removeprefix("__Host-"): text for name, text in browser.cookies.items()}
     browser.cookies = kept
@@ -167,8 +167,8 @@ def test_behind_a_proxy_a_browser_elsewhere_logs_in(session: Project) -> None:
 def test_behind_a_proxy_only_its_own_page_acts(session: Project, headers: dict[str, str]) -> None:
     browser = serve(session, Rules(public=PUBLIC, trust=Trust.NOBODY))
     browser.log_in()
-    pledge = find_pledge(browser)
-    assert browser.post("/page/act", {"pledge": pledge} | REST, **headers).status_code == 403
+    csrf = find_csrf(browser)
+    assert browser.post("/page/act", {"csrf": csrf} | REST, **headers).status_code == 403
     assert not pause.read(session.root).pauses
 
 

@@ -20,7 +20,7 @@ from sm.adapters.tmux import Pane, Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.refusal import Refusal
 from sm.messages.presence import find_obstacle, observe_hands
-from sm.plugins.page.logins import Book, make_pledge
+from sm.plugins.page.logins import Book, make_csrf_token
 from sm.plugins.page.terminal.page import VIEWS
 from sm.plugins.page.terminal.words import AHEAD
 from sm.sessions.presence_rule import GONE_S, Deed
@@ -177,15 +177,15 @@ def test_who_has_typed_and_left_is_away_within_seconds_whoever_looks(
         wait_for(lambda: not find_obstacle(session, Deed.END), "them to be away", GONE_S + 5)
 
 
-@pytest.mark.parametrize("pledge", ["", "0" * 64])
-def test_nobody_types_without_a_login_and_its_pledge(
-    server: Served, tmux: Tmux, tmp_path: Path, pledge: str
+@pytest.mark.parametrize("csrf", ["", "0" * 64])
+def test_nobody_types_without_a_login_and_its_csrf(
+    server: Served, tmux: Tmux, tmp_path: Path, csrf: str
 ) -> None:
     pane = begin(tmux, tmp_path)
     for browser in ("", log_in(server)):
         watcher = Watcher(server, browser=browser)
         watcher.wait_for(b"ready")
-        watcher.want_to_type(pledge)
+        watcher.want_to_type(csrf)
         assert watcher.wait_for_word("refused")["why"]
         watcher.type(b"never\r")
         watcher.close()
@@ -216,7 +216,7 @@ def test_a_login_that_has_expired_types_no_more(
 
 
 def _log_out(server: Served, browser: str) -> None:
-    answer = post(server, "/page/logout", {"pledge": make_pledge(browser)}, browser)
+    answer = post(server, "/page/logout", {"csrf": make_csrf_token(browser)}, browser)
     assert answer.status == 303
 
 

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from sm.plugins.page.access import COOKIE
-from sm.plugins.page.logins import make_pledge
+from sm.plugins.page.logins import make_csrf_token
 from tests.helpers import HANG_S
 from tests.serving import NOTHING, Served
 
@@ -88,9 +88,9 @@ class Watcher:
         while shown not in self.shown:
             self.hear(until - time.monotonic())
 
-    def want_to_type(self, pledge: str | None = None) -> None:
-        real = make_pledge(self.browser)
-        wish = {"what": "type", "pledge": real if pledge is None else pledge}
+    def want_to_type(self, csrf: str | None = None) -> None:
+        real = make_csrf_token(self.browser)
+        wish = {"what": "type", "csrf": real if csrf is None else csrf}
         self.socket.send(json.encode(wish).decode())
 
     def want_to_look(self) -> None:

@@ -15,7 +15,7 @@ from sm.base.errors import SmError, StateError
 from sm.context import documents, rotation_files
 from sm.context.rotation import Cause, Rotation, Step
 from sm.context.run import LOCK_S, begin_cycle
-from sm.sessions import agent_process, agent_state, brake, monitors, pause, registry
+from sm.sessions import agent_process, agent_state, monitors, pause, registry, spending_hold
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
 from sm.store import events, lock
@@ -59,7 +59,7 @@ class Leaving:
 
     def _can_be_asked(self) -> bool:
         session = self.session
-        rests = pause.is_paused(session.dir) or brake.is_set(session.dir)
+        rests = pause.is_paused(session.dir) or spending_hold.is_set(session.dir)
         rests |= agent_state.read(session.dir).state is State.LIMITED
         return not rests and agent_process.is_reachable(session.tmux, session)
 

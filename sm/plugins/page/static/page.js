@@ -62,7 +62,7 @@
       if (!isTyped(body)) { location.reload(); return; } // its story stays, on another page
       warn("It is over. What you have typed is still here.", "/page/session/" + encodeURIComponent(body.dataset.session), "What is left of it");
     }
-    renew(found.dataset.pledge);
+    renew(found.dataset.csrf);
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
     const rows = [...found.querySelectorAll("#rows > li")];
@@ -78,14 +78,14 @@
   };
 
   // What forms carry belongs to a login: after another one, words that are typed here can still be sent.
-  let pledge = body.dataset.pledge;
+  let csrf = body.dataset.csrf;
   const renew = (now) => {
-    if (now === pledge) return;
+    if (now === csrf) return;
     if (!now) warn("Your login is over. What you have typed stays here.", "/page/login", "Log in, in another tab");
     else warn("");
-    pledge = now;
-    for (const box of document.querySelectorAll("input[name=pledge]")) box.value = now;
-    for (const part of document.querySelectorAll("main [data-pledge]")) part.dataset.pledge = now;
+    csrf = now;
+    for (const box of document.querySelectorAll("input[name=csrf]")) box.value = now;
+    for (const part of document.querySelectorAll("main [data-csrf]")) part.dataset.csrf = now;
   };
 
   const warning = document.getElementById("warning");

@@ -269,7 +269,7 @@
   typing?.addEventListener("change", (event) => {
     const how = event.target.value;
     show(how);
-    if (how === "keys") wish({ what: "type", pledge: part.dataset.pledge });
+    if (how === "keys") wish({ what: "type", csrf: part.dataset.csrf });
     else if (types) { wish({ what: "look" }); setTypes(false); choose(how); }
     if (how === "line") find("line").querySelector("textarea").focus();
   });

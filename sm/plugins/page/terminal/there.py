@@ -76,7 +76,7 @@ class There:
         """Have it done there; whether the browser may do so, was looked at here."""
         if wish.what != "drawn":
             self.types = wish.what == "type"
-        await self._say(ToNode(wish=structs.replace(wish, pledge="")))
+        await self._say(ToNode(wish=structs.replace(wish, csrf="")))
 
     async def type(self, keys: bytes) -> None:
         """Pass on keys; a client that only looks takes none."""

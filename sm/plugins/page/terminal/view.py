@@ -98,7 +98,7 @@ class View:
         try:
             wish = decode(text, Wish)
             if wish.what == "type":
-                check_acts(self._socket, self._visitor(), wish.pledge)
+                check_acts(self._socket, self._visitor(), wish.csrf)
         except MsgspecError as error:
             raise OverError("that is no word of the page", POLICY) from error
         except RefusedError as refused:

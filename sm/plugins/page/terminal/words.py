@@ -41,7 +41,7 @@ class Wish(Struct, frozen=True):
     """
 
     what: Literal["type", "look", "drawn"]
-    pledge: str = ""
+    csrf: str = ""
     bytes: Annotated[int, Meta(ge=0, le=AHEAD)] = 0
 
 

@@ -21,7 +21,11 @@ from sm.issues.rules.allowance import (
 )
 from sm.issues.rules.decide import decide
 from sm.issues.rules.facts import Facts, Life, Limits
-from sm.issues.rules.limits import (
+from sm.issues.rules.matrix import BY_NAME
+from sm.issues.rules.needs import Case, describe_need, find_waiting
+from sm.issues.rules.rows import Row
+from sm.issues.rules.slots import is_at_work
+from sm.issues.rules.spending import (
     AFTER_LIMIT,
     AT_LIMIT,
     BEGINS_S,
@@ -33,10 +37,6 @@ from sm.issues.rules.limits import (
     must_stop,
     tell_turn,
 )
-from sm.issues.rules.matrix import BY_NAME
-from sm.issues.rules.needs import Case, describe_need, find_waiting
-from sm.issues.rules.rows import Row
-from sm.issues.rules.slots import is_at_work
 from sm.sessions.history import DEFIED, LIMIT, STOPPED, Count, Halt, History, Receipt, Verb, fold
 from sm.sessions.signs import Signs
 
