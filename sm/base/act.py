@@ -1,4 +1,4 @@
-"""What a person can do to a session or an issue: the act, with its arguments, and its command.
+"""Acts of a person on a session or an issue, each with its arguments and its command.
 
 A need carries the act that answers it, and what people read as a command is made from that.
 """
@@ -17,7 +17,7 @@ class ActKind(StrEnum):
     REPLY = "reply"
     SEND = "send"
     REVIEW = "review"
-    """Either of the next two, once somebody has looked."""
+    """Approval or request for changes, decided once somebody has looked."""
     APPROVE = "approve"
     REQUEST_CHANGES = "request-changes"
     MERGE = "merge"
@@ -32,7 +32,7 @@ class ActKind(StrEnum):
     RAISE = "budget-raise"
     LOWER = "budget-lower"
     ATTACH = "attach"
-    """Look into its terminal."""
+    """Look into the session's terminal."""
     RUN = "run"
     """Run a command in a shell."""
     VISIT = "visit"
@@ -40,15 +40,16 @@ class ActKind(StrEnum):
 
 
 class Act(Struct, frozen=True, omit_defaults=True):
-    """One act with its arguments; those that it has no use for are '' or 0.
+    """One act with its arguments; unused arguments are '' or 0.
 
-    `session` is an id, `address` what people call the session, such as `shop#7`. `number` is that
-    of an issue, or of a pull request where the act is about one, and `head` the commit that it is
-    of. `limit` names a limit as the words of `sm budget raise` do. `label_off` is taken off an
-    issue, `label_on` given to it. `line` is the command of RUN or the page's address of VISIT.
+    `session` is an id, `address` what people call the session, such as `shop#7`. `number` is the
+    number of an issue, or of the pull request that the act is about, and `head` the commit of that
+    pull request. `limit` names a limit as the words of `sm budget raise` do. `label_off` is taken
+    off an issue, `label_on` given to it. `line` is the command of RUN or the page's address of
+    VISIT.
 
     `known` is what had been decided when the act was offered: the last verdict on a pull request,
-    or by how much a limit was raised. The act is refused to whoever could not see a later decision;
+    or by how much a limit was raised. Whoever could not see a later decision has the act refused;
     None skips that check.
     """
 
@@ -66,7 +67,7 @@ class Act(Struct, frozen=True, omit_defaults=True):
 
     @property
     def command(self) -> str:
-        """The command that does it in a shell, but for TEXT and AMOUNT; '' if there is none."""
+        """The shell command for the act, but for TEXT and AMOUNT; '' if there is none."""
         place = f"{self.project} {self.number}"
         match self.kind:
             case ActKind.REPLY:

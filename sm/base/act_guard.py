@@ -1,8 +1,9 @@
-"""What stands before each act that others can see: most often nothing.
+"""Guard before each act that others can see; none by default.
 
-A session that was placed by another installation may be overtaken by a later attempt at any time.
-So whatever sends something (a request to a forge, a push, a message, a file that people read) calls
-`before_act` in the last moment, and what knows whose attempt it is has set `guard_acts` around it.
+A later attempt may at any time overtake a session that another installation has placed. So
+whatever sends something (a request to a forge, a push, a message, a file that people read) calls
+`before_act` at the last moment, and the part that knows whose attempt it is has set `guard_acts`
+around it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class OvertakenError(SmError):
 
 
 Check = Callable[[], None]
-"""Returns if the act may be done, and raises an error otherwise."""
+"""Check of the guard: returns if the act may be done, and raises an error otherwise."""
 
 GUARD: ContextVar[Check | None] = ContextVar("guard", default=None)
 
@@ -35,7 +36,7 @@ def guard_acts(check: Check | None) -> Iterator[None]:
 
 
 def before_act() -> None:
-    """Say that in the next moment something is done that others can see.
+    """Announce an act that others can see, right before it is done.
 
     Raises:
         OvertakenError: it must not be done.

@@ -1,7 +1,7 @@
-"""What takes long to read and stays the same: a server of passes has it at hand for each fork.
+"""Things that are slow to read and stay the same; a server of passes has them ready for each fork.
 
-A pass that has read such a thing notes who reads it, and by which words. The server hears of that
-when the pass has ended, and reads it as well: once for all later passes that want the same.
+A pass that has read such a thing notes its reader, and the words for it. The server hears of that
+when the pass has ended, and reads the thing as well: once for all later passes that want it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import cast
 
 Reader = Callable[..., tuple[str, ...]]
-"""Reads it into a cache of its own; returns the files that it is made of."""
+"""Function that reads a thing into a cache of its own, and returns the files it is made of."""
 
 Noted = tuple[str, ...]
 """A reader as `package.module:function`, and the words that it is called with."""
@@ -20,7 +20,7 @@ _noted: dict[Noted, None] = {}
 
 
 def note(reader: str, *words: str) -> None:
-    """Remember that this process has read it."""
+    """Note that this process has read the thing of this reader and these words."""
     _noted[(reader, *words)] = None
 
 
@@ -30,7 +30,7 @@ def list_noted() -> Iterator[Noted]:
 
 
 def read(noted: Noted) -> tuple[str, ...]:
-    """Read it here; returns the files that it is made of."""
+    """Read the noted thing here; return the files that it is made of."""
     reader, *words = noted
     module, _, function = reader.partition(":")
     return cast("Reader", getattr(import_module(module), function))(*words)

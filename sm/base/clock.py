@@ -1,7 +1,7 @@
-"""How long something may take yet, and how long ago a moment on record was.
+"""Deadlines by the monotonic clock, and the age of moments on record.
 
-What is waited for within a process is measured by the monotonic clock (`Deadline`). Moments on
-record are of the other one, which may have been set back since.
+A wait within a process is measured by the monotonic clock (`Deadline`). Moments on record are of
+the wall clock, which may have been set back since.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Deadline:
 
 
 def wait_until(condition: Callable[[], object], timeout_s: float, pause_s: float) -> bool:
-    """Look every `pause_s` seconds, once at least; False if it has not come true in time."""
+    """Look every `pause_s` seconds, at least once, for the condition; False if it stays unmet."""
     deadline = Deadline(timeout_s)
     while not condition():
         if deadline.is_over:
@@ -40,7 +40,7 @@ def wait_until(condition: Callable[[], object], timeout_s: float, pause_s: float
 
 
 def is_within(seconds: float, since: float) -> bool:
-    """Whether no more than `seconds` have passed; a time to come says nothing.
+    """Say whether at most `seconds` have passed since `since`; False for a moment to come.
 
     `since` is in seconds since 1970.
     """
@@ -48,7 +48,7 @@ def is_within(seconds: float, since: float) -> bool:
 
 
 def is_ahead(at: float, seconds: float) -> bool:
-    """Whether `at` (seconds since 1970) is to come within `seconds`; what is later says nothing."""
+    """Say whether `at` (seconds since 1970) comes within `seconds`; False if later, or past."""
     return 0 < at - time.time() <= seconds
 
 

@@ -58,7 +58,7 @@ def find_decoder(shape: type[T], *, hook: Hook | None = None) -> Decoder[T]:
 
 
 def _renew_lock() -> None:
-    """A thread that does not exist in a fork may have held it."""
+    """Renew the lock in a fork: a thread that does not exist there may have held it."""
     global _lock
     _lock = threading.RLock()
 

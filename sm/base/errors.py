@@ -24,14 +24,14 @@ class UsageError(SmError):
 
 
 class StateError(SmError):
-    """A file of ours is not what it must be (owner, type, mode, content)."""
+    """One of our files is not what it must be (owner, type, mode, content)."""
 
 
 class TemporaryError(SmError):
-    """Nothing is wrong that a later try could not find mended; retried by those who can wait."""
+    """A fault that may be gone at a later try; callers who can wait try again."""
 
     exit_code = 4
 
 
 class AnsweredError(SmError):
-    """Somebody else was first with an answer: it says who, and nothing was done."""
+    """Somebody else was first with an answer: the message says who, and nothing was done."""

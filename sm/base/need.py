@@ -1,4 +1,4 @@
-"""What a person may be needed for: the kinds by which needs are listed, told and asked for."""
+"""Kinds of needs for a person; needs are listed, told and asked for by kind."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class NeedKind(StrEnum):
     REVIEW = "review"
     """A pull request waits for a reviewer."""
     MERGE = "merge"
-    """What is approved and green has to be merged, or allowed to be, by a person."""
+    """An approved, green pull request has to be merged, or its merge allowed, by a person."""
     CI = "ci"
     """CI itself is broken, or gives no result."""
     BUDGET = "budget"
-    """What may be spent is used up, or nobody knows how much is left."""
+    """The budget is used up, or nobody knows how much is left."""
     LIMITS = "limits"
     """The attempts, rounds or time that an agent has are used up, or its account's are."""
     BLOCKED = "blocked"
@@ -39,4 +39,4 @@ class NeedKind(StrEnum):
 
 
 CUT = "[…]"
-"""Ends a line about a need that is not all which the agent has said."""
+"""Mark at the end of a line about a need, if the agent has said more."""

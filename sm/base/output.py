@@ -1,4 +1,4 @@
-"""The one way in which words reach a person: every line goes through here to stdout or stderr.
+"""Output for people: each line that one reads goes through here to stdout or stderr.
 
 Titles, names, file names, logs: most of what `sm` prints was written by others, and a terminal
 obeys some of it (OSC 52 fills the clipboard, CSI moves the cursor). So what is printed is made
@@ -75,14 +75,14 @@ def say_json(encoded: str) -> None:
 
 
 def pass_on(content: bytes) -> None:
-    """Write to stdout what was asked for as it is, byte by byte, such as a patch."""
+    """Write requested content, such as a patch, to stdout unchanged, byte by byte."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
 
 
 def ask(question: str, default: str | None) -> str:
-    """A person's answer, by default `default`, or '' if there is none; it goes to stderr."""
+    """Ask a person on stderr; return the answer, by default `default`, or '' if there is none."""
     import click
 
     if default is None:  # click itself would ask until there is an answer
@@ -91,14 +91,14 @@ def ask(question: str, default: str | None) -> str:
 
 
 def confirm(question: str, *, default: bool = True) -> bool:
-    """Whether a person agrees; Enter alone means `default`. The question goes to stderr."""
+    """Ask a person on stderr whether they agree; Enter alone means `default`."""
     import click
 
     return click.confirm(_line(question), default=default, err=True)
 
 
 def console(width: int | None = None) -> Console:
-    """A terminal for tables, which says nothing else than `say` would."""
+    """Make a console for tables that prints nothing that `say` would not."""
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 

@@ -24,7 +24,7 @@ class Phase(StrEnum):
 
 
 SENTINELS = tuple(p for p in Phase if p not in (Phase.NONE, Phase.UNKNOWN))
-"""What an agent may write."""
+"""The sentinels that an agent may write."""
 
 
 class PhaseWrite(Struct, frozen=True):
@@ -42,7 +42,7 @@ class PhaseWrite(Struct, frozen=True):
 
 
 def parse(content: bytes, *, mtime_ns: int, inode: int, size: int) -> PhaseWrite:
-    """What the agent wrote: the first line is the phase, the second the reason.
+    """Read the content of a phase file: its first line is the phase, its second the reason.
 
     A write is identified by (mtime, size, inode, content), so the same phase twice
     within a second is two writes and a file looked at twice is one.
@@ -60,7 +60,7 @@ def parse(content: bytes, *, mtime_ns: int, inode: int, size: int) -> PhaseWrite
 
 
 def explain_protocol(*, phase_file: str, remote: str, branch: str, base: str) -> str:
-    """How to signal: for the agent's system prompt, where no clear and no compaction loses it."""
+    """Return the protocol, for the system prompt: there no clear and no compaction loses it."""
     return f"""How to signal. When a phase of the work ends, write one line to the phase file, as \
 your last action of that phase, then stop and wait for the next message:
 

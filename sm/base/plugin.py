@@ -1,7 +1,7 @@
-"""Parts that are found by name: the rest of `sm` uses them, and does not know who brings them.
+"""Plugins and the registry of their parts: `sm` finds a part by name, whoever brings it.
 
-A `Plugin` says what it adds. Each part is written as the place where it stands, so a plugin costs
-nothing until one of its parts is used. docs/PLUGINS.md shows each kind of part.
+A `Plugin` says what it adds. Each part is given by its place, so a plugin costs nothing until one
+of its parts is used. docs/PLUGINS.md shows each kind of part.
 """
 
 # No `from __future__ import annotations` here: a NamedTuple would compile each of its annotations,
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from sm.base.errors import SmError, UsageError
 
 Place = str
-"""Where a part stands: 'package.module:attribute'."""
+"""Location of a part: 'package.module:attribute'."""
 Kind = Literal[
     "forges",
     "agents",
@@ -40,7 +40,7 @@ Kind = Literal[
 class Verb(NamedTuple):
     """A verb of the command line: a click command, and its line in `sm --help`.
 
-    There it stands behind the verb `after`, or at the end.
+    In that help it stands behind the verb `after`, or at the end.
     """
 
     place: Place
@@ -54,25 +54,25 @@ NO_VERBS: Mapping[str, Verb] = MappingProxyType({})
 
 
 class Plugin(NamedTuple):
-    """What a plugin adds: for each kind, the names of the parts and where they stand."""
+    """Parts that a plugin adds: for each kind, their names and where they stand."""
 
     forges: Mapping[str, Place] = NO_PARTS
-    """By `forge.kind`: modules or objects such as `sm.adapters.forge.kinds.Kind`."""
+    """Modules or objects such as `sm.adapters.forge.kinds.Kind`, by `forge.kind`."""
     agents: Mapping[str, Place] = NO_PARTS
-    """By `agent.profile`: a `Profile` of `sm.adapters.agent.profile`."""
+    """A `Profile` of `sm.adapters.agent.profile`, by `agent.profile`."""
     channels: Mapping[str, Place] = NO_PARTS
     """Ways to a person."""
     sections: Mapping[str, Place] = NO_PARTS
-    """By the key in the configuration: a subclass of `sm.config.section.Section`."""
+    """A subclass of `sm.config.section.Section`, by its key in the configuration."""
     verbs: Mapping[str, Verb] = NO_VERBS
     checks: Mapping[str, Place] = NO_PARTS
-    """Of `sm doctor`."""
+    """Checks of `sm doctor`."""
     files: Mapping[str, Place] = NO_PARTS
-    """What it keeps on this machine."""
+    """Files that the plugin keeps on this machine."""
     events: Mapping[str, Place] = NO_PARTS
     """Kinds of events in the journal."""
     routes: Mapping[str, Place] = NO_PARTS
-    """Of `sm serve`."""
+    """Routes of `sm serve`."""
     sites: Mapping[str, Place] = NO_PARTS
     """A `Site` of `sm.web.sites`: pages, streams and files that `sm serve` offers."""
     ticks: Mapping[str, Place] = NO_PARTS
@@ -86,19 +86,19 @@ class Plugin(NamedTuple):
     variables: Mapping[str, Place] = NO_PARTS
     """A function of `sm.sessions.variables`, which adds to an agent's environment."""
     runners: Mapping[str, Place] = NO_PARTS
-    """By `runner`: a `Runner` of `sm.issues.runners`, which has sessions run elsewhere."""
+    """A `Runner` of `sm.issues.runners`, which has sessions run elsewhere, by `runner`."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both
 
 
 class Part(NamedTuple):
-    """A part, as the plugin of that name has written it down."""
+    """A part as its plugin declares it; `plugin` is the plugin's name."""
 
     plugin: str
     name: str
     entry: Any
-    """A place; of a verb, a `Verb`."""
+    """The part's place, or for a verb a `Verb`."""
 
 
 class Failure(NamedTuple):
@@ -109,21 +109,21 @@ class Failure(NamedTuple):
 
 
 Finder = Callable[[], Iterable[tuple[str, Place]]]
-"""Returns the name of each plugin, and where it stands."""
+"""Function that returns each plugin's name and place."""
 
 
 class Registry:
-    """The plugins that `find` returns. The first one that has a name for a part keeps it."""
+    """Plugins that `find` returns, and their parts; of two parts of one name the first counts."""
 
     def __init__(self, find: Finder) -> None:
-        """Nothing is looked for yet."""
+        """Store `find`; it is first called when a part is asked for."""
         self._find = find
         self._parts: dict[Kind, dict[str, Part]] | None = None
         self._failures: list[Failure] = []
         self._places: dict[str, Place] = {}
 
     def list_parts(self, kind: Kind) -> Mapping[str, Part]:
-        """The parts of a kind by their names, in the order of the plugins."""
+        """Return the parts of a kind by their names, in the order of the plugins."""
         if self._parts is None:
             self._parts = {kind: {} for kind in KINDS}
             for name, place in self._find():
@@ -131,13 +131,13 @@ class Registry:
         return self._parts[kind]
 
     def list_packages(self) -> set[str]:
-        """The packages of the plugins that are used, and ours."""
+        """Return the packages of the plugins in use, and our own."""
         self.list_parts("verbs")
         modules = [place.partition(":")[0] for place in self._places.values()]
         return {"sm", *(module.partition(".")[0] for module in modules)}
 
     def list_failures(self) -> list[Failure]:
-        """What could not be used of the plugins."""
+        """Return each plugin, or part of one, that cannot be used, with the reason."""
         self.list_parts("verbs")
         return self._failures
 
@@ -174,18 +174,18 @@ _registry = Registry(list)
 
 
 def use(find: Finder) -> None:
-    """Have `find` say which plugins there are, once they are asked for."""
+    """Use `find` to find the plugins, once they are asked for."""
     global _registry
     _registry = Registry(find)
 
 
 def list_parts(kind: Kind) -> Mapping[str, Part]:
-    """The parts of a kind by their names, in the order of the plugins."""
+    """Return the parts of a kind by their names, in the order of the plugins."""
     return _registry.list_parts(kind)
 
 
 def load_part(kind: Kind, name: str) -> Any:
-    """A part of a kind, imported now.
+    """Import and return a part of a kind.
 
     Raises:
         UsageError: no plugin has it, or it cannot be imported.
@@ -198,7 +198,7 @@ def load_part(kind: Kind, name: str) -> Any:
 
 
 def load_entry(part: Part) -> Any:
-    """What stands at the place of a part, imported now.
+    """Import and return the object at the place of a part.
 
     Raises:
         UsageError: it cannot be imported.
@@ -216,9 +216,9 @@ def load_entry(part: Part) -> Any:
 
 
 def load_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
-    """Each part of a kind with its name, imported when it comes.
+    """Yield each part of a kind with its name, imported when it comes.
 
-    One that cannot be imported is passed over: `sm doctor` names it.
+    A part that cannot be imported is passed over: `sm doctor` names it.
     """
     for name, part in list_parts(kind).items():
         with contextlib.suppress(UsageError):
@@ -226,17 +226,17 @@ def load_parts(kind: Kind) -> Iterator[tuple[str, Any]]:
 
 
 def list_packages() -> set[str]:
-    """The packages of the plugins that are used, and ours."""
+    """Return the packages of the plugins in use, and our own."""
     return _registry.list_packages()
 
 
 def list_failures() -> list[Failure]:
-    """What could not be used of the plugins."""
+    """Return each plugin, or part of one, that cannot be used, with the reason."""
     return _registry.list_failures()
 
 
 def list_clashes(kind: Kind, taken: Collection[str]) -> list[Failure]:
-    """The parts of a kind that are never used, because `sm` has these names itself."""
+    """Return the parts of a kind that are never used, because `sm` has their names itself."""
     return [
         Failure(part.plugin, f"{kind}: '{name}' is a name of sm's own")
         for name, part in list_parts(kind).items()
@@ -245,14 +245,14 @@ def list_clashes(kind: Kind, taken: Collection[str]) -> list[Failure]:
 
 
 def load(place: Place) -> Any:
-    """What stands there: an attribute of a module, or the module itself."""
+    """Import what stands at a place: an attribute of a module, or the module itself."""
     module, _, attribute = place.partition(":")
     found = import_module(module)
     return getattr(found, attribute) if attribute else found
 
 
 def describe(error: Exception) -> str:
-    """What kind of error it is, and what it says, in one line; of our own only what it says."""
+    """Return an error's kind and its words in one line; of our own errors, only the words."""
     if isinstance(error, SmError):
         return error.message
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -21,14 +21,15 @@ _START = (
     r"|(?<=%25[0-9A-Fa-f]{2})|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})"
     r"|(?<=(?<![A-Za-z0-9])[x0-9])|(?<=(?<![A-Za-z0-9])0x))"
 )
-"""No letter or digit before it, save the end of a terminal's colour sequence, of an escaped
-character as programs print one, of one in a URL (RFC 3986, 2.1), also if that was escaped twice, or
-of one in a mail (RFC 2045, 6.7). A single digit or `x`, and `0x`, may stand before it, too."""
+"""Start of a secret: no letter or digit stands before it, save the end of a terminal's colour
+sequence, of an escaped character as programs print one, of one in a URL (RFC 3986, 2.1), also if
+that was escaped twice, or of one in a mail (RFC 2045, 6.7). A single digit or `x`, and `0x`, may
+stand before it, too."""
 
 _HIDING = re.compile(rf"{INVISIBLE.pattern}|[\x7f-\x9f\u034f]")
-"""Characters of which nothing is seen (U+034F joins two marks)."""
+"""Characters that show nothing (U+034F joins two marks)."""
 _HIDDEN_BREAK = re.compile(r"(?<=\S)\r(?=\S)")
-"""What a terminal shows as another line, and a copy of the log as none."""
+"""A line break for a terminal that a copy of the log does not show as one."""
 
 _NAMES = (
     r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key"
@@ -118,8 +119,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
      r"(?i:(?P<keep>" + _NAMES + r"[\"']?\s{0,5}[:=]\s{1,5}))(?![$({<\[\"'])"
      + _DIGIT_WITHIN + r"[^\s\"',;()]{8,}+"),
 )  # fmt: skip
-"""Name, words of which one is in every match (in small letters), and shape: to look for words is
-a hundred times as fast. What `keep` matches stays, so that a reader sees what was taken out."""
+"""Rows of a name, words (in small letters) of which every match has one, and a shape: a search for
+words is a hundred times as fast. What `keep` matches stays, so that a reader sees what was taken
+out."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,20}):/+.*", re.DOTALL)
 _SERVER = re.compile(r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?/?")
@@ -132,7 +134,7 @@ def compile_patterns() -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """`text` with every well-known credential and every given secret replaced by `[redacted]`.
+    """Return `text` with each well-known credential and each given secret replaced by `[redacted]`.
 
     Redacting twice changes nothing more. Secrets of fewer than six characters are passed over.
     """
@@ -149,10 +151,10 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def hide_address(text: str) -> str:
-    """Return what a person has configured without what may be a secret, to be shown in an error.
+    """Return a configured value for an error message, without the parts that may be secret.
 
-    Of an address the scheme is left, as any other part of it may be one (`tgram://TOKEN/CHAT`); of
-    one of the web the server, if nothing else is in it.
+    An address keeps its scheme alone, as any other part may be secret (`tgram://TOKEN/CHAT`); a web
+    address keeps its server, too, if nothing else is in it.
     """
     if _SERVER.fullmatch(text):
         return text
@@ -187,7 +189,7 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 def _is_login(coded: str) -> bool:
-    """Whether it is a user and a password, as HTTP has them (RFC 7617), and no word of a text."""
+    """Say whether it encodes a user and a password, as HTTP has them (RFC 7617), and no word."""
     bare = coded.rstrip("=")
     try:
         said = binascii.a2b_base64(bare + "=" * (-len(bare) % 4)).decode()

@@ -1,4 +1,4 @@
-"""What became of a message, a clear or a key, and what kept it from the agent. Pure.
+"""Outcome of handing over a message, a clear or a key, and the reason why it failed. Pure.
 
 There is one `Refusal` from the composer to the command line. Files hold its code, which stays as it
 is; people read its sentence, which may be reworded: nothing is decided by a sentence.
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Refusal(Enum):
-    """Why the agent does not have it: a code for files, a sentence for people."""
+    """Reason why the agent does not have it: a code for files, a sentence for people."""
 
     _value_: str
     sentence: str
@@ -57,7 +57,7 @@ class Refusal(Enum):
     HANDED = "handed", "it was given to the agent, which has not confirmed it yet"
 
     def __new__(cls, code: str, sentence: str) -> Refusal:
-        """A member whose value is its code."""
+        """Make a member whose value is its code."""
         member = object.__new__(cls)
         member._value_ = code
         member.sentence = sentence
@@ -65,7 +65,7 @@ class Refusal(Enum):
 
     @property
     def is_final(self) -> bool:
-        """Whether trying again is of no use. After the others a message still waits."""
+        """Whether the refusal is final; after any other the message still waits."""
         return self in _FINAL
 
 
@@ -79,18 +79,18 @@ _FINAL = (
 
 
 def find_refusal(word: str) -> Refusal | None:
-    """The refusal that a file names: by its code, or by its sentence, as older versions did."""
+    """Return the refusal for a file's word: its code, or its sentence, as older versions wrote."""
     return next((each for each in Refusal if word in (each.value, each.sentence)), None)
 
 
 def tell_refusal(word: str) -> str:
-    """What a person reads where a file has `word`: the sentence of a code, any other word as is."""
+    """Return a file's word as people read it: the sentence of a code, any other word as it is."""
     refusal = find_refusal(word)
     return refusal.sentence if refusal else word
 
 
 class Status(StrEnum):
-    """What became of a message, or of the command that clears a context.
+    """Status of a message, or of the command that clears a context.
 
     ACCEPTED: the agent itself said that it has it. TYPED: typed and sent off, to an agent that
     cannot say so. INDETERMINATE: typed, and not confirmed; it is looked into, and not typed
@@ -112,15 +112,15 @@ class Outcome(Struct, frozen=True):
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the agent has it, by this call or by an earlier one."""
+        """Whether the agent has the message, by this call or by an earlier one."""
         return self.status in (Status.ACCEPTED, Status.TYPED)
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be seen what becomes of it."""
+        """Whether the message may still be delivered, so that its end is open."""
         return self.status in (Status.WAITING, Status.INDETERMINATE)
 
     @property
     def sentence(self) -> str:
-        """What a person reads of the refusal, '' without one."""
+        """The refusal's sentence for people, '' without one."""
         return self.refusal.sentence if self.refusal else ""

@@ -31,24 +31,24 @@ OPTION_OR_CHOICE = re.compile(r"-|[0-9]+[.)]")
 COMMANDS = "/!"
 """Characters with which a command to an agent CLI begins, where its profile says nothing else."""
 LEAVE = ("exit", "quit", ":q", ":q!", ":wq", ":wq!")
-"""What an agent CLI takes as 'leave' where it is all that was typed; the same."""
+"""Words that an agent CLI, and a shell, takes as 'leave' where nothing else was typed."""
 
 MARK = "Note: "
 
 FIELD_LIMIT = 1000
-"""Characters of a title, a name or a reason that people see of it in a line."""
+"""Characters of a title, a name or a reason that a line for people shows."""
 
 TEXT_BYTES = 1024 * 1024
-"""Of one text that a person or program hands in, as UTF-8; what is longer belongs into a file."""
+"""Limit of one text that a person or program hands in, as UTF-8; a longer one belongs in a file."""
 
 
 def strip_ansi(text: str) -> str:
-    """`text` without the escape sequences of a terminal; everything else is left as it is."""
+    """Return `text` without the escape sequences of a terminal, otherwise unchanged."""
     return ESCAPE_SEQUENCE.sub("", text)
 
 
 def clean(text: str) -> str:
-    """`text` as it may be passed on: line ends are LF, nothing that a terminal would act upon.
+    """Return `text` fit to be passed on: line ends are LF, nothing that a terminal would act upon.
 
     The line and paragraph separators of Unicode stay. Escape sequences go whole, so that no litter
     of them stays; then every control character except LF and TAB, and white space at the end.
@@ -59,7 +59,7 @@ def clean(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` as people may see it: a terminal acts upon nothing in it, and nothing is hidden.
+    """Return `text` fit to be shown: a terminal acts upon nothing in it, and nothing is hidden.
 
     Its lines, its indents and the white space at its end stay.
     """
@@ -67,13 +67,13 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str, limit: int = FIELD_LIMIT) -> str:
-    """`text` from anywhere as it may stand in a line or a table, at most `limit` characters."""
+    """Return `text` from anywhere fit for a line or a table, at most `limit` characters."""
     words = " ".join(printable(text[: 4 * limit]).split())
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
 def escape_json(encoded: str) -> str:
-    """JSON that says the same, with escapes for all that a terminal acts upon or that hides."""
+    """Return JSON of the same meaning, with all that a terminal acts upon or that hides escaped."""
     for unsafe in (CONTROL, LINE_BREAK, INVISIBLE):
         encoded = unsafe.sub(_escape, encoded)
     return encoded
@@ -85,12 +85,12 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` as it may be typed: `clean`, its lines end with LF, nothing in it is invisible."""
+    """Return `text` fit to be typed: `clean`, its lines end with LF, nothing in it is invisible."""
     return INVISIBLE.sub("", SEPARATOR.sub("\n", clean(text))).rstrip()
 
 
 def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) -> str:
-    r"""`text` so that an agent CLI reads it as a message and not as a command to itself.
+    r"""Return `text` so that an agent CLI reads it as a message and not as a command to itself.
 
     A leading `/` runs one of its commands, `!` a shell (`commands` of its profile), `-` is an
     option where the text is an argument; `1.` looks, once it is on the screen, like the open
@@ -105,21 +105,21 @@ def harmless(text: str, commands: str = COMMANDS, leave: Iterable[str] = LEAVE) 
 
 
 def utf16_length(text: str) -> int:
-    """Its length as agent CLIs count it: UTF-16 units."""
+    """Return the length as agent CLIs count it, in UTF-16 units."""
     return len(text.encode("utf-16-le")) // 2
 
 
 def format_count(count: int, what: str) -> str:
-    """`1 fix`, `2 fixes`, `1,200 requests`."""
+    """Return a count with its word, such as `1 fix`, `2 fixes`, `1,200 requests`."""
     return f"{count:,} {pluralise(count, what)}"
 
 
 def pluralise(count: int, what: str) -> str:
-    """The word for one, or for so many: `fix`, `fixes`."""
+    """Return the singular for one, else the plural: `fix`, `fixes`."""
     ending = "" if count == 1 else "es" if what.endswith("x") else "s"
     return f"{what}{ending}"
 
 
 def append_detail(words: str, detail: str) -> str:
-    """`words`, and behind a colon the detail, if there is one."""
+    """Return `words`, followed by a colon and the detail if there is one."""
     return f"{words}: {detail}" if detail else words

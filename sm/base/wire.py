@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Struct)
 
 
 class WireError(SmError):
-    """What came is no line of the protocol that both speak."""
+    """Data that is no line of the protocol that both sides speak."""
 
 
 def encode_line(value: Struct) -> bytes:
