@@ -1,6 +1,6 @@
 """Moves damaged files of the private directory out of the way, and says so once.
 
-A file that can be made anew is removed. Any other is renamed, so that a person can look at it.
+A file that can be made again is removed. Any other is renamed, so that a person can look at it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ T = TypeVar("T")
 def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> T | None:
     """Return the value in `path`, checked against `shape`; None if missing or damaged.
 
-    A damaged file is removed, so that sm makes it anew.
+    A damaged file is removed, so that sm makes it again.
     """
     before = _version(path)
     try:
         return read_json(path, shape, limit=limit)
     except StateError as error:
-        if _version(path) == before:  # otherwise another process has just made it anew
+        if _version(path) == before:  # otherwise another process has just made it again
             record_damage(path, f"{error.message}: it is removed, and made anew when it is needed")
             with contextlib.suppress(StateError, OSError):
                 discard(path)
@@ -36,7 +36,7 @@ def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> 
 def read_irreplaceable(path: Path, shape: type[T], lost: str) -> T | None:
     """Read as `read_rebuildable` does, but rename a damaged file instead of removing it.
 
-    Use it for files that nothing can make anew. `lost` says what that means, and what to do.
+    Use it for files that nothing can make again. `lost` says what that means, and what to do.
     """
     before = _version(path)
     try:

@@ -1,4 +1,4 @@
-"""The user's data folder, for what a restart of the machine, which empties /tmp, must not take."""
+"""The user's data folder, for state that outlives a restart of the machine, which empties /tmp."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sm.base.errors import StateError
 from sm.store.files import follow_links
 
 FOLDER = Path(".local/share/sm")
-"""Below the user's home."""
+"""Folder below the user's home."""
 
 
 def locate(kind: str, state: Path) -> Path:
-    """Return where `kind` of a folder of state is, without a suffix.
+    """Return the path for `kind` of data about a folder of state, without a suffix.
 
     The name is a digest of that folder's path; links that lead to it do not change the name.
 

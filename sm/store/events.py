@@ -1,4 +1,4 @@
-"""What can happen, as the journal has it: a kind, and the fields of that kind.
+"""Events of the journal: their kinds, and the fields of each kind.
 
 docs/EVENTS.md tells people what each field means. `sm.views.event_words` has the words for them.
 """
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Kind(StrEnum):
-    """Which event a line of the journal tells."""
+    """Kind of the event that a line of the journal tells."""
 
     CLAIMED = "claimed"
     PLACED = "placed"
@@ -48,7 +48,7 @@ class Kind(StrEnum):
 
 
 class RotationStep(StrEnum):
-    """How far the replacement of a context has come."""
+    """Progress of the replacement of a context."""
 
     BEGUN = "begun"
     HANDOFF = "handoff"
@@ -63,7 +63,7 @@ class RotationStep(StrEnum):
 
 
 class MessageEnd(StrEnum):
-    """What became of a message that was queued; docs/MESSAGES.md has the words.
+    """End of a message that was queued; docs/MESSAGES.md has the words.
 
     GIVEN_BACK: its turn was interrupted, and the agent took it back with that: it waits again.
     """
@@ -123,7 +123,7 @@ class PassedOver(Event, frozen=True, kw_only=True, tag=Kind.PASSED_OVER.value):
 
 
 class Monitor(Event, frozen=True, kw_only=True, tag=Kind.MONITOR.value):
-    """What became of the session's monitor."""
+    """Change of the session's monitor, in a word."""
 
     state: str = ""
 
@@ -163,7 +163,7 @@ class StepDone(Event, frozen=True, kw_only=True, tag=Kind.STEP.value):
 
 
 class Dropped(Event, frozen=True, kw_only=True, tag=Kind.DROPPED.value):
-    """What was decided was not done, as it had lost its point."""
+    """A decision was dropped, as it had lost its point."""
 
     row: str
     reason: str = ""
@@ -256,7 +256,7 @@ class MessageSent(Event, frozen=True, kw_only=True, tag=Kind.MESSAGE.value):
 
 
 class MessageOutcome(Event, frozen=True, kw_only=True, tag=Kind.OUTCOME.value):
-    """What became of a message that a person or a session had sent to the session's agent."""
+    """Outcome of a message that a person or a session had sent to the session's agent."""
 
     id: str
     outcome: MessageEnd
@@ -337,5 +337,5 @@ KINDS: tuple[type[Event], ...] = tuple(Event.__subclasses__())
 
 
 def kind_of(event: Event | type[Event]) -> Kind:
-    """The event's kind."""
+    """Return the event's kind."""
     return Kind(str(event.__struct_config__.tag))

@@ -25,7 +25,7 @@ from sm.store.root_check import find_private_fault
 T = TypeVar("T")
 
 CLOCK_SLACK_S = 0.02
-"""The kernel stamps files by a coarse clock, which is a few milliseconds late."""
+"""Seconds: the kernel stamps files by a coarse clock, which is a few milliseconds late."""
 
 
 def backdate(at: float) -> int:
@@ -40,11 +40,11 @@ SNAPSHOT_LIMIT = 64 * 1024 * 1024
 
 
 Stamp = tuple[int, int, int]
-"""Inode, time and size of a file, by which it is known that it has changed."""
+"""Inode, time and size of a file; a change of the file changes its stamp."""
 
 
 def find_stamp(path: Path) -> Stamp:
-    """The stamp of a file; noughts if there is none.
+    """Return the stamp of a file; zeros if there is none.
 
     The clock of a file system may stand still for some milliseconds, so the time is not enough.
     """
@@ -291,7 +291,7 @@ def append_line(path: Path, line: bytes, *, limit: int | None = None) -> None:
 
 
 def rename_longer(path: Path, target: Path, *, than: int) -> None:
-    """Rename the file if it is longer than so many bytes, once if several processes do so at once.
+    """Rename the file if it has more bytes than that, once if several processes do so at once.
 
     Raises:
         StateError: the file is not ours.

@@ -29,13 +29,13 @@ ROTATE_AT = 32 * 1024 * 1024
 """Bytes; the journal before it is kept once, as `journal.jsonl.1`."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding a damaged line ends in."""
+"""Errors in which decoding a damaged line ends."""
 LOOK_BACK = 8 * 1024 * 1024
-"""Bytes from the end in which the last event of a session is looked for."""
+"""Bytes from the end that are searched for the last event of a session."""
 
 BLOCK = 256 * 1024
 AGAIN_S = 3600.0
-"""What goes on is told of so often."""
+"""Pause, in seconds, after which an event that is found at every look is recorded again."""
 
 
 def record(path: Path, event: Event) -> None:
@@ -55,7 +55,7 @@ def record_once(path: Path, event: Event) -> None:
 
 
 def _fitting(event: Event) -> Event:
-    """The event with its longest texts cut until its line is short enough."""
+    """Cut the longest texts of an event until its line is short enough."""
     while len(msgspec.json.encode(event)) > LINE_LIMIT:
         texts = {name: text for name, text in structs.asdict(event).items() if type(text) is str}
         longest = max(texts, key=lambda name: len(texts[name]))
@@ -79,10 +79,10 @@ def append(path: Path, line: bytes) -> None:
 
 
 def read(path: Path, session: str = "") -> Iterator[Event]:
-    """Every event (of one session), oldest first; lines that are no events are passed over.
+    """Yield every event (of one session), oldest first; lines that are no events are passed over.
 
     Raises:
-        StateError: what is there is no plain file of ours.
+        StateError: no plain file of ours is there.
 
     """
     for file in (name_previous(path), path):
@@ -91,12 +91,12 @@ def read(path: Path, session: str = "") -> Iterator[Event]:
 
 
 def name_previous(path: Path) -> Path:
-    """Where the journal goes when it has become too large, and a new one is begun."""
+    """Return the path of the previous journal: a journal that is too large goes there."""
     return path.with_name(path.name + ".1")
 
 
 def parse_events(lines: Iterable[bytes], session: str = "") -> Iterator[Event]:
-    """The events (of one session) that the lines tell; those that are none are passed over."""
+    """Yield the events (of one session) in the lines; lines that are no events are passed over."""
     named = msgspec.json.encode(session) if session else b""
     for line in lines:
         # Most lines of a long journal are of other sessions: these need no decoding.
@@ -118,13 +118,13 @@ def _decoder() -> Decoder[Event]:
 
 
 def read_since(path: Path, position: int) -> tuple[list[Event], int]:
-    """The events behind byte `position`, oldest first, and the position behind the last of them.
+    """Return the events behind byte `position`, oldest first, and the position behind the last.
 
-    A journal that was begun anew is shorter than it was: what the one before it had is read first.
-    Only the last `LOOK_BACK` bytes are read of each.
+    A journal that was begun again is shorter than it was: the rest of the one before is read first.
+    Only the last `LOOK_BACK` bytes of each are read.
 
     Raises:
-        StateError: what is there is no plain file of ours.
+        StateError: no plain file of ours is there.
 
     """
     with _reading(path) as lines:
@@ -138,7 +138,7 @@ def read_since(path: Path, position: int) -> tuple[list[Event], int]:
 
 
 def _read_behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
-    """The whole lines behind `position` that are events, and where the last line ends."""
+    """Return the events in the whole lines behind `position`, and where the last line ends."""
     start = max(position, lines.seek(0, 2) - LOOK_BACK)
     lines.seek(start)
     whole = lines.read()
@@ -149,21 +149,21 @@ def _read_behind(lines: BinaryIO, position: int) -> tuple[list[Event], int]:
 class Reader:
     """Reads a journal from its beginning, and then on from where it stopped; one thread at a time.
 
-    What is appended while the journal is begun anew is not lost: the file before it is known by its
-    inode, and read to its end first.
+    No line is lost while the journal is begun again: the previous file is known by its inode, and
+    read to its end first.
     """
 
     def __init__(self, path: Path) -> None:
-        """Nothing was read yet."""
+        """Store the path; nothing is read yet."""
         self._path = path
         self._file: tuple[int, int] | None = None
         self._position = 0
 
     def read_on(self) -> Iterator[Event]:
-        """The events that were not read yet, oldest first.
+        """Yield the events that were not read yet, oldest first.
 
         Raises:
-            StateError: what is there is no plain file of ours.
+            StateError: no plain file of ours is there.
 
         """
         with _reading(self._path) as current:
@@ -176,7 +176,7 @@ class Reader:
             yield from parse_events(self._read_lines(current, self._position))
 
     def _read_lines(self, lines: BinaryIO, position: int) -> Iterator[bytes]:
-        """The whole lines behind `position`; of a file that was cut short, all."""
+        """Yield the whole lines behind `position`; all of them if the file was cut short."""
         self._position = position if position <= lines.seek(0, 2) else 0
         lines.seek(self._position)
         for line in lines:
@@ -187,7 +187,7 @@ class Reader:
 
 
 def _identify(lines: BinaryIO) -> tuple[int, int] | None:
-    """Which file it is; None if there is none."""
+    """Return the device and inode of the file; None if there is none."""
     if isinstance(lines, BytesIO):
         return None
     found = os.fstat(lines.fileno())
@@ -195,13 +195,13 @@ def _identify(lines: BinaryIO) -> tuple[int, int] | None:
 
 
 def find_size(path: Path) -> int:
-    """How many bytes the journal has, 0 where there is none."""
+    """Return the size of the journal in bytes, 0 if there is none."""
     with _reading(path) as lines:
         return lines.seek(0, 2)
 
 
 def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, Event]:
-    """The last event of each of `sessions`: read once, from the end, until all are found.
+    """Return the last event of each of `sessions`: read once, from the end, until all are found.
 
     With `having` only events that have this text as a field: the others need no decoding.
     """
@@ -216,20 +216,20 @@ def find_latest(path: Path, sessions: Set[str], having: str = "") -> dict[str, E
 
 
 def read_newest_first(path: Path) -> Iterator[Event]:
-    """The events of the last `LOOK_BACK` bytes; lines that are no events are passed over."""
+    """Yield the events of the last `LOOK_BACK` bytes, newest first; other lines are passed over."""
     return parse_events(read_backwards(path))
 
 
 def read_having(path: Path, text: str) -> Iterator[Event]:
-    """Those of these events that have `text` as a field: the others need no decoding."""
+    """Yield those events that have `text` as a field: the others need no decoding."""
     return parse_events(_read_marked(path, msgspec.json.encode(text)))
 
 
 def read_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of the last `LOOK_BACK` bytes, newest first.
+    """Yield the lines of the last `LOOK_BACK` bytes, newest first.
 
     Raises:
-        StateError: what is there is no plain file of ours.
+        StateError: no plain file of ours is there.
 
     """
     left = LOOK_BACK
@@ -246,7 +246,7 @@ def read_backwards(path: Path) -> Iterator[bytes]:
 
 
 def _read_marked(path: Path, mark: bytes) -> Iterator[bytes]:
-    """Those of these lines in which `mark` stands: it is looked for in all of them at once."""
+    """Yield the lines that contain `mark`: it is looked for in all of them at once."""
     left = LOOK_BACK
     for file in (path, name_previous(path)):
         with _reading(file) as lines:
@@ -262,7 +262,7 @@ def _read_marked(path: Path, mark: bytes) -> Iterator[bytes]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[BinaryIO]:
-    """The file from its beginning; an empty one where there is none."""
+    """Open the file at its beginning; an empty one if there is none."""
     try:
         with open_guarded(path, os.O_RDONLY) as fd, os.fdopen(fd, "rb", closefd=False) as lines:
             yield lines

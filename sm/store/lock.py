@@ -16,7 +16,7 @@ from sm.store.files import open_guarded
 RETRY_S = (0.02, 0.1)
 """Shortest and longest pause between two tries; in between a twentieth of what was waited."""
 ASKED_S = 1.0
-"""How long a process that takes a lock waits for those that only ask who holds it."""
+"""Time that a process that takes a lock waits for those that only ask who holds it, in seconds."""
 ASKED_RETRY_S = 0.001
 
 
@@ -83,10 +83,10 @@ def is_held(path: Path) -> bool:
 
 
 def _await(fd: int, timeout_s: float) -> bool:
-    """Take the lock within so many seconds; say whether that worked.
+    """Take the lock within `timeout_s` seconds; say whether that worked.
 
     The kernel would wait without end. The longer we have waited the more others do so, too, and
-    their tries would take from the holder what it needs to come to its end.
+    their tries would take the time from the holder that it needs to come to its end.
     """
     shortest, longest = RETRY_S
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Whether what a file's group may do, its owner alone may do.
+"""Decides whether only the owner of a file may do what its group may do.
 
 On many systems each user has a group of its own and the umask 002 (Debian's and Ubuntu's
 `USERGROUPS_ENAB` in login.defs(5)), so that all that a program creates is writable for that group.
@@ -16,14 +16,14 @@ GROUPS_FILE = Path("/etc/group")
 
 
 def may_others_write(found: os.stat_result) -> bool:
-    """Whether another user than its owner, who is us, may write to it; root always may."""
+    """Say whether another user than its owner, who is us, may write to it; root always may."""
     if found.st_mode & stat.S_IWOTH:
         return True
     return bool(found.st_mode & stat.S_IWGRP) and not is_own_group(found.st_gid)
 
 
 def is_own_group(gid: int) -> bool:
-    """Whether nobody but this user is in the group, as far as that can be known.
+    """Say whether nobody but this user is in the group, as far as that can be known.
 
     A directory service need not list its accounts, so of its groups only one with the user's own
     name counts, which is how private groups are called.

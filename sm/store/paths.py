@@ -1,4 +1,4 @@
-"""Where every file is. The names directly under the root are those of the protocol."""
+"""Paths of all files. The names directly under the root are those of the protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_name(name: str, what: str) -> str:
 
 
 OF_ISSUES = "dev-"
-"""The names of sessions that work on an issue begin with it, and those of no others."""
+"""Beginning of the names of sessions that work on an issue, and of no other names."""
 
 
 def name_session(project: str, issue: int) -> str:
@@ -46,12 +46,12 @@ def name_session(project: str, issue: int) -> str:
 
 
 def prefix_sessions(project: str) -> str:
-    """Return what the names of a project's sessions begin with; a number is behind it."""
+    """Return the beginning of the names of a project's sessions; a number follows it."""
     return f"{OF_ISSUES}{project.replace('.', '_')}-"
 
 
 class EntryKind(StrEnum):
-    """What kind of thing a name in the private directory is."""
+    """Kind of a thing in the private directory."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -87,7 +87,7 @@ class Root(Struct, frozen=True):
 
     @property
     def health(self) -> Path:
-        """How each rotation of a context ended, one JSON line each."""
+        """File of the ends of all rotations of a context, one JSON line each."""
         return self.private / "health.jsonl"
 
     def phase(self, project: str, issue: int) -> Path:
@@ -176,7 +176,7 @@ class Root(Struct, frozen=True):
 
     @property
     def passes_made(self) -> Path:
-        """How many passes the server of passes has made, and how long they took."""
+        """File that counts the passes that the server of passes has made, with their time."""
         return self.private / "passes.json"
 
     @property
@@ -225,7 +225,7 @@ class ProjectDir(Folder, frozen=True):
     look_wanted = StateEntry("look-wanted")
     """Gets a new time when a node wishes for a newer look."""
     due = StateEntry("due")
-    """When the forge is to be looked at again: seconds since the epoch."""
+    """Time at which the forge has to be looked at again: seconds since the epoch."""
     turn = StateEntry("turn")
     """Made by the monitor that has the forge looked at, and removed afterwards."""
     slots = StateEntry("slots", EntryKind.DIRECTORY)
@@ -247,7 +247,7 @@ class ProjectDir(Folder, frozen=True):
     awaited_turns = StateEntry("awaited-turns", EntryKind.DIRECTORY)
     """Sessions here that wait for the end of a turn elsewhere, a file each."""
     placed_seen = StateEntry("placed-seen.json")
-    """What was last seen of the sessions elsewhere."""
+    """The last look at the sessions elsewhere."""
     doubts = StateEntry("doubts.json")
     """Issues that wait for a person to vouch for their texts."""
     snapshot_lock = StateEntry("forge.lock")
@@ -259,17 +259,17 @@ class ProjectDir(Folder, frozen=True):
     repository = StateEntry("repository.json")
     """The id of the repository on a forge elsewhere, and its present name."""
     webhooks = StateEntry("webhooks.json")
-    """Which webhooks of the forge have arrived."""
+    """Webhooks of the forge that have arrived."""
     shortage = StateEntry("shortage.json")
-    """What the machine lacks for anything new, and since when."""
+    """Resources that the machine lacks for anything new, and since when."""
     shortage_told = StateEntry("shortage.told")
     """The session that tells people of it."""
     account = StateEntry("account.json")
-    """Whose token it is by which we write to a forge elsewhere."""
+    """The account of the token with which we write to a forge elsewhere."""
     strict_branches = StateEntry("strict-branches.json")
-    """When a forge elsewhere has last refused a merge into a branch of what was behind it."""
+    """Time of a forge's last refusal to merge into a branch what was behind it."""
     rules = StateEntry("rules.json")
-    """What a forge elsewhere asks for before a merge into a branch."""
+    """Conditions that a forge elsewhere sets for a merge into a branch."""
     ci_logs = StateEntry("ci-logs", EntryKind.DIRECTORY)
     """The logs of failed jobs on a forge elsewhere, a file a commit; the last ones are kept."""
     quota = StateEntry("quota.json")
@@ -282,7 +282,7 @@ class SessionDir(Folder, frozen=True):
     """One small file for each fact about a session; see docs/STATE.md."""
 
     identity = StateEntry("identity.json")
-    """Who the session is; only its name and its parent change."""
+    """The session's identity; only its name and its parent change."""
     agent = StateEntry("agent.json")
     """The process of the last launched agent."""
     launch_env = StateEntry("launch.env")
@@ -292,7 +292,7 @@ class SessionDir(Folder, frozen=True):
     agent_pid = StateEntry("agent.pid")
     """`PID STARTTICKS` of the agent, written by its launcher."""
     launch_error = StateEntry("launch.error")
-    """Why the launcher could not become the agent."""
+    """Reason why the launcher could not become the agent."""
     prompt = StateEntry("prompt.md")
     """The first prompt of the agent."""
     opening = StateEntry("opening")
@@ -312,23 +312,23 @@ class SessionDir(Folder, frozen=True):
     review_edited = StateEntry("review-edited.json")
     """A review after an edit that the agent is still to be told of."""
     pull_comments = StateEntry("pull-comments.json")
-    """What trusted people have said on the pull request, which the agent is told of."""
+    """Comments of trusted people on the pull request, which the agent is told of."""
     replies = StateEntry("replies", EntryKind.DIRECTORY)
     """Answers of people that wait for the agent, one file each."""
     asks = StateEntry("asks", EntryKind.DIRECTORY)
-    """What the agent asks of the forge, and the answers, one file each."""
+    """Requests of the agent to the forge, and the answers, one file each."""
     problem = StateEntry("problem")
-    """Why the step under way is not possible yet."""
+    """Reason why the step under way is not possible yet."""
     next = StateEntry("next")
-    """When the next pass is due at the latest: seconds since the epoch, a whole number."""
+    """Latest time of the next pass: seconds since the epoch, a whole number."""
     watch = StateEntry("watch")
     """Paths whose change wakes the monitor, one on each line."""
     shared = StateEntry("shared")
     """The project's directory, and the file that changes with its forge: one on each line."""
     seen = StateEntry("seen")
-    """Its mtime is the moment up to which the last pass has seen changes."""
+    """File whose mtime is the moment up to which the last pass has seen changes."""
     phase_seen = StateEntry("phase.seen")
-    """Its mtime is the phase file's mtime when sm last read it."""
+    """File whose mtime is that of the phase file when sm last read it."""
     wake = StateEntry("wake", EntryKind.FIFO)
     """FIFO: a byte written here wakes the monitor at once."""
     pass_answer = StateEntry("pass.answer", EntryKind.FIFO)
@@ -342,11 +342,11 @@ class SessionDir(Folder, frozen=True):
     monitor_pid = StateEntry("monitor.pid")
     """The process number of the monitor: by it a hook sees that it was killed."""
     monitor_asked = StateEntry("monitor.asked")
-    """When a hook has had the monitor started again last, in seconds since the epoch."""
+    """Time at which a hook last had the monitor started again, in seconds since the epoch."""
     monitor_env = StateEntry("monitor.env")
-    """What a monitor that a hook starts gets as its environment, without any secret."""
+    """Environment for a monitor that a hook starts, without any secret."""
     monitor_stands_in = StateEntry("monitor.stands-in")
-    """There while the monitor was started by a hook, and lacks secrets that others have."""
+    """Mark of a monitor that was started by a hook, and lacks secrets that others have."""
     monitor_log = StateEntry("monitor.log")
     """The output of the monitor and its reactors."""
     settings = StateEntry("settings.json")
@@ -378,7 +378,7 @@ class SessionDir(Folder, frozen=True):
     queue = StateEntry("queue", EntryKind.DIRECTORY)
     """Maildir of messages for the agent: `tmp`, `new`, `cur`, `done`."""
     quoted = StateEntry("quoted", EntryKind.DIRECTORY)
-    """What others have said, a file for each message or task that quotes it."""
+    """Quoted words of others, a file for each message or task that quotes them."""
     delivery_lock = StateEntry("delivery.lock")
     """Held by the process that hands anything to the agent."""
     expect = StateEntry("expect")
@@ -388,19 +388,19 @@ class SessionDir(Folder, frozen=True):
     accepted = StateEntry("accepted", EntryKind.DIRECTORY)
     """An empty file for each message that the agent provably has."""
     steer = StateEntry("steer")
-    """Not empty while the queue may hold messages for the running turn."""
+    """File that is not empty while the queue may hold messages for the running turn."""
     interrupted = StateEntry("interrupted.json")
     """The message whose turn was interrupted, until it is clear whether it came back."""
     recalled = StateEntry("recalled")
-    """When a hook last told the agent its handoff document again, after a compaction."""
+    """Time at which a hook last told the agent its handoff document again, after a compaction."""
     compacting = StateEntry("compacting")
-    """When a compaction began, seconds since 1970; empty if none is under way."""
+    """Start of the compaction under way, seconds since 1970; empty if there is none."""
     summed_up = StateEntry("summed_up")
-    """How many tokens the last reading before the last compaction counted; `-`: not known."""
+    """Tokens that the last reading before the last compaction counted; `-`: not known."""
     blocks = StateEntry("blocks")
-    """How many turns in a row the Stop hook has continued with messages."""
+    """Number of turns in a row that the Stop hook has continued with messages."""
     hold = StateEntry("hold")
-    """There during a rotation: only the messages that it names go through."""
+    """Mark of a rotation, during which only the messages that it names go through."""
     handoff = StateEntry("handoff.json")
     """The last `sm handoff` of the agent, until sm takes it up."""
     rotation = StateEntry("rotation.json")
@@ -414,9 +414,9 @@ class SessionDir(Folder, frozen=True):
     threshold = StateEntry("threshold")
     """One number: at this percentage of its context something is to be done."""
     context_flags = StateEntry("context-flags.json")
-    """Of which thresholds the agent was told in its present context."""
+    """Thresholds that the agent was told of in its present context."""
     withheld = StateEntry("withheld.json")
-    """What is due for its context and waits for a person at its terminal."""
+    """Actions due for the agent's context that wait for a person at its terminal."""
     context_settings = StateEntry("context-settings.json")
     """A person's settings for the context of this session alone."""
     terminal_log = StateEntry("transcript.log")
@@ -426,31 +426,31 @@ class SessionDir(Folder, frozen=True):
     notify = StateEntry("notify", EntryKind.DIRECTORY)
     """A file `notify/{id}` for each message whose sender wants to hear of the turn's end."""
     events_before = StateEntry("events.1")
-    """The lines of `events` before it was begun anew."""
+    """Lines of `events` from before it was begun again."""
     told = StateEntry("told")
     """The last compaction that the parent was told of: its time as in `events`."""
     setup_log = StateEntry("setup.log")
-    """What the setup command of the worktree said, its end where it said too much."""
+    """Output of the worktree's setup command, its end where there was too much."""
     setup_process = StateEntry("setup.process")
-    """Which process it is, while it runs."""
+    """Process of the setup command, while it runs."""
     setup_failed = StateEntry("setup-failed")
-    """How often it has failed in a row, when and how it did last."""
+    """Number of failures of the setup command in a row, and time and reason of the last."""
     held_back = StateEntry("held-back")
-    """What was to begin by itself while the session rested: a line of JSON each."""
+    """Work that was to begin by itself while the session rested: a line of JSON each."""
     being_taken = StateEntry("held-back.taken")
-    """The same, while messages are made of it."""
+    """Contents of `held-back`, while messages are made of them."""
     paused = StateEntry("paused")
-    """There while the session is paused: since when, and whether its turn was stopped for that."""
+    """Mark of a paused session: since when, and whether its turn was stopped for that."""
     braked = StateEntry("braked")
-    """There while it may spend nothing: since when, and which messages pass all the same."""
+    """Mark of a session that may spend nothing: since when, and which messages still pass."""
     resumed = StateEntry("resumed")
-    """When it went on last after a pause, seconds since 1970."""
+    """End of the last pause, seconds since 1970."""
     over = StateEntry("over")
-    """How a session without an issue has ended; its monitor has nothing more to do."""
+    """End of a session without an issue, and how it came; its monitor has nothing more to do."""
 
 
 Layout = dict[str, EntryKind]
-"""What the names in a folder stand for."""
+"""Kinds of the entries in a folder, by name."""
 
 PRIVATE: Layout = {
     **dict.fromkeys(("journal.jsonl", "journal.jsonl.1", "health.jsonl"), EntryKind.FILE),

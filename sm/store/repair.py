@@ -1,7 +1,7 @@
 """Repairs the private directory: names of the wrong kind, and files that we cannot read.
 
 Only this user can have caused that: by a backup that links files, a script, a slip. The wrong file
-is renamed to a name that sm does not read, and the journal says so. The missing file is made anew,
+is renamed to a name that sm does not read, and the journal says so. The missing file is made again,
 as after any loss. Damaged content is the subject of `damage`.
 """
 
@@ -55,7 +55,7 @@ def _repair(folder: Path, kinds: Layout, story: Path, session: str) -> None:
 
 def _wrong(folder: Path, kinds: Layout) -> Iterator[tuple[Path, EntryKind, str]]:
     """Yield each name of the wrong kind, and what is wrong with it."""
-    # Most names of a session's directory are of nothing yet: one listing costs less than to ask
+    # Most names of a session's directory have no file yet: one listing costs less than to ask
     # for each. Beside a single one there may be thousands.
     there = kinds if len(kinds) == 1 else frozenset(os.listdir(folder))  # noqa: PTH208
     for name, kind in kinds.items():

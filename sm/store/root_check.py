@@ -17,7 +17,7 @@ USER_MAP = Path("/proc/self/uid_map")
 
 
 class Fault(NamedTuple):
-    """What is wrong with a directory, and what a person should do about it."""
+    """A fault of a directory, and what a person should do about it."""
 
     what: str
     remedy: str
@@ -112,7 +112,7 @@ def _out_of_reach(path: Path, error: OSError) -> Fault:
 
 
 def _is_the_systems(uid: int) -> bool:
-    """Whether that is root, who may do anything anyway.
+    """Say whether a user is root, who may do anything anyway.
 
     Within a user namespace that does not have root, as sandboxes make them, root's files belong to
     the overflow uid (user_namespaces(7)).

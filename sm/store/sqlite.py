@@ -18,13 +18,13 @@ from sm.store import lock, sqlite_file
 from sm.store.sqlite_faults import explain_errors, make_damage_error
 
 BUSY_S = 30.0
-"""How long a writer waits for the others."""
+"""Time that a writer waits for the others, in seconds."""
 
 Connection = sqlite3.Connection
 
 
 class Layout(Struct, frozen=True):
-    """How the tables of a database of ours come about.
+    """Tables of one of our databases, and the migrations that make them.
 
     `application` is the `application_id` of our files. Migration n is the statements that lead from
     `user_version` n to n + 1; a released one never changes.
@@ -71,7 +71,7 @@ class Layout(Struct, frozen=True):
         return 0
 
     def bring_up_to_date(self, connection: Connection, path: Path) -> None:
-        """Lead it to the newest version; called by one process at a time. Errors as above."""
+        """Bring it to the newest version; called by one process at a time. Errors as above."""
         connection.execute("PRAGMA journal_mode = WAL")
         with transaction(connection):
             self.migrate(connection, self.find_version(connection, path))
@@ -190,5 +190,5 @@ def transaction(connection: Connection, *, writes: bool = True) -> Iterator[None
 
 
 def read_pragma(connection: Connection, name: str) -> int:
-    """The number that a pragma has."""
+    """Return the number that a pragma has."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

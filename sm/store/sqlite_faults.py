@@ -13,7 +13,8 @@ DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
-"""The second one: the journal's index, which every reader needs, could not grow."""
+"""Codes of a full disk. With the second one the journal's index, which every reader needs, could
+not grow."""
 
 
 class RowError(sqlite3.DataError):
