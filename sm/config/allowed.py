@@ -1,4 +1,4 @@
-"""Which configurations that lie in a work tree a person has allowed, and with which content.
+"""Permits of a person: configurations that lie in a work tree, each with its allowed contents.
 
 A configuration names commands. One in a work tree may come from a commit that anybody wrote: git
 writes it with the user as its owner. So it counts only if the user has named it, or has allowed
@@ -21,11 +21,11 @@ from sm.base.errors import UsageError
 from sm.store.files import ensure_private_dir, follow_links, read_guarded, write_atomic
 
 MARKS = (".git", ".hg", ".jj", ".svn")
-"""What lies at the top of a work tree, a file or a folder, whoever put it there."""
+"""Names at the top of a work tree, of a file or a folder, whoever put it there."""
 FOLDER = Path(".local/share/sm/allowed")
-"""Below the user's home: a restart must not take back what a person has decided."""
+"""Folder below the user's home: a restart must not take back what a person has decided."""
 KEPT = 20
-"""Contents of one file: those of the branches that a person works on."""
+"""Number of contents of one file, for the branches that a person works on."""
 
 
 class Permit(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Permit(Struct, frozen=True):
 
 
 def is_in_work_tree(path: Path, env: Mapping[str, str], cwd: Path) -> bool:
-    """Whether a commit may have put the file there, or what it is a link to.
+    """Say whether a commit may have put the file there, or the target of a link to it.
 
     Nothing marks a work tree whose repository is elsewhere, but git's variables may name it.
     """
@@ -50,7 +50,7 @@ def is_in_work_tree(path: Path, env: Mapping[str, str], cwd: Path) -> bool:
 
 
 def _find_named(env: Mapping[str, str], cwd: Path) -> Path | None:
-    """The work tree of git(1), ENVIRONMENT VARIABLES: without GIT_WORK_TREE the present folder."""
+    """Return the work tree of git(1), ENVIRONMENT VARIABLES: by default the present folder."""
     if tree := env.get("GIT_WORK_TREE"):
         return follow_links(cwd / tree)
     return follow_links(cwd) if env.get("GIT_DIR") else None
@@ -72,12 +72,12 @@ def allow(path: Path, content: bytes) -> None:
 
 
 def is_allowed(path: Path, content: bytes) -> bool:
-    """Whether a person has allowed the file with this content."""
+    """Say whether a person has allowed the file with this content."""
     return _digest(content) in _list_contents(path)
 
 
 def find_check(path: Path, shown: str) -> Callable[[bytes], None] | None:
-    """What refuses a content that was not allowed; None if the file never needed that.
+    """Return a check that refuses content that was not allowed; None if the file never needed one.
 
     A file that was allowed once is checked wherever it is read again, so that the sessions that
     began with it do not go on with what a later commit has made of it.
@@ -104,7 +104,7 @@ def explain(path: Path, shown: str) -> str:
 
 
 def _identify(path: Path) -> tuple[Path, ...]:
-    """The file's own place, and its name as it was given, if there is a link on the way.
+    """Return the file's own place, and its name as it was given, if there is a link on the way.
 
     A link of the file itself stays in both: a commit may turn any of them elsewhere.
     """

@@ -25,9 +25,9 @@ KeyPath = tuple[str | int, ...]
 """The keys, and places in lists, that lead to a value."""
 
 FORMAT = 1
-"""Of the entries. Another number makes those of other versions worthless."""
+"""Format of the entries. Entries with another number, of other versions, are worthless."""
 SETTLED_S = 2.0
-"""No file system's times are coarser than that."""
+"""Seconds; the times of no file system are coarser than that."""
 
 
 class Content(Struct, frozen=True):

@@ -21,7 +21,7 @@ from sm.store.paths import check_name, name_session
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LAUNCHER = "_sm_"
-"""So the variables of `lib/launch` begin; it cannot set one of that name for the agent."""
+"""Beginning of the variables of `lib/launch`, which cannot set such a variable for the agent."""
 REF_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^/|/$|\.$|^-")
 
 
@@ -75,7 +75,7 @@ def _name(project: ProjectSettings) -> str | None:
 
 
 def _forge_path(project: ProjectSettings) -> str | None:
-    """Only a forge on this machine has one."""
+    """Check the path of the forge, which only a forge on this machine has."""
     path = getattr(project.forge, "path", None)
     return find_path_problem(path) if isinstance(path, Path) else None
 
@@ -113,7 +113,7 @@ def _command(project: ProjectSettings) -> str | None:
 
 
 def _copy(project: ProjectSettings) -> str | None:
-    """Patterns are git's, without its magic words, and stay in the clone."""
+    """Check the patterns: they are git's, without its magic words, and stay in the clone."""
     for pattern in project.new_worktree.copy:
         parts = pattern.split("/")
         if not pattern.strip() or "\0" in pattern or pattern.startswith((":", "/", "~")):

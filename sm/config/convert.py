@@ -53,7 +53,7 @@ SHAPES = (
 """The structs that a configuration file consists of."""
 
 PLACE = re.compile(r" - at (?:`key` in )?`\$")
-"""Where the path of the key begins in a message of msgspec; the path ends with a backtick."""
+"""Start of the key's path in a message of msgspec; the path ends with a backtick."""
 MISSING = re.compile(r"Object missing required field `(.*)`")
 PATH_PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
@@ -141,7 +141,7 @@ def make_absolute(base: Path, text: str) -> Path:
 def _check_keys(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
-    """`data` without empty sections, once all of its keys are known."""
+    """Return `data` without empty sections, once all of its keys are known."""
     shapes, named = _types(shape), _named(shape)
     found: dict[str, Any] = {}
     for key, value in data.items():
@@ -167,7 +167,7 @@ def _check_keys(
 def _check_named(
     entry: FoundSection, data: dict[str, Any], shape: type[Section], at: KeyPath
 ) -> dict[str, Any]:
-    """`data`, sections by names that a person has chosen, once each of them can be used."""
+    """Return `data`, sections by names that a person has chosen, once each can be used."""
     found: dict[str, Any] = {}
     for name, value in data.items():
         path = (*at, str(name))
@@ -181,13 +181,13 @@ def _check_named(
 
 @functools.cache
 def _types(shape: type[Section]) -> dict[str, Any]:
-    """The type of each key of a section; to find them out takes longer than to read the section."""
+    """Return each key's type in a section; finding them takes longer than reading the section."""
     return {field.encode_name: field.type for field in structs.fields(shape)}
 
 
 @functools.cache
 def _named(shape: type[Section]) -> dict[str, type[Section]]:
-    """The keys of a section that hold sections by names, and what these are."""
+    """Return the keys of a section that hold sections by names, each with the type of these."""
     found = {key: find_named(kind) for key, kind in _types(shape).items()}
     return {key: named for key, named in found.items() if named}
 
@@ -195,7 +195,7 @@ def _named(shape: type[Section]) -> dict[str, type[Section]]:
 def _kind(
     entry: FoundSection, data: dict[str, Any], kinds: tuple[type[Section], ...], at: KeyPath
 ) -> type[Section]:
-    """Which of these sections is meant."""
+    """Choose the one of these sections that is meant."""
     if not (key := find_kind_key(kinds[0])):
         return kinds[0]
     named = {name_kind(one): one for one in kinds}
@@ -233,9 +233,9 @@ def _names(shape: type[Section]) -> list[str]:
 
 
 def list_key_paths(shape: type[Section], at: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every key that a struct can hold, sections followed, in their order.
+    """Yield every key that a struct can hold, sections followed, in their order.
 
-    Of a section of several kinds it is every key that any of them has.
+    For a section of several kinds these are the keys that any of them has.
     """
     if key := find_kind_key(shape):
         yield (*at, key)

@@ -21,7 +21,7 @@ from sm.store.paths import check_name
 
 
 class NoConfigError(UsageError):
-    """There is no configuration and none was named, or it has no project."""
+    """No configuration was named or found, or it has no project."""
 
 
 def load(explicit: Path | None, env: Mapping[str, str], cwd: Path) -> Config:

@@ -62,7 +62,7 @@ def read_document(path: Path, shown: str, check: Callable[[bytes], None] | None 
 def _read_content(
     path: Path, shown: str, check: Callable[[bytes], None] | None
 ) -> tuple[cache.Content, int]:
-    """What the file holds, and its time."""
+    """Return the content of the file, and its time."""
     with _open(path, shown) as (file, found):
         if not check and (known := cache.recall(path, found)):
             return known, found.st_mtime_ns

@@ -54,7 +54,7 @@ EXAMPLES = {
 """Values of the example for the keys without a default, or with none that shows anything."""
 
 NAME = "NAME"
-"""Stands for a name that a person chooses."""
+"""Placeholder for a name that a person chooses."""
 
 EXAMPLE_HEAD = """\
 # Every key of sm, with its default; only name, repo and forge have none.
@@ -132,7 +132,7 @@ def list_keys(shape: type[Section], section: str = "") -> Iterator[Key]:
 
 
 def _keys_of_kinds(kinds: tuple[type[Section], ...], section: str) -> Iterator[Key]:
-    """The keys of a section; if it has kinds, their names first, then the keys of all of them."""
+    """Yield the keys of a section: the names of its kinds, if any, then the keys of all kinds."""
     if name := find_kind_key(kinds[0]):
         several = " or ".join(f"`{name_kind(one)}`" for one in kinds)
         yield Key(section, name, several, True, None, explain_kinds(kinds))
@@ -162,7 +162,7 @@ def _name_type(kind: Any) -> str:
 
 
 def _strip(kind: Any) -> Any:
-    """The type without what is said about its values."""
+    """Return the type without what is said about its values."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
@@ -279,14 +279,14 @@ def _example_of_named(part: _Part) -> Iterator[str]:
 
 
 def _kinds_of(section: str) -> tuple[type[Section], ...]:
-    """The kinds of a section; none if it has no kinds."""
+    """Return the kinds of a section; none if it has no kinds."""
     shapes = {field.encode_name: field.type for field in structs.fields(ProjectSettings)}
     kinds = list_variants(shapes[section]) if section in shapes else ()
     return kinds if kinds and find_kind_key(kinds[0]) else ()
 
 
 def _rows_of(part: _Part, kind: type[Section]) -> list[Key]:
-    """The rows of one kind: its name, then its own keys."""
+    """Return the rows of one kind: its name, then its own keys."""
     named = structs.replace(part.rows[0], required=False, default=name_kind(kind))
     return [named, *list_keys(kind, part.name)]
 

@@ -292,7 +292,7 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
 
 
 LOCAL = "local"
-"""The runner that is none: sessions run on this machine."""
+"""Name for no runner: sessions run on this machine."""
 
 
 class ProjectSettings(
@@ -353,7 +353,7 @@ class ProjectSettings(
 
     @property
     def open_limit(self) -> int:
-        """How many sessions may be open, at work or not."""
+        """Limit of open sessions, at work or not."""
         return 4 * self.max_sessions if self.max_open is None else self.max_open
 
     @property

@@ -1,4 +1,4 @@
-"""A value of the configuration that nobody may read but who uses it."""
+"""A secret value of the configuration, which only the code that uses it may read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sm.base.redact import MARK
 
 
 class Secret:
-    """A secret text. What prints it, prints `[redacted]`; `text` is what it says."""
+    """A secret text. Printing it prints `[redacted]`; `text` is what it says."""
 
     __slots__ = ("text",)
 

@@ -1,4 +1,4 @@
-"""What every part of the configuration is made of: sections, and the numbers in them."""
+"""Sections, the building blocks of the configuration, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of a person's environment that it needs; monitors keep them."""
+        """Variables of a person's environment that the section needs; monitors keep them."""
         return ()
 
 
@@ -24,11 +24,11 @@ class Written(str):
     """A text of a form of its own, for a section to have: each subclass says which by `read`."""
 
     KIND = "text"
-    """What docs/CONFIG.md calls it."""
+    """Name of the form in docs/CONFIG.md."""
 
     @classmethod
     def read(cls, value: object) -> Self:
-        """Read it from what stands in a file.
+        """Read the text from the value in a file.
 
         Raises:
             ValueError: it has another form; the message begins with "Expected", and says which.

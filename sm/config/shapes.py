@@ -1,4 +1,4 @@
-"""The structs that a configuration becomes: ours, with the sections and forges of plugins in them.
+"""Structs for a configuration: our own, with the sections and forges of plugins in them.
 
 Plugins are asked only if a file has a key, or a kind of forge, that is none of ours.
 """
@@ -47,20 +47,20 @@ class Shapes(Struct, frozen=True):
 OURS = Shapes()
 MACHINE_KEYS = _list_keys(MachineSettings)
 KEYS = frozenset({PROJECTS, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
-"""Those that can stand at the top of a file."""
+"""Keys that can stand at the top of a file."""
 _FORGES = list_variants(AnyForgeSettings)
 OUR_FORGES = frozenset(map(name_kind, _FORGES))
 
 
 def choose_shapes(contents: Iterable[Mapping[str, Any]]) -> Shapes:
-    """The structs for files with these contents."""
+    """Return the structs for files with these contents."""
     if not any(map(_is_beyond_ours, contents)):
         return OURS
     return _extend(tuple(_find_sections()), tuple(_find_forges()))
 
 
 def _is_beyond_ours(data: Mapping[str, Any]) -> bool:
-    """Whether a file has something that only a plugin can know, or nobody."""
+    """Say whether a file has a key that only a plugin, or nobody, can know."""
     listed = data.get(PROJECTS)
     entries = [data, *(listed if isinstance(listed, list) else ())]
     return any(
@@ -77,14 +77,14 @@ def _has_other_forge(entry: Mapping[str, Any]) -> bool:
 
 
 def _find_sections() -> Iterator[tuple[str, type[Section]]]:
-    """The sections of plugins, as far as they are sections and have a key of their own."""
+    """Yield the sections of plugins that are sections and have a key of their own."""
     for name, section in plugin.load_parts("sections"):
         if name not in KEYS and isinstance(section, type) and issubclass(section, Section):
             yield name, section
 
 
 def _find_forges() -> Iterator[type[ForgeSettings]]:
-    """The settings of the kinds of forges that plugins add to ours."""
+    """Yield the settings of the kinds of forges that plugins add to ours."""
     for name in plugin.list_parts("forges"):
         if name not in OUR_FORGES and (found := _find_settings(name)):
             yield found
@@ -104,7 +104,7 @@ def _find_settings(kind: str) -> type[ForgeSettings] | None:
 def _extend(
     sections: tuple[tuple[str, type[Section]], ...], forges: tuple[type[ForgeSettings], ...]
 ) -> Shapes:
-    """Our structs with these sections in each of them, and these kinds of forges in a project."""
+    """Return our structs with these sections in each, and these kinds of forges in a project."""
     added = [(name, shape, msgspec.field(default_factory=shape)) for name, shape in sections]
     kinds: Any = functools.reduce(lambda some, one: some | one, forges, _join(_FORGES))
 
@@ -132,7 +132,7 @@ def _join(kinds: tuple[type[Section], ...]) -> Any:
 
 
 def read_section(holder: MachineSettings | ProjectSettings, section: type[S]) -> S:
-    """What a project, or the machine, has set in a plugin's section; its defaults if nothing."""
+    """Return a plugin's section as a project, or the machine, has set it; else its defaults."""
     for name in holder.__struct_fields__:
         if type(value := getattr(holder, name)) is section:
             return value
@@ -140,12 +140,12 @@ def read_section(holder: MachineSettings | ProjectSettings, section: type[S]) ->
 
 
 def list_variables(holder: MachineSettings | ProjectSettings) -> tuple[str, ...]:
-    """The variables of a person's environment that its sections need."""
+    """List the variables of a person's environment that the sections need."""
     values = (getattr(holder, name) for name in holder.__struct_fields__)
     return tuple(name for one in values if isinstance(one, Section) for name in one.variables)
 
 
 def list_defaults(holder: MachineSettings | ProjectSettings) -> dict[str, Section]:
-    """The sections of plugins that `holder` says nothing of, each with its defaults."""
+    """Return the sections of plugins that `holder` does not set, each with its defaults."""
     named = _list_keys(type(holder))
     return {name: shape() for name, shape in _find_sections() if name not in named}

@@ -23,7 +23,7 @@ def list_effective(config: Config) -> dict[str, Any]:
 
 
 def _list_keys(holder: Config | ProjectSettings) -> dict[str, Any]:
-    """Return its keys as plain data; of plugins also the sections of which it says nothing."""
+    """Return its keys as plain data, also the sections of plugins that it does not mention."""
     data: dict[str, Any] = msgspec.to_builtins(holder, enc_hook=_plain)
     added: dict[str, Any] = msgspec.to_builtins(list_defaults(holder), enc_hook=_plain)
     return {**data, **added}

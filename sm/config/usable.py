@@ -1,6 +1,6 @@
-"""What each file of the configuration held when all of it could last be used.
+"""Last usable content of each file of the configuration.
 
-By that, agents are stopped at their limits while a person mends a file that cannot be used.
+With it agents are stopped at their limits while a person mends a file that cannot be used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sm.config.cache import SETTLED_S, KeyPath
 from sm.config.read import Document
 
 FORMAT = 1
-"""Of the entries. Another number makes those of other versions worthless."""
+"""Format of the entries. Entries with another number, of other versions, are worthless."""
 SUFFIX = ".usable"
 
 

@@ -23,7 +23,7 @@ COMMENTS = {
 }
 
 COMMENT_OF_SERVER = "issues, pull requests, reviews and CI; docs/FORGES.md"
-"""Of the section `forge`, if it is a server."""
+"""Comment of the section `forge`, if it is a server."""
 
 Values = dict[str, str | dict[str, str | bool | list[str]]]
 
