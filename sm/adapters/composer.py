@@ -1,8 +1,7 @@
 """Types a message into a pane, exactly once, in one command that tmux carries out as a whole.
 
-What was typed is remembered by the tmux server itself, in an option of the pane that is set by
-the very command that pastes. So it is known even if the typist is killed, and two cannot both type
-it.
+The tmux server itself remembers what was typed, in an option of the pane that is set by the very
+command that pastes. So it is known even if the typist is killed, and two cannot both type it.
 """
 
 from __future__ import annotations
@@ -31,23 +30,24 @@ from sm.base.text import one_line
 MESSAGE_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 KEY = re.compile(r"[A-Za-z0-9-]+")
 ANY_ONE = {code: "." for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
-"""For `str.translate`: a pattern up to U+10FFFF takes 5 ms to compile, in each pass that types."""
+"""Table of `str.translate`: a pattern up to U+10FFFF takes 5 ms to compile, in each typing pass."""
 BYTES = {f"C-{letter}": ord(letter) & 0x1F for letter in "abcdefghijklmnopqrstuvwxyz"}
 BYTES["BSpace"] = 0x7F
-"""Keys that go to the program as the byte that they have always been. Of their names a person's
-`extended-keys` or `backspace` would make something else."""
+"""Keys that go to the program as the bytes that they have always been. A person's `extended-keys`
+or `backspace` would make something else of their names."""
 
 SHELLS = ("sh", "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "tcsh", "zsh")
-"""What would run a text that is typed. An agent's own tools have terminals of their own."""
+"""Programs that would run a typed text. An agent's own tools have terminals of their own."""
 NO_SHELL = f"#{{!=:#{{m/r:^({'|'.join(SHELLS)})$,#{{pane_current_command}}}},1}}"
 
 PASTE, END = "\x1b[200~", "\x1b[201~"
-"""What a terminal puts around a bracketed paste."""
+"""Marks that a terminal puts around a bracketed paste."""
 
 ROWS = 6
-"""So many rows of a composer are compared, the first and the last; tmux's commands are short."""
+"""Limit of compared rows, half of them a composer's first ones, half its last: tmux's commands are
+short."""
 ROW_ENDS = 60
-"""Of a long row, so many characters at its beginning and as many at its end."""
+"""Number of characters that are compared at the beginning, and at the end, of a long row."""
 
 
 def type_once(
@@ -105,7 +105,7 @@ def press(
 
 
 def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
-    """Whether `type_once` has typed this message into the pane."""
+    """Say whether `type_once` has typed this message into the pane."""
     show = ("show-options", "-pqv", "-t", pane.id, f"@sm_typed_{_check_id(message_id)}")
     try:
         return tmux.command(*join_commands(show)).strip() == "1"
@@ -114,13 +114,13 @@ def is_typed(tmux: Tmux, pane: Pane, message_id: str) -> bool:
 
 
 def forget(tmux: Tmux, pane_id: str, *message_ids: str) -> None:
-    """Let `type_once` type these again, which the agent has given back."""
+    """Let `type_once` type these messages again, which the agent has given back."""
     options = [f"@sm_typed_{_check_id(ident)}" for ident in message_ids]
     tmux.command(*join_commands(*[("set-option", "-qpu", "-t", pane_id, each) for each in options]))
 
 
 def _safe(literal: str) -> str:
-    """A regular expression (POSIX, extended) for `literal` that tmux takes within a format.
+    """Return a regular expression (POSIX, extended) for `literal` that tmux takes within a format.
 
     An ASCII character that could mean something to either of them matches as any one.
     """
@@ -128,7 +128,7 @@ def _safe(literal: str) -> str:
 
 
 def _require_rows(row: str) -> list[str]:
-    """Conditions that hold while the rows of a composer are on the screen, each to its end."""
+    """Return conditions that hold while a composer's rows are on the screen, each to its end."""
     rows = [line.rstrip(" ") for line in row.split("\n")]
     if len(rows) > ROWS:
         rows = [*rows[: ROWS // 2], *rows[-ROWS // 2 :]]
@@ -142,9 +142,9 @@ def _whole(line: str) -> str:
 
 
 def _flags(tmux: Tmux, chunks: Sequence[str]) -> str:
-    """One chunk is put between the marks of a paste by tmux, several bring their own.
+    """Return the flags for pasting: tmux puts one chunk between marks, several bring their own.
 
-    These a newer tmux would show as text (since 3.7, unless it is told otherwise by -S).
+    A newer tmux would show their marks as text (since 3.7, unless it is told otherwise by -S).
     """
     if len(chunks) == 1:
         return "-p"
@@ -170,11 +170,11 @@ def _write_keys(pane: Pane, keys: Sequence[str]) -> list[str]:
 
 
 def _name_nobody(pane: Pane) -> str:
-    """Have the keys be those of no client.
+    """Make the keys those of no client.
 
-    A tmux since 3.7 (cmd-send-keys.c) takes them for those of the client that was active last, in
-    whatever session, and refuses them if that one only looks. It does without one that is not
-    there (measured with 3.7c).
+    tmux since 3.7 (cmd-send-keys.c) takes them for keys of the client that was active last, in any
+    session, and refuses them if that client only looks. It does without a client that is not there
+    (measured with 3.7c).
     """
     return "-c nobody " if pane.version >= (3, 7) else ""
 

@@ -46,7 +46,7 @@ def copy_into(source: Path, target: Path, name: str) -> bool:
 
 @contextlib.contextmanager
 def _opened(folder: Path, parts: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
-    """The folder below, opened step by step: with a link on the way, this fails."""
+    """Open the folder below, step by step: with a link on the way, this fails."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts:

@@ -34,10 +34,10 @@ START_S = 10.0
 LOOK_S = 0.002
 
 READER = 'stty raw -echo && cat "$0"; rm -rf -- "$1"'
-"""What the pane runs. At its end it removes the folder: the process that made it may be dead."""
+"""Program of the pane. At its end it removes the folder: the process that made it may be dead."""
 
 PLACE = re.compile(rb"\x1b\[(\d{1,4})(?:;(\d{1,4}))?[Hr]|\x1b\[(\d{1,4})G")
-"""Where a program draws (CUP, DECSTBM, CHA), because a person may have had a larger terminal."""
+"""Moves of the cursor (CUP, DECSTBM, CHA), because a person may have had a larger terminal."""
 GOTO = re.compile(rb"\x1b\[(\d{0,4})(?:;\d{0,4})?H")
 
 
@@ -86,7 +86,7 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _frames(data: bytes) -> list[int]:
-    """Return where a program goes up again, and so starts to draw its screen anew."""
+    """Return where a program goes up again, and so starts to redraw its screen."""
     found, last = list[int](), 0
     for match in GOTO.finditer(data):
         row = int(match[1] or 1)

@@ -27,10 +27,10 @@ REMOTES = frozenset(
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     }
 )
-"""What git needs to reach a remote as this person; `GIT_*` on top, as far as git gets it."""
+"""Variables with which git reaches a remote as this person; also `GIT_*`, as far as git gets it."""
 
 DESKTOP = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"})
-"""What a `notify_command` needs to show something; `XDG_*` as well."""
+"""Variables that a `notify_command` needs to show something; `XDG_*` as well."""
 
 OF_AN_AGENT = ("GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 

@@ -19,7 +19,7 @@ TYPED = (signal.SIGINT, signal.SIGQUIT)
 """Signals that a key may send, which are for the program."""
 CHUNK = 1 << 16
 PAUSE_S = 1.0
-"""Enter counts after so long without a key: one that ends a sentence comes sooner."""
+"""Seconds without a key after which Enter counts: an Enter that ends a sentence comes sooner."""
 
 
 def run_in_foreground(argv: Sequence[str], env: Mapping[str, str]) -> int:
@@ -47,7 +47,7 @@ def pass_on_output(
 ) -> int:
     """Run `argv`, and give `take` what it writes as it writes it; return its exit code.
 
-    It ends with us, and with an error of `take`. It has nothing to read, and no end of that.
+    It ends with us, and with an error of `take`. Its input has nothing to read, and no end.
     """
     process = subprocess.Popen(  # noqa: S603 - argv only
         argv, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0

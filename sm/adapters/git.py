@@ -32,7 +32,7 @@ PLAIN = ("--no-ext-diff", "--no-textconv")
 
 WHOLE_NAME = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 ANCESTRY: dict[tuple[Path, str, str], bool] = {}
-"""Which commit contains which: that never changes. A pass asks the same several times."""
+"""Known answers about ancestors, which never change. A pass asks the same several times."""
 
 
 class WorktreeEntry(Struct, frozen=True):
@@ -51,8 +51,8 @@ class WorktreeEntry(Struct, frozen=True):
 class Git(Struct, frozen=True, dict=True):
     """Git in the folder `repo`, a clone or a worktree. Errors: see `sm.adapters.git_call.call`.
 
-    `access` are settings of git's for its remotes, see `sm.adapters.forge.git_access`. What checks
-    files out needs them, too: Git LFS fetches the large ones then.
+    `access` are git's settings for its remotes, see `sm.adapters.forge.git_access`. A checkout
+    needs them, too: Git LFS fetches the large files then.
     """
 
     repo: Path
@@ -144,7 +144,7 @@ class Git(Struct, frozen=True, dict=True):
         return self.ancestry(ancestor, rev) or False
 
     def ancestry(self, ancestor: str, rev: str) -> bool | None:
-        """As `is_ancestor`, but None if this repository does not know one of the two."""
+        """Answer as `is_ancestor`, but None if this repository does not know one of the two."""
         known = (self.repo, ancestor, rev)
         if known in ANCESTRY:
             return ANCESTRY[known]
@@ -255,7 +255,7 @@ class Git(Struct, frozen=True, dict=True):
                 call(self.repo, "config", "--replace-all", f"branch.{branch}.{key}", value)
 
     def _branch_settings(self, branch: str) -> dict[str, str]:
-        """What git's configuration has for a branch, by keys in small letters."""
+        """Return git's configuration of a branch, by keys in small letters."""
         args = ("config", "-z", "--get-regexp", r"^branch\..*\.(remote|merge|pushremote)$")
         entries = call(self.repo, *args, accept=(0, 1)).stdout.split("\0")
         pairs = (entry.partition("\n")[::2] for entry in entries)
@@ -299,13 +299,13 @@ class Git(Struct, frozen=True, dict=True):
         return tuple(line[3:] for line in self.status_lines())
 
     def status_lines(self) -> tuple[str, ...]:
-        """Return the same as `git status --short` has it: two letters and a blank before each."""
+        """Return them as `git status --short` does: two letters and a blank before each path."""
         args = ("--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
         result = call(self.repo, "status", "--no-renames", *args)
         return tuple(entry for entry in result.stdout.split("\0") if entry)
 
     def find_conflicts(self, base: str, head: str) -> tuple[str, ...]:
-        """Return the files in which merging `head` into `base` would conflict."""
+        """Return the files that would conflict if `head` was merged into `base`."""
         args = ("--write-tree", "--name-only", "--no-messages", "-z", base, head)
         result = call(self.repo, "merge-tree", *args, accept=(0, 1))
         files = result.stdout.split("\0")[1:] if result.code else ()

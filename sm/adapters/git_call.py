@@ -47,8 +47,9 @@ KEPT = frozenset(
         "GIT_SSH_VARIANT",
     }
 )
-"""How this user's git behaves. Every other GIT_* says where (a hook's GIT_DIR, an index, object
-folders) and would lead us into another repository, or writes traces into what we read."""
+"""Variables for how git behaves for this user. Every other GIT_* says where (a hook's GIT_DIR, an
+index, object folders) and would lead us into another repository, or writes traces into what we
+read."""
 
 KEPT_PREFIXES = (
     "GIT_AUTHOR_",

@@ -101,7 +101,7 @@ def hide(folder: Path, place: str, pattern: str) -> None:
 
 
 GLOB = re.compile(r"[\\*?\[\]]")
-"""What means something in a pattern of git."""
+"""Characters with a meaning in a pattern of git."""
 
 
 def _quote(found: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ several, `reference-transaction` and `post-index-change` most of all."""
 def refuse_foreign_hooks(
     git: Sequence[str], args: Sequence[str], env: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the options by which the call runs no hook that is a file of a branch.
+    """Return the options with which the call runs no hook that is a file of a branch.
 
     `git` is the program with the options that say where it works, `args` what follows. Hooks in the
     clone's own `.git/hooks`, and in a folder of the user's outside of the work trees, still run.
@@ -56,7 +56,7 @@ def _find_command(args: Sequence[str]) -> str:
 
 
 def _is_in_work_tree(path: Path, git: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether `path` is among the files that the clone or one of its worktrees checks out."""
+    """Say whether `path` is among the files that the clone or one of its worktrees checks out."""
     asked = ("worktree", "list", "--porcelain", "-z")
     said = ask(*git, *asked, env=env, accept=tuple(ANY_CODE), timeout_s=ASK_S).stdout
     real = path.resolve()

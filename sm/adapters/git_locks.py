@@ -19,10 +19,10 @@ from sm.adapters.procfs import PROC
 from sm.store.lock import try_hold_folder
 
 OLD_S = 60.0
-"""A younger lock may belong to a git that we cannot see, for example in another container."""
+"""Seconds; a younger lock may belong to a git that we cannot see, such as in another container."""
 
 SLACK_S = 2.0
-"""The clocks of files and of processes differ by less than this."""
+"""Seconds; the clocks of files and of processes differ by less than this."""
 
 PLACES = (
     "",
@@ -33,7 +33,7 @@ PLACES = (
     "objects/pack",
     "reftable",
 )
-"""Where in a repository git locks files, besides `refs`."""
+"""Folders of a repository in which git locks files, besides `refs`."""
 
 
 class Lock(NamedTuple):
@@ -46,7 +46,7 @@ class Lock(NamedTuple):
 
     @property
     def age_s(self) -> float:
-        """Its age in seconds; negative if the clock was set back."""
+        """The age of the lock in seconds; negative if the clock was set back."""
         return time.time() - self.changed_ns / 1e9
 
 
@@ -63,7 +63,7 @@ def clear(
     old = [lock for lock in found if lock.age_s >= older_than_s]
     if not old:
         return []
-    # Of two processes that clear, the later one would hit new locks.
+    # If two processes clear, the later one would hit new locks.
     with try_hold_folder(git_dir) as ours:
         dead = select_dead(old, [git_dir, *_worktrees(git_dir), *folders]) if ours else []
         return [lock.path for lock in dead if remove(lock)]
@@ -87,7 +87,7 @@ def select_dead(found: list[Lock], folders: Iterable[Path]) -> list[Lock]:
 
 
 def remove(lock: Lock) -> bool:
-    """Remove exactly this lock; False if it is gone, or another git has made it anew."""
+    """Remove exactly this lock; False if it is gone, or another git has made it again."""
     if _read_lock(lock.path) != lock:
         return False
     try:

@@ -15,7 +15,7 @@ from sm.base.errors import SmError
 from sm.base.redact import redact
 
 ABSENT = ""
-"""As an expected value: the ref must not exist."""
+"""Expected value of a ref that must not exist."""
 
 PUSH = (
     "push",

@@ -18,7 +18,7 @@ LARGE = 50 * 1024 * 1024
 """Bytes of an untracked file that is left out: forges refuse files of 100 MB."""
 
 SIGNATURE = "sm <sm@localhost> 946684800 +0000"
-"""Always the same, so that the same content makes the same commit."""
+"""Fixed author and time, so that the same content makes the same commit."""
 
 SETTINGS = (
     ("advice.addEmbeddedRepo", "false"),
@@ -47,7 +47,7 @@ class Taken(Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing of the worktree would be lost with it."""
+        """Whether the snapshot is whole: nothing would be lost with the worktree."""
         return not self.left_out
 
 
@@ -86,7 +86,7 @@ def find_tree(git: Git, commit: str) -> str:
 
 @contextlib.contextmanager
 def _own_index(git_dir: Path) -> Iterator[Path]:
-    """A copy of the worktree's index, which knows what has not changed."""
+    """Make a copy of the worktree's index, which knows what has not changed."""
     import shutil  # which most passes do without
 
     copy = git_dir / f"sm-index-{make_nonce(6)}"
@@ -118,7 +118,7 @@ def _add_all(tree: Git, index: Path) -> tuple[str, ...]:
 
 
 def _list_unfit(tree: Git) -> list[str]:
-    """The untracked files that are too large, and repositories of their own."""
+    """Return the untracked files that are too large, and repositories of their own."""
     args = ("ls-files", "--others", "--exclude-standard", "-z")
     raw = call(tree.repo, *args).raw
     names = [os.fsdecode(name) for name in raw.split(b"\0") if name]
@@ -133,7 +133,7 @@ def _is_large(path: Path) -> bool:
 
 
 def _list_changed_submodules(tree: Git) -> list[str]:
-    """Those with work of their own, which is in clones of theirs (git-status(1), Porcelain v2)."""
+    """Return the submodules with work in their own clones (git-status(1), Porcelain v2)."""
     if not submodules.list_submodules(tree.repo):
         return []
     args = ("status", "--porcelain=v2", "-z", "--ignore-submodules=none", "--untracked-files=no")
@@ -150,7 +150,7 @@ def _read_merging(git_dir: Path) -> tuple[str, ...]:
 
 
 def _name_unfinished(git_dir: Path) -> str:
-    """What git is in the middle of; the names are those that git's own prompt looks for."""
+    """Name what git is in the middle of, by the files that git's own prompt looks for."""
     found = (
         ("rebase-merge", "rebase"),
         ("rebase-apply", "rebase"),

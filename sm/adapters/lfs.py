@@ -1,4 +1,4 @@
-"""Git LFS: which filters a commit asks for, and large files brought to where a branch is."""
+"""Git LFS: the filters that a commit asks for, and the transfer of large files to a remote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSFER_S = 3600.0
 FILTER = re.compile(r"(?:^|\s)filter=([A-Za-z0-9_-]+)", re.MULTILINE)
 NAME = "lfs"
 REFUSED = re.compile(r"batch response: (.*)")
-"""What git-lfs says of a server that refuses it; of a file that the server lacks it says otherwise
+"""Words of git-lfs about a server that refuses it; it has others for a file that the server lacks
 (asked of 3.3 with Gitea 1.26.0-dev and Forgejo 12.0.0-dev)."""
 
 
@@ -46,8 +46,8 @@ def is_installed() -> bool:
 def carry(git: Git, source: str, target: str, ref: str) -> None:
     """Bring the large files of `ref` from the remote `source`, '' for none, to the remote `target`.
 
-    A push without the user's hooks carries none of them. Those of its past go along as far as the
-    clone has them: `--all`, as git-lfs takes what the tracking branch has for pushed.
+    A push without the user's hooks carries none of them. Files of earlier commits go along as far
+    as the clone has them: `--all`, as git-lfs takes what the tracking branch has for pushed.
 
     Raises:
         LfsError: Git LFS says that it cannot be done.
@@ -86,5 +86,5 @@ def list_missing(repo: Path, bare: Path, rev: str) -> tuple[str, ...]:
 
 
 def _locate(bare: Path, oid: str) -> Path:
-    """Where Git LFS keeps an object (git-lfs: its specification, "The Server")."""
+    """Return where Git LFS keeps an object (git-lfs: its specification, "The Server")."""
     return bare / "lfs" / "objects" / oid[:2] / oid[2:4] / oid

@@ -25,7 +25,7 @@ STDIN, STDOUT, STDERR = range(3)
 FAILED = 1
 TASKS = Path("/proc/self/task")
 ENDING_S, ENDING_LOOK_S = 1.0, 0.002
-"""How long our other threads may take to end, and how often it is looked."""
+"""Seconds that our other threads may take to end, and seconds between two looks."""
 
 _run: Run | None = None
 _forked: list[int] = []
@@ -33,7 +33,7 @@ _forked: list[int] = []
 
 
 def fork_by(run: Run) -> None:
-    """From now on fork for what is started: `run` is called in the fork, with the words.
+    """Make later starts of `sm` forks of us: `run` is called in the fork, with the words.
 
     Only for a process that ends soon and was begun with an environment for what lasts: that one
     stays readable in `/proc/PID/environ` of a fork, whatever is in its own.
@@ -69,7 +69,7 @@ def start(*words: str, log: Path, env: Mapping[str, str], kept: Collection[int] 
 
 
 def _is_alone() -> bool:
-    """Whether we have one thread: what another one holds, nobody would let go of in a fork."""
+    """Say whether we have one thread: in a fork nobody would release what another one holds."""
     try:
         return sum(1 for _ in TASKS.iterdir()) == 1
     except OSError:
@@ -125,7 +125,7 @@ def _detach(output: int, kept: Collection[int]) -> None:
 def _be(
     run: Run, words: list[str], output: int, env: Mapping[str, str], kept: Collection[int]
 ) -> NoReturn:
-    """Be what a new `sm` would be; nothing of ours is unwound, whatever goes wrong."""
+    """Be what a new `sm` would be; nothing of this process is unwound, whatever goes wrong."""
     code = FAILED
     try:
         _detach(output, kept)

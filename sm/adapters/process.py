@@ -223,7 +223,7 @@ def read_beginning(
 
 
 def _read_up_to(fd: int, limit: int, deadline: Deadline) -> tuple[bytes, bool]:
-    """What comes, and whether that is all; of more than `limit` some more is read."""
+    """Return what comes, and whether that is all; of more than `limit` some more is read."""
     import select
 
     data, poll = bytearray(), select.poll()
@@ -249,7 +249,7 @@ def _has_first_word(process: subprocess.Popen[bytes], within_s: float) -> bool:
 def _communicate(
     process: subprocess.Popen[bytes], stdin: bytes, timeout_s: float
 ) -> tuple[bytes, bytes]:
-    """Both outputs, until their end; once the program has ended, for `HELD_S` at least.
+    """Return both outputs, until their end; once the program has ended, for `HELD_S` at least.
 
     A hook of git may leave something behind that keeps them open for ever.
     """
@@ -272,7 +272,7 @@ class _Outliving(subprocess.Popen[bytes]):
     """A program that goes on when we end."""
 
     def __del__(self) -> None:
-        """Python warns here of what nobody has waited for, as if it were forgotten."""
+        """Do without Python's warning about a program that nobody has waited for."""
 
 
 _spawned: list[subprocess.Popen[bytes]] = []
@@ -315,7 +315,7 @@ def spawn(
 
 
 def explain_unstarted(argv: tuple[str, ...], error: OSError) -> SmError:
-    """Say why no process could be made of it."""
+    """Return the error that says why no process of these words could start."""
     reason = os.strerror(error.errno or 0).lower()
     return SmError(f"cannot start '{_short(argv)}': {reason}")
 

@@ -30,7 +30,7 @@ class Process(Struct, frozen=True, eq=False):
         return isinstance(other, Process) and self._key == other._key
 
     def __ne__(self, other: object) -> bool:
-        """The opposite: without this, msgspec calls every other object another process."""
+        """Return the opposite: without this, msgspec calls every other object another process."""
         return not self == other
 
     def __hash__(self) -> int:
@@ -143,7 +143,7 @@ def read_name(process: Process) -> str:
 def find_at_terminals(folder: Path) -> Iterator[Process]:
     """Yield the processes with a terminal that are in `folder`: a shell, an editor.
 
-    What has no terminal is nobody who is there: a daemon keeps the folder that it was started in.
+    A process without a terminal is no person's: a daemon keeps the folder that it was started in.
     """
     place = os.path.realpath(folder)
     for pid in list_pids():
@@ -167,7 +167,7 @@ def find_ancestors(pid: int) -> list[Process]:
 
 
 def find_family(leaders: Collection[Process]) -> set[Process]:
-    """Return what runs of `leaders`: they, their descendants, members of their sessions.
+    """Return the running ones of `leaders`, their descendants, and members of their sessions.
 
     A member of a process session is found even if all between have ended: the kernel reuses a
     session's number only after its last member is gone.

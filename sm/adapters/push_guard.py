@@ -49,7 +49,7 @@ class Remote(Struct, frozen=True):
 
 
 def list_push_settings(repo: Path, used: str) -> Settings:
-    """Return what an agent's git is configured with, which pushes to the remote `used`.
+    """Return the settings for an agent's git that pushes to the remote `used`.
 
     Raises:
         SmError: git cannot read the clone.
@@ -89,7 +89,7 @@ def _open(repo: Path, name: str, kinds: Mapping[str, list[str]]) -> Remote:
 
 
 def refuse_pushes(remotes: Iterable[Remote], used: str) -> Settings:
-    """Return the settings by which each push to a remote but `used` fails with a sentence."""
+    """Return the settings that make each push to a remote but `used` fail with a sentence."""
     every = {one.name: one for one in remotes}
     ours = every.pop(used, Remote(used, ()))
     return tuple(dict.fromkeys(_refuse(every.values(), ours)))
@@ -112,7 +112,7 @@ def _refuse(others: Collection[Remote], ours: Remote) -> Iterator[tuple[str, str
 
 
 def _spell(url: str) -> Iterator[str]:
-    """The ways to write the address of a repository, as beginnings: with and without `.git`."""
+    """Yield the beginnings of the ways to write a repository's address, with and without `.git`."""
     if not (found := ADDRESS.fullmatch(url)):
         yield url
         return

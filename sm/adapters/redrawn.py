@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 ENOUGH = 3
-"""If so many rows are the same, or a third of them, the screen goes on."""
+"""Number of equal rows, or a third of all, from which on the screen goes on."""
 
 
 def find_left_behind(before: Sequence[str], after: Sequence[str]) -> list[str]:

@@ -19,8 +19,8 @@ def try_again(
 ) -> T:
     """Return what `attempt` returns, tried again while it raises one of `passing`.
 
-    After a first failure there are `tries` more, within `within_s` seconds. Pauses are as long as
-    chance will have it, at most as `pauses_s` says: the first one, and the longest.
+    After a first failure there are `tries` more, within `within_s` seconds. Pauses are random;
+    `pauses_s` limits the first one, and the longest.
 
     Raises:
         Exception: the last error, or one that is not `passing`.

@@ -31,7 +31,7 @@ class SettingsFile(Struct, frozen=True):
 
     @property
     def backup(self) -> Path:
-        """The file as it was before our first change."""
+        """The path of the copy of the file from before our first change."""
         return self.path.with_name(self.path.name + BACKUP)
 
 

@@ -15,12 +15,12 @@ from sm.base.clock import Deadline
 from sm.store.files import read_json, write_json
 
 GATE = 'read -r go || exit 125; exec /bin/sh -c "$1" </dev/null'
-"""Waits until it has been written down which process it is; ends where that never happens."""
+"""Shell words that wait until their process is on record, and end where that never happens."""
 
 LOOK_S = 0.1
 CHUNK = 1 << 16
 GRACE_S = 5.0
-"""Between the polite end of an overdue command and the other one."""
+"""Seconds between the polite end of an overdue command and the other one."""
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -29,7 +29,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 def running(
     command: str, cwd: Path, env: dict[str, str], record: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a shell command in a session of its own; whatever of it is left in the end is ended.
+    """Run a shell command in a session of its own, and end whatever is left of it afterwards.
 
     Both its outputs are in `stdout` of what is yielded. While it runs, the file `record` says which
     process it is.
@@ -117,7 +117,7 @@ def end_leftovers(record: Path) -> None:
 
 
 def _boot() -> str:
-    """A name of the time since the machine was started; '' where the system has none."""
+    """Return a name of the time since the machine was started; '' if the system has none."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:

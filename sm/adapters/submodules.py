@@ -83,13 +83,13 @@ def _fill(tree: Path, store: Path, rev: str) -> Iterator[str]:
 
 
 def _is_recorded(tree: Path, path: str, rev: str) -> bool:
-    """Whether the commit has a submodule there, and no file or folder of its own."""
+    """Say whether the commit has a submodule there, and no file or folder of its own."""
     args = ("--literal-pathspecs", "ls-tree", "-z", rev, "--", path)
     return call(tree, *args).stdout.startswith("160000 ")
 
 
 def _is_checked_out(folder: Path) -> bool:
-    """Whether a checkout of it was ever finished: git writes the index last."""
+    """Say whether a checkout of the submodule was ever finished: git writes the index last."""
     if folder.is_symlink() or not (folder / ".git").exists():
         return False
     said = call(folder, "rev-parse", "--path-format=absolute", "--git-path", "index").stdout

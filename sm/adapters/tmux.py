@@ -26,7 +26,7 @@ KEPT_VARIABLES = (
     *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ", "TMPDIR", "TMUX_TMPDIR"),
     *("SSH_AUTH_SOCK", "TERM"),
 )
-"""What a tmux server may know of the person who started it: no token."""
+"""Variables that a tmux server may know of the person who started it: no token."""
 
 TIMEOUT_S = 20.0
 RETRIES, RETRY_FOR_S = 8, 5.0
@@ -36,11 +36,11 @@ SESSION = re.compile(r"[A-Za-z0-9_-]{1,128}")
 SIZE = (200, 50)
 """Columns and rows of an agent's terminal while nobody looks at it."""
 LEAST = (40, 16)
-"""What an agent CLI needs to show a whole input line: Claude Code 8 rows, and one for each row of
-what is typed there, measured from 30 columns on."""
+"""Columns and rows that an agent CLI needs to show a whole input line: Claude Code 8 rows, and one
+for each row of what is typed there, measured from 30 columns on."""
 
 VIEWERS = "#{?session_grouped,#{session_group_attached},#{session_attached}}"
-"""How many clients show it."""
+"""Format for the number of clients that show the session."""
 
 LOOKED_AT = "@sm_looked_at"
 """The session's option for the `keyed_at` that is no key of a person who could type."""
@@ -57,7 +57,7 @@ FORMAT = ":".join(
 )
 
 CLIENT_HOOKS = ("client-attached", "client-detached", "client-resized", "client-session-changed")
-"""After these a window follows its clients again."""
+"""Hooks after which a window follows its clients again."""
 
 
 class TmuxError(SmError):
@@ -73,7 +73,7 @@ class NoServerError(TmuxError):
 
 
 class MissingPaneError(TmuxError):
-    """There is no such pane or session."""
+    """The pane or session does not exist."""
 
 
 class DuplicateSessionError(TmuxError):
@@ -85,11 +85,11 @@ ERRORS: tuple[tuple[str, type[TmuxError | TmuxBusyError]], ...] = (
     # A server without a session has no target, and is about to end.
     (rf"no server running|{UNREACHED}No such file|no current target", NoServerError),
     (rf"{UNREACHED}(refused|temporarily)|lost server|server exited", TmuxBusyError),
-    # The last since 3.4 (cmd-paste-buffer.c), of one whose end is not told everywhere yet.
+    # The last one since 3.4 (cmd-paste-buffer.c): a pane whose end is not known everywhere yet.
     ("can't find|no such (session|pane)|target pane has exited", MissingPaneError),
     ("duplicate session", DuplicateSessionError),
 )
-"""What tmux says on stderr, and what it means; the first match counts."""
+"""Meanings of tmux's words on stderr; the first match counts."""
 
 
 class Pane(Struct, frozen=True):
@@ -109,15 +109,15 @@ class Pane(Struct, frozen=True):
     size: tuple[int, int] = SIZE
     mode: str = ""
     viewers: int = 0
-    """So many clients show its window, those of other sessions of its group among them."""
+    """Number of clients that show its window, those of other sessions of its group among them."""
     keyed_at: int = 0
-    """When a client last sent a key to the session, or attached, in seconds since 1970."""
+    """Time at which a client last sent a key to the session, or attached, in seconds since 1970."""
     attached_at: int = 0
-    """When a client last attached to the session; 0 for never."""
+    """Time at which a client last attached to the session; 0 for never."""
     looked_at: int = 0
     """The `keyed_at` of a client that only looked, as it left; 0 for none."""
     version: tuple[int, ...] = ()
-    """That of its server."""
+    """Version of its server."""
 
     @property
     def is_cramped(self) -> bool:
@@ -126,7 +126,7 @@ class Pane(Struct, frozen=True):
 
     @property
     def is_covered(self) -> bool:
-        """Whether tmux has put a text of its own over it."""
+        """Whether tmux has put a text of its own over the pane."""
         return self.mode == "view-mode"
 
 
@@ -148,7 +148,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
     @cached_property
     def socket_path(self) -> str:
-        """Where the running server listens.
+        """The socket of the running server.
 
         Raises:
             NoServerError: no server runs.
@@ -167,7 +167,7 @@ class Tmux(Struct, frozen=True, dict=True):
         return parse_version(self._ask("#{version}"))
 
     def pipe_to(self, pane_id: str, path: Path) -> None:
-        """From now on append the pane's output to `path` (0600)."""
+        """Append the pane's output to `path` (0600) from now on."""
         self.command(*join_commands(("pipe-pane", "-t", pane_id, pipe_line(path))))
 
     def call_on_mode(self, pane_id: str, fifo: Path) -> bool:
@@ -178,7 +178,7 @@ class Tmux(Struct, frozen=True, dict=True):
 
         """
         # The path is in an option, because tmux parses the hook twice, and then a shell parses it.
-        # Of what `if-shell` runs tmux shows nothing. Of `run-shell` it puts a word over the pane as
+        # tmux shows nothing of what `if-shell` runs. Of `run-shell` it puts a word over the pane as
         # soon as the line fails, and then the pane takes no input.
         line = 'p=#{q:@sm_wake}; [ -p "$p" ] && printf . 1<>"$p"'
         hook = f"{avoid_alias('if-shell')} -b -t {pane_id} '{line}' ''"
@@ -374,12 +374,12 @@ def select_plain_environment() -> dict[str, str]:
 
 
 def parse_version(told: str) -> tuple[int, ...]:
-    """The number in it: (3, 3) for 3.3a."""
+    """Return the number in a version of tmux: (3, 3) for 3.3a."""
     return tuple(int(number) for number in re.findall(r"\d+", told)[:2])
 
 
 def parse_panes(listing: str) -> list[Pane]:
-    """The panes of a listing by FORMAT."""
+    """Return the panes of a listing by FORMAT."""
     panes = []
     for line in listing.split("\n"):
         if not line.startswith("%"):  # a hook of a person may say something, too
@@ -411,7 +411,7 @@ def parse_panes(listing: str) -> list[Pane]:
 
 
 def pipe_line(path: Path) -> str:
-    """The command by which tmux appends what a pane shows to `path`, which is made (0600)."""
+    """Return tmux's command for appending a pane's output to `path`, which is made (0600)."""
     with open_guarded(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
         pass  # it is ours and private before tmux writes to it
     # tmux expands '#', and '%' as in a date, before its shell sees the line.
@@ -444,7 +444,7 @@ def join_conditions(*conditions: str) -> str:
 
 
 def check_session(session: str) -> str:
-    """The name of a session, if tmux takes no part of it for something else."""
+    """Return the name of a session, if tmux takes no part of it for something else."""
     if not SESSION.fullmatch(session):
         raise UsageError(f"'{session}' cannot be a tmux session: use letters, digits, '_' and '-'")
     return session

@@ -1,4 +1,4 @@
-"""How a session of ours is born on a tmux server that may be a person's own, and so anyhow."""
+"""Creates our sessions on a tmux server, which may be a person's own in any configuration."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ OPTIONS = (
     ("detach-on-destroy", "on"),  # else what is typed for the agent goes on in another session
     ("status", "on"),  # one row; it says what this is, and how to leave
 )
-"""Set for each session of ours, so that a person's own tmux.conf cannot change how we work. An
+"""Options of each of our sessions, so that a person's own tmux.conf cannot change how we work. An
 older tmux does not know all of them."""
 
 PLACEHOLDER = ("sleep", "20")
-"""What runs in a session's first moment. It ends by itself if nobody goes on."""
+"""Program of a session's first moment. It ends by itself if nobody goes on."""
 RESERVED, ORPHANED_S = "sm-reserved", 3.0
-"""The mark of a pane with a placeholder; so old, whoever began it is dead."""
+"""Mark of a pane with a placeholder, and the age in seconds at which whoever began it is dead."""
 
 STATUS_LINE = (
     ("status-left-length", "100"),
@@ -55,7 +55,7 @@ STATUS_LINE = (
 
 
 class UnfitServerError(TmuxError):
-    """No session of ours can last on this server, because of its configuration."""
+    """None of our sessions can last on this server, because of its configuration."""
 
 
 UNFIT = (

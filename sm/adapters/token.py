@@ -1,4 +1,4 @@
-"""Where a secret for a service comes from: a command, a private file, or a variable.
+"""Reads the secret for a service from a command, a private file, or a variable.
 
 Its value is in this process and in its requests, nowhere else.
 """
@@ -26,11 +26,11 @@ LIMIT = 10_000
 
 
 class TokenError(TemporaryError):
-    """There is no usable token where the configuration says; the next try may find one there."""
+    """No usable token is where the configuration says; the next try may find one there."""
 
 
 class TokenSource(Struct, frozen=True):
-    """The places that the configuration names; the first that is not empty is meant.
+    """Places that the configuration names; the first one that is not empty counts.
 
     `what` is the secret, and `whose` it is, for people. The keys of the configuration begin with
     `key`.
@@ -69,7 +69,7 @@ class Token:
 
     @property
     def fingerprint(self) -> str:
-        """A word by which caches tell one token from another."""
+        """Word by which caches tell one token from another."""
         return hashlib.sha256(b"sm:" + self.secret.encode()).hexdigest()[:12]
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def read_token(source: TokenSource) -> Token:
 
 
 def _check(text: str, source: TokenSource) -> Token:
-    """The token in `text`; what is wrong with it is told without it."""
+    """Return the token in `text`; an error about it does not show it."""
     found = text.strip()
     if not found:
         raise TokenError(f"there is no {source.what} in {source.name}: put one there")

@@ -8,7 +8,7 @@ from sm.adapters.tmux import LOOKED_AT, Pane, Tmux, join_commands
 from sm.base.foreign import read_seconds
 
 ATTACHING_S = 1.0
-"""What comes from a terminal so soon after it was attached is its own answer to tmux."""
+"""Seconds after a terminal was attached while its input is its own answer to tmux."""
 
 
 class Viewer(Struct, frozen=True):
@@ -20,7 +20,7 @@ class Viewer(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """What tmux tells of a session's use by people. Times in whole seconds since 1970.
+    """Use of a session by people, as tmux tells it. Times in whole seconds since 1970.
 
     `active_at` is its session_activity, `attached_at` its session_last_attached, 0 for never,
     `looked_at` the activity that `disown_keys` has kept: those of the look at its pane. `viewers`
@@ -35,12 +35,12 @@ class Use(Struct, frozen=True):
 
     @property
     def attached(self) -> bool:
-        """Whether somebody is there who could type."""
+        """Whether somebody is attached who could type."""
         return any(not viewer.read_only for viewer in self.viewers)
 
     @property
     def typed_at(self) -> float:
-        """When a person has last typed; 0 if nobody has since the last one came.
+        """Time of a person's last key; 0 if nobody has typed since the last one came.
 
         Measured with tmux 3.3a, in whole seconds:
 
@@ -75,10 +75,10 @@ VIEWER = "#{client_readonly}:#{client_created}:#{client_activity}"
 
 
 def look_at_use(tmux: Tmux, pane: Pane) -> Use:
-    """How people use the session of a pane that was just looked at; tmux is asked who is there.
+    """Ask tmux who is there, and return how people use the session of a pane just looked at.
 
-    Whoever types in a pane asks the look alone (`Pane.keyed_at`): to it a key is one whoever has
-    pressed it, be it the terminal's own answer, as it may stand in the composer undrawn.
+    Whoever types in a pane needs only the look (`Pane.keyed_at`). There a key is one whoever has
+    pressed it, even if it is the terminal's own answer, as it may stand in the composer undrawn.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
@@ -106,7 +106,7 @@ def disown_keys(tmux: Tmux, session: str) -> None:
 
 
 def can_be_uncovered(tmux: Tmux, pane: Pane) -> bool:
-    """Whether a client is there that can close what tmux has put over the pane.
+    """Say whether a client is there that can close what tmux has put over the pane.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.

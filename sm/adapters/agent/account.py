@@ -24,7 +24,7 @@ STATE_LIMIT = 16 * 1024 * 1024
 
 
 CREDENTIALS = (".credentials.json", "auth.json")
-"""Where the clients keep a login below their folder: Claude Code (2.1.332), Codex (0.171.0)."""
+"""Files, below a client's folder, that keep a login: Claude Code (2.1.332), Codex (0.171.0)."""
 KEYS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
     *("OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -76,7 +76,7 @@ def guess_account_folder(profile: Profile, env: Mapping[str, str]) -> Path | Non
 
 
 def read_login(folder: Path) -> str:
-    """Return what is another when somebody else logs in; '' if nothing tells.
+    """Return a mark that is another one when somebody else logs in; '' if nothing tells.
 
     Claude Code writes the account's id into `.claude.json` (2.1.332). Of Codex only `auth.json`
     says who it is, and has the keys, too, so it is not read: its time tells. Codex also renews its
@@ -117,7 +117,7 @@ def trace_login(folder: Path) -> str:
 
 
 def digest_keys(env: Mapping[str, str]) -> str:
-    """Return what tells logins by variables apart, and no secret; '' without such variables."""
+    """Return a digest, no secret, that tells logins by variables apart; '' without any."""
     said = "\0".join(f"{name}={env[name]}" for name in (*KEYS, *PLACES) if env.get(name))
     return hashlib.sha256(said.encode("utf-8", "surrogateescape")).hexdigest()[:16] if said else ""
 

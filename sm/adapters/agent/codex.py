@@ -52,7 +52,7 @@ CODEX = Profile(
         r"\b[Ee]nter to (confirm|continue|select|submit)\b",
     ),
     # It stays there when auth.json appears (0.171.0, tests/real/test_login_menu.py).
-    # The second one where it has no provider in its configuration at all.
+    # The second pattern is for a configuration without any provider.
     login=(
         r"^ *Sign in with ChatGPT to use Codex as part of your paid plan$",
         r"^ *Choose how you want to use Codex\.$",

@@ -20,22 +20,22 @@ from sm.base.foreign import read_time
 
 MARK = b'"rate_limits":{'
 TAIL = 256 * 1024
-"""Bytes of a rollout's end in which the last answer, or the end of a turn, is looked for."""
+"""Bytes of a rollout's end that are searched for the last answer, or the end of a turn."""
 HOUR, DAY = 60, 24 * 60
-"""In minutes."""
+"""Lengths in minutes."""
 FIVE_HOURS, WEEK = (HOUR, DAY), (DAY + 1, 8 * DAY)
-"""How long a window is that counts as one of these; any other is passed over."""
+"""Lengths of a window that counts as one of these; any other window is passed over."""
 
 
 class Limit(Struct, frozen=True):
-    """How much of one limit is used, and when it starts again; None if unknown."""
+    """Used part of one limit, and when it starts again; None if unknown."""
 
     percent: float | None = None
     resets_at: float | None = None
 
 
 class Limits(Struct, frozen=True):
-    """What the last answer said of the two windows."""
+    """Limits of the two windows, as the last answer said."""
 
     five_hours: Limit = Limit()
     week: Limit = Limit()
@@ -88,7 +88,7 @@ def _open_nonblocking(path: str, flags: int) -> int:
 
 
 def _decode(line: bytes) -> Limits | None:
-    """What a line says; None if it is half a line, or says nothing of limits."""
+    """Return the limits in a line; None if it is half a line, or says nothing of limits."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         found = _lines.decode(line)
         if found.payload and (said := found.payload.rate_limits):
@@ -97,7 +97,7 @@ def _decode(line: bytes) -> Limits | None:
 
 
 def _sort(said: _Said, at: float) -> Limits:
-    """Which of the two windows is which is told by their lengths alone."""
+    """Sort the two windows by their lengths, which alone tell them apart."""
     five_hours = week = Limit()
     for window in filter(None, (said.secondary, said.primary)):
         minutes = window.window_minutes or 0

@@ -37,7 +37,7 @@ OF_WORD = {
     "context_window_exceeded": "prompt_too_long",
 }
 REFUSED = "invalid_request_error"
-"""What the words of a 400 have in them, which has no status beside it."""
+"""Part of the words of a 400, which has no status beside it."""
 OTHER = "server_error"
 
 
@@ -73,7 +73,7 @@ _lines = find_decoder(_Line)
 
 
 def read_failed_turn(rollout: Path, turn: str) -> FailedTurn | None:
-    """Return how the last turn of the rollout has failed; None unless it is `turn`, and has."""
+    """Return the failure of the rollout's last turn; None unless that is `turn`, and has failed."""
     for line in reversed(read_tail(rollout).split(b"\n")):
         if BEGUN in line or ENDED in line:
             return _decode(line, turn)

@@ -20,7 +20,7 @@ from sm.store.bounded import parse_json, parse_toml
 BYPASS = ("--dangerously-skip-permissions", "bypassPermissions")
 QUIETLY = "skipDangerousModePermissionPrompt"
 KEY_END = 20
-"""Characters: so much of an API key's end is kept with the answer whether it may be used."""
+"""Characters of an API key's end that are kept with the answer whether it may be used."""
 
 
 def list_questions(

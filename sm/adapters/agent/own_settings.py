@@ -1,4 +1,4 @@
-"""Reads what in a person's own settings of Claude Code keeps messages from it, or its word from us.
+"""Finds settings of a person's Claude Code that keep messages from it, or its word from us.
 
 The settings that `sm` hands over win over a person's, but not over managed ones, nor over keys and
 the environment. Each was tried with 2.1.332: what it does stands beside it.
@@ -16,12 +16,12 @@ from sm.adapters.agent.profile import Profile
 
 MANAGED = Path("/etc/claude-code/managed-settings.json")
 TMUX_KEYS = {"enter": "Enter", "alt+enter": "M-Enter", "ctrl+enter": "C-Enter", "ctrl+j": "C-j"}
-"""How a key of keybindings.json is called in tmux, and in `submit_keys`."""
+"""Names of keybindings.json, and tmux's names for these keys, which `submit_keys` has, too."""
 KEYS = ("enter", "escape", "ctrl+s", "ctrl+u")
-"""What a profile of ours presses."""
+"""Keys that our profiles press."""
 OFF = ("", "0", "false")
 KEPT_DAYS = 30
-"""So long transcripts are kept if nobody says otherwise (same page as in `read_settings`)."""
+"""Days for which transcripts are kept by default (same page as in `read_settings`)."""
 WORDS = {
     "--bare": "no hook runs, so no message is confirmed",
     "--safe-mode": "no hook runs, so no message is confirmed",
@@ -46,7 +46,7 @@ class Obstacle(NamedTuple):
 def list_obstacles(
     profile: Profile, command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> Iterator[Obstacle]:
-    """Yield what keeps an agent that `command` runs in `folder` with `env` from its messages."""
+    """Yield the obstacles to messages for an agent that `command` runs in `folder` with `env`."""
     if profile.program != CLAUDE.program or not env.get("HOME"):
         return
     yield from (
@@ -103,7 +103,7 @@ def read_settings(folder: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, 
 
 
 def find_kept_days(folder: Path, env: Mapping[str, str]) -> tuple[float, Path | None]:
-    """For how many days transcripts are kept, and which file says so; None if none does.
+    """Return the days for which transcripts are kept, and which file says so; None if none does.
 
     The first file that has the key counts.
     """
@@ -120,7 +120,7 @@ def may_refuse(profile: Profile, folder: Path, env: Mapping[str, str]) -> bool:
 
 
 def find_prompt_hooks(folder: Path, env: Mapping[str, str]) -> list[Path]:
-    """Return the settings by which others than us may refuse a prompt; plugins may, too."""
+    """Return the settings with which others than us may refuse a prompt; plugins may, too."""
     return [path for path, settings in read_settings(folder, env) if _may_refuse(settings)]
 
 
@@ -156,7 +156,7 @@ def _in_keybindings(profile: Profile, path: Path) -> Iterator[Obstacle]:
 
 
 def _bindings(found: dict[str, Any]) -> dict[str, str]:
-    """The keys of the composer, with their actions."""
+    """Yield the keys of the composer, with their actions."""
     contexts = found.get("bindings")
     bound = dict[str, str]()
     for one in contexts if isinstance(contexts, list) else []:

@@ -1,4 +1,4 @@
-"""What `sm` knows of an agent CLI: how it is started, how its screen reads, which keys it has.
+"""Profile of an agent CLI: how `sm` starts it, how its screen reads, which keys it has.
 
 A profile is data only. Each field's meaning is the `Meta` beside it, from which the table in
 `docs/PROFILES.md` is made. Patterns are regular expressions as Python has them, looked for in
@@ -17,7 +17,7 @@ from sm.config.section import Count, Section
 
 
 class Profile(Section, frozen=True):
-    """One agent CLI. The defaults are those of a program of which nothing is known."""
+    """One agent CLI. The defaults are those of an unknown program."""
 
     name: Annotated[str, Meta(description="its name, which is its key; never set")] = ""
     program: Annotated[
@@ -234,7 +234,7 @@ class Profile(Section, frozen=True):
 
     @property
     def keeps_transcript(self) -> bool:
-        """Whether it keeps a transcript that `transcript` reads, and its hooks name that."""
+        """Whether the CLI keeps a transcript that `transcript` reads, and its hooks name that."""
         return self.hooks == "claude"
 
     @property

@@ -41,7 +41,7 @@ TEMPLATES = {
     "settings": ("{file}", "{hooks}"),
     "resume": ("{context}",),
 }
-"""Fields that are arguments, and what at least one of these has to stand in."""
+"""Fields with arguments, each with its placeholders: the arguments must contain at least one."""
 
 
 class NoTerminalError(SmError):
@@ -137,7 +137,7 @@ def _is_given(name: str) -> bool:
 
 
 def _find_given(name: str) -> Profile:
-    """Return a profile of ours or of a plugin, as it is without the configuration.
+    """Return our profile, or a plugin's, as it is without the configuration.
 
     Raises:
         UsageError: the plugin's cannot be used.

@@ -1,4 +1,4 @@
-"""What would happen to a text that is typed into an agent CLI now. Pure."""
+"""State of the composer of an agent CLI, which decides on a text that is typed now. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Prompt(StrEnum):
-    """What the screen shows of the composer.
+    """State of the composer on the screen.
 
     IDLE: a text begins a turn. BUSY: it is queued, or joins the turn. DIALOG: it answers a
     question. NONE: unknown, because the composer is not on the screen.

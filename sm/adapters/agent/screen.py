@@ -16,7 +16,7 @@ from sm.adapters.agent.profile import Profile
 from sm.adapters.agent.prompt import Prompt
 
 COMPOSER_ROWS = 12
-"""Without a frame, at most so many rows are below the composer: a status line, a short menu."""
+"""Limit of rows below a composer without a frame: a status line, a short menu."""
 
 DIALOG_ROWS = 30
 """The rows at the end of the screen that may hold a question."""
@@ -25,7 +25,7 @@ HINT_ROWS = 4
 """The rows above the composer that may hold the client's hints."""
 
 RULE = 3
-"""A ruled row begins with so many of the frame's characters; a name may follow."""
+"""Number of the frame's characters with which a ruled row begins; a name may follow."""
 
 OVERLAY = "▔"
 """The character of the rules of a full-screen menu."""
@@ -37,7 +37,7 @@ ESCAPE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x0e\
 
 
 class Screen(Struct, frozen=True):
-    """What is on the screen.
+    """Contents of the screen.
 
     `draft` is typed but unsent text, its rows joined by line breaks (a line that is too long for
     the screen looks like several). `row` is the composer's text exactly as in tmux, for
@@ -60,7 +60,7 @@ class Screen(Struct, frozen=True):
 
 
 class Style(Struct, frozen=True):
-    """How a character is shown; `colour` is an SGR code, 39 is the terminal's own."""
+    """Look of a character; `colour` is an SGR code, 39 is the terminal's own."""
 
     colour: str = "39"
     dim: bool = False

@@ -1,6 +1,6 @@
-"""What an agent CLI may ask at a start, before its input line is there.
+"""Dialogs of an agent CLI at its start, before its input line is there.
 
-Each was asked by Claude Code 2.1.332 or Codex 0.171.0. Its screen is in `tests/real/screens`.
+Claude Code 2.1.332 or Codex 0.171.0 has asked each of them. Its screen is in `tests/real/screens`.
 In a session sm answers none of them: a person is told of the dialog, and answers once for good.
 """
 
@@ -19,7 +19,7 @@ FORESEEN = f"sm doctor foresees it, and {TOLD}"
 
 
 class StartDialog(Struct, frozen=True):
-    """What is asked: `pattern` tells it from others, and `choice` is the answer to go on with.
+    """One dialog: `pattern` tells it from others, and `choice` is the answer to go on with.
 
     `choice` is '' where only a person can go on. `handling` says what sm does about it.
     """

@@ -25,10 +25,10 @@ LATELY = 256 * 1024
 """Bytes that sm searches for what has just been written, or for the usage of an answer."""
 
 INTERRUPTION = "[Request interrupted by user"
-"""What the line begins with that ends an interrupted turn."""
+"""Beginning of the line that ends an interrupted turn."""
 
 SLACK_S = 1.0
-"""How far a clock may be set back between the typing and its line."""
+"""Seconds by which a clock may be set back between the typing and its line."""
 
 SAID = frozenset({"user", "assistant", "attachment", "system"})
 ADDED = {"hook_additional_context": "content", "queued_command": "prompt"}
@@ -108,7 +108,7 @@ def _ends_a_turn(line: Line) -> bool:
 
 
 def _is_later(line: Line, at: float, beside: str) -> bool:
-    """Whether a line is a prompt from after that moment, and holds no `beside`."""
+    """Say whether a line is a prompt from after that moment, and holds no `beside`."""
     texts = list(_texts(line)) if line["type"] == "user" and _time(line) > at else []
     return bool(texts) and not (beside and any(beside in text for text in texts))
 

@@ -19,10 +19,10 @@ PLAIN_STARTS = ("[[", "AZ", "az", "\u00c0\u02af", "\u0370\u1fff", "\u3040\ud7ff"
 """Ranges of characters; a regular expression of them takes 5 ms to compile."""
 LINES = 40
 CHARACTERS = 4000
-"""A terminal shows so much of a text; of a longer text only the beginning."""
+"""Limit of characters that a terminal shows of a text; of a longer text, only the beginning."""
 JOINER = "\u200d"
 MENTION = re.compile(r"(^|\s)@")
-"""At the start of a word it opens a list of files."""
+"""An at sign at the start of a word, which opens a list of files."""
 MENTION_END = re.compile(r"""["\\\x00-\x1f\x7f]""")
 
 

@@ -1,4 +1,4 @@
-"""How a kind of forge delivers webhooks: signature, names of headers and events. Pure.
+"""Webhooks of a kind of forge: signature, names of headers and events. Pure.
 
 What a delivery says is never believed, even if it is signed. It only tells that it is time to look
 at the forge, and for which commits the forge tells about checks.
@@ -18,37 +18,37 @@ EVENT = re.compile(r"[A-Za-z0-9_ ]{1,64}")
 
 
 class Delivery(Struct, frozen=True):
-    """A request as it came: every value of each header, by its name in small letters."""
+    """Request as it came: every value of each header, by its name in small letters."""
 
     headers: Mapping[str, tuple[bytes, ...]]
     body: bytes
 
     def only(self, *names: str) -> bytes:
-        """The value of the first of these headers that is there; b"" if it is there twice."""
+        """Return the value of the first of these headers that exists; b"" if it is there twice."""
         values = next((self.headers[name] for name in names if name in self.headers), ())
         return values[0] if len(values) == 1 else b""
 
 
 class About(StrEnum):
-    """What a delivery is about."""
+    """Subject of a delivery."""
 
     CHECKS = "checks"
-    """What CI says of a commit."""
+    """The state of CI at a commit."""
     WORK = "work"
     """Issues, pull requests, branches, who may push."""
     PING = "ping"
-    """Nothing: the forge tries whether it can deliver."""
+    """No subject: the forge tries whether it can deliver."""
     OTHER = "other"
-    """Nothing that `sm` reads: stars, releases, pages of a wiki."""
+    """A subject that `sm` does not read: stars, releases, pages of a wiki."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """How a kind of forge delivers.
+    """Form of the deliveries of a kind of forge.
 
     `is_signed(secret, delivery, now)` decides whether it was the forge. `event` and `ident` are
-    headers, of which the first that is there counts. `checks` and `work` are events; those of
-    `checks` end with `*` if what follows does not matter. `commits` and `repository` are where the
-    payload has these, as keys joined by dots.
+    headers: the first that is there counts. `checks` and `work` are events; those of `checks` end
+    with `*` if what follows does not matter. `commits` and `repository` are where the payload has
+    these, as keys joined by dots.
     """
 
     is_signed: Callable[[str, Delivery, float], bool]
@@ -61,12 +61,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     repository: str
 
     def read_event(self, delivery: Delivery) -> str:
-        """The name of the event; '' if it has none that can be shown."""
+        """Return the name of the event; '' if it has none that can be shown."""
         found = delivery.only(*self.event).decode("ascii", "replace")
         return found if EVENT.fullmatch(found) else ""
 
     def sort(self, event: str) -> About:
-        """What an event of this name is about."""
+        """Return the subject of an event of this name."""
         if event and event == self.ping:
             return About.PING
         if any(_fits(event, one) for one in self.checks):
@@ -74,7 +74,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return About.WORK if event in self.work else About.OTHER
 
     def list_names(self, delivery: Delivery) -> Iterator[bytes]:
-        """What identifies a delivery: its id, if it has one, and its body.
+        """Yield the names of a delivery: its id, if it has one, and its body.
 
         The id is not signed by every forge, so a delivery that is sent again under another id is
         known by its body.
@@ -84,18 +84,18 @@ class Dialect(Struct, frozen=True, kw_only=True):
         yield b"body" + hashlib.sha256(delivery.body).digest()
 
     def list_commits(self, payload: Mapping[str, object]) -> list[str]:
-        """The commits that the payload of an event about checks names."""
+        """Yield the commits that the payload of an event about checks names."""
         found = (find_text(payload, path) for path in self.commits)
         return list(dict.fromkeys(one for one in found if COMMIT.fullmatch(one)))
 
     def is_of(self, payload: Mapping[str, object], names: Iterable[str]) -> bool:
-        """Whether it may be of a repository of one of these names: it may name none."""
+        """Whether the delivery may be of a repository of one of these names: it may name none."""
         found = find_text(payload, self.repository)
         return not found or found.lower() in {name.lower() for name in names}
 
 
 class Webhooks(Struct, frozen=True):
-    """How deliveries of one forge are known: by its `dialect`, `secret`, and repository.
+    """Marks of the deliveries of one forge: its `dialect`, `secret`, and repository.
 
     `list_names` gives what the repository is called: in the configuration, and now.
     """
@@ -106,7 +106,7 @@ class Webhooks(Struct, frozen=True):
 
 
 def find_text(payload: Mapping[str, object], path: str) -> str:
-    """The text at `path`, whose keys are joined by dots; '' if there is none."""
+    """Find the text at `path`, whose keys are joined by dots; '' if there is none."""
     found: object = payload
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None

@@ -1,4 +1,4 @@
-"""Why a forge says no, or nothing, each a class of its own, so that a caller can act on it."""
+"""Errors of a forge that refuses, or does not answer, each a class for a caller to act on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MergeRefusedError(SmError):
 
 
 class PullClosedError(MergeRefusedError):
-    """It was closed without being merged."""
+    """The pull request was closed without being merged."""
 
 
 class HeadMovedError(MergeRefusedError):
@@ -57,7 +57,7 @@ class QueueUnknownError(TemporaryError):
 
 
 class BaseMovedError(TemporaryError):
-    """Others are merged into the base in this moment, or were: merge again."""
+    """Other branches are merged into the base in this moment, or were: merge again."""
 
 
 class UnreachableError(TemporaryError):
@@ -65,7 +65,7 @@ class UnreachableError(TemporaryError):
 
 
 class UnknownOutcomeError(UnreachableError):
-    """It did not answer to a write that must not be repeated blindly: it may have been done."""
+    """No answer to a write that must not be repeated blindly: it may have been done."""
 
 
 class RefusedError(SmError):

@@ -22,7 +22,7 @@ VERB = "git-credential"
 
 
 class Place(Struct, frozen=True):
-    """The one repository that the token is for, at `url` without `.git`."""
+    """Place of the one repository that the token is for, at `url` without `.git`."""
 
     url: str
 

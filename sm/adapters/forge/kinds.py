@@ -1,4 +1,4 @@
-"""The kinds of forges: `forge.kind` of a project's configuration names the module that knows it.
+"""Kinds of forges: `forge.kind` of a project's configuration names the module that knows it.
 
 `local` is the core's own; plugins bring the others.
 """
@@ -22,12 +22,12 @@ OURS = {"local": "sm.adapters.forge.local.entry"}
 
 
 class Kind(Protocol):
-    """What such a module has."""
+    """Module of a kind of forge."""
 
     def open_forge(
         self, project: ProjectSettings, config: Path | None = None, state: Path | None = None
     ) -> Forge:
-        """The forge of `project`. `config` is the file that helper processes are to read.
+        """Open the forge of `project`. `config` is the file that helper processes are to read.
 
         `state` is the project's private folder, in which a forge elsewhere keeps little files.
 
@@ -38,16 +38,17 @@ class Kind(Protocol):
         ...
 
     def find_problems(self, project: ProjectSettings, url: str) -> Iterator[str]:
-        """What is wrong with the settings, a line each. `url` is the remote that agents push to.
+        """Yield what is wrong with the settings, a line each.
 
-        '' for `url` if the clone has no such remote, which is told elsewhere.
+        `url` is the remote that agents push to, '' if the clone has no such remote, which is told
+        elsewhere.
         """
         ...
 
     def expect_webhooks(
         self, settings: ForgeSettings, state: Path | None = None
     ) -> Webhooks | None:
-        """How deliveries of the forge of these settings are known; None if it delivers none.
+        """Return the marks of deliveries by the forge of these settings; None if it delivers none.
 
         `state` is the project's private folder.
 
@@ -68,7 +69,7 @@ class Kind(Protocol):
 
 
 def kind_of(settings: ForgeSettings) -> Kind:
-    """What knows the kind of forge that the settings are of.
+    """Return the module of the kind of forge that the settings name.
 
     Raises:
         UsageError: no plugin has it.
@@ -82,5 +83,5 @@ def kind_of(settings: ForgeSettings) -> Kind:
 def open_forge(
     project: ProjectSettings, config: Path | None = None, state: Path | None = None
 ) -> Forge:
-    """The forge of a project, see `Kind.open_forge`."""
+    """Open the forge of a project, see `Kind.open_forge`."""
     return kind_of(project.forge).open_forge(project, config, state)

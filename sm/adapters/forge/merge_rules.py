@@ -1,4 +1,4 @@
-"""When a pull request may be merged, on every forge: its checks, its reviews, its commit."""
+"""Rules for a merge, on every forge: the pull request's checks, its reviews, its commit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSED = (CheckState.SUCCESS, CheckState.NONE)
 
 
 class Rules(Struct, frozen=True):
-    """What a project asks for before a merge: a review, of one who is trusted."""
+    """Conditions of a project for a merge: a review, of one who is trusted."""
 
     review_required: bool
     trust: Trust

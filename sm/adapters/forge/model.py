@@ -1,4 +1,4 @@
-"""What a forge holds, whichever forge it is: issues, pull requests, reviews, checks."""
+"""Contents of a forge, whichever forge it is: issues, pull requests, reviews, checks."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from sm.adapters.forge.prose import list_prose
 DEPENDS_ON = re.compile(
     r"^[^\S\n]*+[-*]?[^\S\n]*+depends on:?\s++(.*)$", re.IGNORECASE | re.MULTILINE
 )
-"""What stands before the words is on their line: blank lines are not gone through once for each."""
+"""Words that open a line of dependencies. The space before them is on their line: blank lines are
+not gone through once for each."""
 WITHIN_A_SENTENCE = re.compile(
     r"(?<!longer )(?<!not )\bdepends on:? (?:issues? )?(#[0-9]+(?:(?:,? and |, )#[0-9]+){0,200})",
     re.IGNORECASE,
 )
-"""The same in mid-line, where only the numbers that follow at once are meant."""
+"""Dependencies in mid-line, where only the numbers that follow at once are meant."""
 REFERENCE = re.compile(r"(?<![\w/])#([0-9]{1,9})(?![0-9])")
-"""An issue here: `octo/lib#1` is one of another repository."""
+"""Reference to an issue here: `octo/lib#1` is one of another repository."""
 BEYOND_NUMBERS = re.compile(r"(?<![\w/])#[0-9]{10,}+")
 ASIDE = re.compile(r"\([^()]*+\)")
-"""It says more of what was named before it, such as which epic that is part of."""
+"""Aside, which says more of what was named before it, such as which epic that is part of."""
 
 BOT = "sm"
-"""The author of what sm itself writes on a forge."""
+"""Author of what sm itself writes on a forge."""
 
 
 class IssueState(StrEnum):
-    """Whether an issue is still to be worked on."""
+    """State of an issue: whether it is still to be worked on."""
 
     OPEN = "open"
     CLOSED = "closed"
 
 
 class Sign(StrEnum):
-    """What a forge writes before the number of a pull request."""
+    """Sign that a forge writes before the number of a pull request."""
 
     SHARED = "#"
     OWN = "!"
-    """Its numbers are not those of issues."""
+    """The numbers of pull requests are not those of issues."""
 
 
 class PullState(StrEnum):
-    """What became of a pull request."""
+    """State of a pull request."""
 
     OPEN = "open"
     MERGED = "merged"
@@ -54,7 +55,7 @@ class PullState(StrEnum):
 
 
 class ReviewState(StrEnum):
-    """A reviewer's verdict."""
+    """Verdict of a reviewer."""
 
     APPROVED = "approved"
     CHANGES_REQUESTED = "changes-requested"
@@ -62,7 +63,7 @@ class ReviewState(StrEnum):
 
 
 class CheckState(StrEnum):
-    """What CI says of a commit; NONE where no CI is configured.
+    """State of CI at a commit; NONE where no CI is configured.
 
     BROKEN: CI itself has failed, so nothing is known of the commit.
     """
@@ -75,7 +76,7 @@ class CheckState(StrEnum):
 
 
 class Hold(StrEnum):
-    """What keeps the forge itself from merging a pull request, as far as it tells.
+    """Reason why the forge itself does not merge a pull request, as far as it tells.
 
     BEHIND: its branch must have the base's last commit first. QUEUED: it is in a merge queue.
     """
@@ -87,7 +88,7 @@ class Hold(StrEnum):
 
 
 class Comment(Struct, frozen=True):
-    """A remark on an issue or a pull request. `marker` identifies one that sm wrote itself.
+    """Remark on an issue or a pull request. `marker` identifies one that sm wrote itself.
 
     `editor` has edited it last, '' if nobody has, or the forge does not say.
     """
@@ -100,10 +101,10 @@ class Comment(Struct, frozen=True):
 
 
 class Issue(Struct, frozen=True):
-    """Something to do. `at` is when it was filed, in seconds since the epoch.
+    """Issue, or something to do. `at` is when it was filed, in seconds since the epoch.
 
-    `text_hash` is what title and text are known by where they are left out, '' where they are not.
-    `waits` says what is open and it depends on by the forge's own means, '' for nothing.
+    `text_hash` identifies title and text if they are left out, '' if they are not. `waits` says
+    what is open and it depends on by the forge's own means, '' for nothing.
     """
 
     number: int
@@ -119,20 +120,20 @@ class Issue(Struct, frozen=True):
     waits: str = ""
 
     def dependencies(self) -> tuple[int, ...]:
-        """The issues named after the words `Depends on`, each once."""
+        """List the issues named after the words `Depends on`, each once."""
         numbers = (int(number) for said in self._needs() for number in REFERENCE.findall(said))
         return tuple(dict.fromkeys(numbers))
 
     def beyond_numbers(self) -> str:
-        """What is named there as an issue, and can be the number of none; '' for nothing.
+        """Return the words that name no possible issue, in place of a number; '' for none.
 
-        Passed over, it would not be waited for: such an issue is not to be used at all.
+        Passed over, they would not be waited for: such an issue is not to be used at all.
         """
         found = map(BEYOND_NUMBERS.search, self._needs())
         return next((one[0] for one in found if one), "")
 
     def _needs(self) -> list[str]:
-        """What it says it depends on: the rest of such a line, or the numbers in a sentence."""
+        """Return its words on dependencies: the rest of such a line, or numbers in a sentence."""
         if "epends on" not in self.body.lower():
             return []
         said = "\n".join(list_prose(self.body))
@@ -141,18 +142,18 @@ class Issue(Struct, frozen=True):
 
 
 def _without_asides(line: str) -> str:
-    """The line without what is in parentheses, unless the issues are only named there."""
+    """Drop what is in parentheses from the line, unless the issues are only named there."""
     outside = ASIDE.sub(" ", line)
     return outside if REFERENCE.search(outside) or BEYOND_NUMBERS.search(outside) else line
 
 
 def hash_text(title: str, body: str) -> str:
-    """What a title and a text are known by: a SHA-256 in hexadecimal digits."""
+    """Hash a title and a text, as a SHA-256 in hexadecimal digits."""
     return hashlib.sha256(f"{title}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Saved(Struct, frozen=True):
-    """When something was saved, in seconds since the epoch, and `by` whom.
+    """Time at which something was saved, in seconds since the epoch, and `by` whom.
 
     '' where the forge does not say who; then `at` says nothing either.
     """
@@ -162,10 +163,10 @@ class Saved(Struct, frozen=True):
 
 
 class SourcedText(Struct, frozen=True):
-    """An issue's title and text at one moment, and who has saved each of them last.
+    """Title and text of an issue at one moment, and who has saved each of them last.
 
-    What was never edited was saved by the author. `labelled` has when and by whom each label was
-    set last, as far as the forge says.
+    A text that was never edited was saved by the author. `labelled` has when and by whom each label
+    was set last, as far as the forge says.
     """
 
     title: str
@@ -177,7 +178,7 @@ class SourcedText(Struct, frozen=True):
 
 
 class InlineComment(Struct, frozen=True):
-    """A reviewer's remark on one line of one file.
+    """Remark of a reviewer on one line of one file.
 
     `hunk` is the part of the diff that ends with that line, '' if it is not known. `outdated`: the
     code has changed since. `id` is the forge's, '' if it has none. `editor` is as in `Comment`.
@@ -193,10 +194,10 @@ class InlineComment(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """One review of one commit (`head`, a full SHA).
+    """Review of one commit (`head`, a full SHA).
 
     `editor` has edited its text last, as in `Comment`. `revision` is another word once one of its
-    texts was edited, also where they are left out; '' if that is not known. `official`: the forge
+    texts was edited, also if they are left out; '' if that is not known. `official`: the forge
     counts it among the approvals that a branch asks for.
     """
 
@@ -213,19 +214,19 @@ class Review(Struct, frozen=True):
 
 
 def hash_review(review: Review) -> str:
-    """What the texts of a review are known by, '' if it has none."""
+    """Hash the texts of a review, '' if it has none."""
     said = [review.body, *(f"{one.id} {one.path}\n{one.body}" for one in review.comments)]
     return hash_text("", "\n".join(said)) if any(said) else ""
 
 
 class Check(Struct, frozen=True):
-    """What CI says of the commit `head`, since `at` (seconds since the epoch).
+    """State of CI at the commit `head`, since `at` (seconds since the epoch).
 
     `log` is the output of the failing `step`, shortened, and `file` the path of the whole. If the
-    forge requires some checks alone, `state` is of these: `missing` are those of them that have not
-    begun, and `optional` the others that have failed. `outage` says why CI has failed itself, if
-    that is known of a FAILURE. `progress` is a word that changes as single checks come to an end.
-    `unapproved` is what begins once a person has approved it at `url`.
+    forge requires only some checks, `state` is about these: `missing` are those that have not
+    begun, and `optional` the other checks that have failed. `outage` says why CI has failed itself,
+    if that is known of a FAILURE. `progress` is a word that changes as single checks come to an
+    end. `unapproved` is what begins once a person has approved it at `url`.
     """
 
     state: CheckState
@@ -241,14 +242,14 @@ class Check(Struct, frozen=True):
     optional: tuple[str, ...] = ()
     unapproved: str = ""
     overdue: bool = False
-    """Whether it was stopped without a result, as it took too long; then it is PENDING."""
+    """The check was stopped without a result, as it took too long; then it is PENDING."""
 
 
 NO_CHECK = Check(CheckState.NONE)
 
 
 class PullRequest(Struct, frozen=True):
-    """A branch that is offered for merging. `conflicts`: it cannot be merged into its base.
+    """Branch that is offered for merging. `conflicts`: it cannot be merged into its base.
 
     `closed_at` is when it was merged or closed, 0 while it is open. `held` are the forge's words
     for `hold`.
@@ -277,12 +278,12 @@ class PullRequest(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its number in a text, where the forge makes a link of it."""
+        """Number in a text, written so that the forge makes a link of it."""
         return f"{self.sign}{self.number}"
 
 
 class Batch(Struct, frozen=True):
-    """All that one observation of a forge has found.
+    """Findings of one observation of a forge.
 
     `writers` are the authors in it who may push to the repository. `problems` tell what could not
     be read, and why. `validators` are the forge's own: cursors, ETags, a stamp. They are worth
@@ -297,7 +298,7 @@ class Batch(Struct, frozen=True):
 
 
 def authors_in(issues: Iterable[Issue], pulls: Iterable[PullRequest]) -> set[str]:
-    """Everyone who has said something there."""
+    """Return everyone who has said something there."""
     found = set[str]()
     for issue in issues:
         found |= {issue.author, *(comment.author for comment in issue.comments)}

@@ -1,4 +1,4 @@
-"""What somebody says in a text in Markdown: without code, quotations and comments. Pure.
+"""Reads somebody's own words in a text in Markdown: no code, quotations or comments. Pure.
 
 Templates explain in comments what may be written, and people quote what others have written:
 neither is meant. The blocks are those of CommonMark 0.31 (4.4 indented code, 4.5 fenced code, 4.6
@@ -22,7 +22,7 @@ def list_prose(text: str) -> list[str]:
 
 
 def _drop_comments(text: str) -> str:
-    """Without HTML comments; one that is not closed goes on to the end, as it does on forges."""
+    """Drop HTML comments; one that is not closed goes on to the end, as it does on forges."""
     parts = []
     fence = ""
     hidden = False
@@ -42,7 +42,7 @@ def _drop_comments(text: str) -> str:
 
 
 def _continue_fence(fence: str, line: str) -> str:
-    """The marks of the block of code that is open after this line, '' for none."""
+    """Return the marks of the block of code that is open after this line, '' for none."""
     mark = _FENCE.match(line)
     if not fence:
         return mark[1] if mark else ""
@@ -51,7 +51,7 @@ def _continue_fence(fence: str, line: str) -> str:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines that are neither in a block of code nor quoted."""
+    """Yield the lines that are neither in a block of code nor quoted."""
     fence, in_list, is_free, is_code = "", False, True, False
     for line in text.splitlines():
         was = fence
@@ -70,7 +70,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _drop_code(line: str) -> str:
-    """Without what stands between equal numbers of backticks."""
+    """Drop the text between equal numbers of backticks."""
     runs = [(found.start(), found.end()) for found in _TICKS.finditer(line)]
     last = {end - start: start for start, end in runs}
     kept, at, opened = [], 0, 0

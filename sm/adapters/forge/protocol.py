@@ -1,4 +1,4 @@
-"""What `sm` asks of a forge, whichever forge it is: a `Forge` of three parts.
+"""Protocol of a forge, whichever forge it is: a `Forge` of three parts.
 
 `sm.adapters.forge.kinds` opens the one that a project's configuration names. Each forge passes
 the same tests, `tests/adapters/forge_contract.py`.
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 
 
 class CheckRun(Protocol):
-    """What came of running CI once."""
+    """Result of one run of CI."""
 
     @property
     def state(self) -> CheckState:
-        """What it says of the commit."""
+        """Verdict on the commit."""
         ...
 
     @property
     def step(self) -> str:
-        """Where it failed."""
+        """Step where it failed."""
         ...
 
     @property
     def took_s(self) -> float:
-        """How long it took, in seconds."""
+        """Duration of the run, in seconds."""
         ...
 
 
 class Discussion(Protocol):
-    """What people comment on: issues, or pull requests."""
+    """Issues or pull requests, which people comment on."""
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
-        """The comments on one of them, and who has edited each last.
+        """Read the comments on one of them, and who has edited each last.
 
-        One request or a few; it may be only the last hundred. Of a number that is not there, none
-        or NotFoundError.
+        This takes one request or a few; it may be only the last hundred. A number that is not there
+        has none, or raises NotFoundError.
         """
         ...
 
@@ -68,20 +68,20 @@ class Discussion(Protocol):
 
 
 class Issues(Discussion, Protocol):
-    """The issues of a forge."""
+    """Issues of a forge."""
 
     def find(
         self, state: IssueState | None = None, labels: Iterable[str] = ()
     ) -> tuple[list[Issue], list[str]]:
-        """The issues in that state that have all of `labels`, oldest first; and the problems."""
+        """Find the issues in that state that have all `labels`, oldest first; and the problems."""
         ...
 
     def read(self, number: int) -> Issue:
-        """One issue with its texts; NotFoundError if there is none."""
+        """Read an issue with its texts; NotFoundError if there is none."""
         ...
 
     def read_source(self, number: int) -> SourcedText:
-        """Title and text of an issue with who saved them last; one or two requests."""
+        """Return title and text of an issue with who saved them last; one or two requests."""
         ...
 
     def add(self, title: str, body: str = "", labels: Iterable[str] = (), *, author: str) -> Issue:
@@ -108,7 +108,7 @@ class Issues(Discussion, Protocol):
         ...
 
     def list_labels(self) -> set[str]:
-        """Every label that there is."""
+        """List every label that there is."""
         ...
 
     def add_label(self, number: int, label: str) -> Issue:
@@ -121,31 +121,31 @@ class Issues(Discussion, Protocol):
 
 
 class Pulls(Discussion, Protocol):
-    """The pull requests of a forge, with their reviews and merges."""
+    """Pull requests of a forge, with their reviews and merges."""
 
     def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
-        """The pull requests in that state, oldest first; and the problems."""
+        """Find the pull requests in that state, oldest first; and the problems."""
         ...
 
     def find_newest(self, branch: str) -> PullRequest | None:
-        """The newest pull request of `branch`."""
+        """Find the newest pull request of `branch`."""
         ...
 
     def read(self, number: int) -> PullRequest:
-        """One pull request with its texts; NotFoundError if there is none."""
+        """Read a pull request with its texts; NotFoundError if there is none."""
         ...
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
-        """The reviews of a pull request with their texts, and who has edited each text last.
+        """Read the reviews of a pull request with their texts, and who has edited each text last.
 
-        A few requests; NotFoundError if there is no such pull request.
+        This takes a few requests; NotFoundError if there is no such pull request.
         """
         ...
 
     def open(
         self, branch: str, base: str, title: str, body: str = "", *, author: str
     ) -> PullRequest:
-        """Offer a branch for merging; the one that is open for it, if there is one.
+        """Offer a branch for merging; if a pull request is open for it, return that.
 
         Raises:
             NotFoundError: one of the branches has not been pushed.
@@ -172,25 +172,25 @@ class Pulls(Discussion, Protocol):
         ...
 
     def read_head(self, number: int) -> str:
-        """The commit that a pull request is at; one request."""
+        """Read the commit that a pull request is at; one request."""
         ...
 
     def count_commits(self, number: int, since: str) -> int:
-        """How many commits a pull request has that the commit `since` lacks.
+        """Count the commits of a pull request that the commit `since` lacks.
 
         NotFoundError if the forge does not know that commit any more.
         """
         ...
 
     def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
-        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does.
+        """Return a pull request's change, as `git diff` shows it; with `stat` as `--stat` does.
 
-        With a `limit` its first bytes alone.
+        With a `limit` it returns only the first bytes.
         """
         ...
 
     def list_files(self, number: int, head: str = "") -> list[str]:
-        """The files that a pull request changes up to `head`, by default its last commit."""
+        """List the files that a pull request changes up to `head`, by default its last commit."""
         ...
 
     def merge(self, number: int, *, author: str, head: str = "", message: str = "") -> PullRequest:
@@ -208,10 +208,10 @@ class Pulls(Discussion, Protocol):
 
 
 class Checks(Protocol):
-    """What CI says of commits."""
+    """Results of CI for commits."""
 
     def read(self, head: str) -> Check:
-        """What CI says of a commit, with the failing log."""
+        """Return the state of CI at a commit, with the failing log."""
         ...
 
     def rerun(self, head: str) -> None:
@@ -241,26 +241,26 @@ class Forge(Protocol):
 
     @property
     def issues(self) -> Issues:
-        """Its issues."""
+        """Issues of the project."""
         ...
 
     @property
     def pulls(self) -> Pulls:
-        """Its pull requests."""
+        """Pull requests of the project."""
         ...
 
     @property
     def checks(self) -> Checks:
-        """What CI says."""
+        """Results of CI for the project."""
         ...
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """Every issue and pull request, each open pull request with the check of its head.
+        """Observe every issue and pull request, each open pull request with the check of its head.
 
-        `since` is an earlier observation: the forge is asked for what has changed after it, and
-        the rest is taken from it, without the texts if `since` has none. None: all is read anew.
-        A check has no log. With `start_checks`, a forge that runs CI itself starts what has no
-        result yet.
+        `since` is an earlier observation: the forge is asked for what has changed after it, and the
+        rest is taken from it, without the texts if `since` has none. None: all is read again. A
+        check has no log. With `start_checks`, a forge that runs CI itself starts what has no result
+        yet.
         """
         ...
 
@@ -273,15 +273,15 @@ class Forge(Protocol):
         ...
 
     def pause_s(self, sharers: int = 1) -> float:
-        """Seconds that two observations must be apart for the forge's limits; 0: any number.
+        """Return the seconds that two observations must be apart; 0: any number.
 
-        `sharers` installations observe under the same limits, this one included. It is called in
-        each pass over a session, so it sends no request.
+        The forge's limits ask for that. `sharers` installations observe under the same limits, this
+        one included. It is called in each pass over a session, so it sends no request.
         """
         ...
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
-        """Those of `authors` who may push to the repository, as the forge knows them."""
+        """Return the `authors` who may push to the repository, as the forge knows them."""
         ...
 
     def is_pull(self, number: int) -> bool:
@@ -292,19 +292,19 @@ class Forge(Protocol):
         ...
 
     def branch_head(self, branch: str) -> str:
-        """The commit of a branch, '' if there is no such branch."""
+        """Return the commit of a branch, '' if there is no such branch."""
         ...
 
 
-# What some forges have beside it
+# Abilities of some forges beside it
 
 
 @runtime_checkable
 class Signing(Protocol):
-    """A forge whose changes show on this machine."""
+    """Forge whose changes show on this machine."""
 
     def signs(self) -> tuple[Path, ...]:
-        """Files that get a new time when the forge changes.
+        """List files that get a new time when the forge changes.
 
         The first one changes with everything that is done through `sm`, and with every push.
         """
@@ -312,25 +312,25 @@ class Signing(Protocol):
 
 
 def list_signs(forge: Forge) -> tuple[Path, ...]:
-    """The files that get a new time when the forge changes; none if nothing shows that here."""
+    """List the files that get a new time when the forge changes; none if none shows that here."""
     return forge.signs() if isinstance(forge, Signing) else ()
 
 
 @runtime_checkable
 class Accounted(Protocol):
-    """A forge on which `sm` writes by an account, whose marks alone it believes."""
+    """Forge on which `sm` writes by an account, whose marks alone it believes."""
 
     def find_account(self) -> str:
-        """The name of that account; it is asked for once for each token."""
+        """Find the name of that account; it is asked for once for each token."""
         ...
 
 
 @runtime_checkable
 class Hosting(Protocol):
-    """A forge on this machine: it has the repository, and runs CI."""
+    """Forge on this machine: it has the repository, and runs CI."""
 
     def git_dirs(self) -> tuple[Path, ...]:
-        """Its repositories, in which a killed git may leave a lock behind."""
+        """List its repositories, in which a killed git may leave a lock behind."""
         ...
 
     def run_check(self, head: str, ci: Ci, work: Path) -> CheckRun | None:
@@ -347,8 +347,8 @@ class Hosting(Protocol):
 
 @runtime_checkable
 class Limited(Protocol):
-    """A forge that a token opens, which may be one that cannot do everything."""
+    """Forge that a token opens, which may be one that cannot do everything."""
 
     def find_limits(self) -> Iterator[str]:
-        """What the token cannot do that stops nothing, and is good to know."""
+        """Yield shortcomings of the token that stop nothing, and are good to know."""
         ...

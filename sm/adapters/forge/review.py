@@ -1,4 +1,4 @@
-"""What the reviewers of a pull request agree on. Only people who are trusted have a say."""
+"""Verdict of a pull request's reviewers. Only people who are trusted have a say."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from sm.adapters.forge.trust import Trust
 
 
 def find_last_verdict(reviews: Iterable[Review]) -> Review | None:
-    """The newest review that is more than a comment, of whomever and whichever commit."""
+    """Find the newest review that is more than a comment, by anyone and of any commit."""
     said = (one for one in reviews if one.state is not ReviewState.COMMENTED)
     return max(said, key=lambda one: (one.at, one.id), default=None)
 
 
 def verdict(reviews: Iterable[Review], head: str, trust: Trust) -> Review | None:
-    """The review that decides: a standing request for changes, else an approval of `head`.
+    """Find the review that decides: a standing request for changes, else an approval of `head`.
 
-    Of each reviewer the latest review counts that is more than a comment. An approval of an
-    older commit says nothing about `head`; a request for changes stands until its author
-    takes it back.
+    The latest review of each reviewer that is more than a comment counts. An approval of an older
+    commit says nothing about `head`; a request for changes stands until its author takes it back.
     """
     latest: dict[str, Review] = {}
     for review in sorted(reviews, key=lambda r: r.at):

@@ -1,4 +1,4 @@
-"""For whom a forge is asked: one with a limit has its requests counted for who sends them."""
+"""Sender of a forge's requests: a forge with a limit has them counted for who sends them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 SPENDER: ContextVar[str] = ContextVar("spender", default="")
-"""The session for which requests are sent now, '' if it is for all of them."""
+"""Session for which requests are sent now, '' if it is for all of them."""
 
 
 @contextlib.contextmanager

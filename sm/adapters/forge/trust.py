@@ -1,4 +1,4 @@
-"""Whose words may reach an agent, and whose reviews count."""
+"""Trust in people: whose words may reach an agent, and whose reviews count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Trust(Struct, frozen=True):
-    """The people that a project trusts: those it has `named`, or else the forge's `writers`.
+    """People whom a project trusts: those it has `named`, or else the forge's `writers`.
 
     `writers` are those who may push to the repository, as the forge says. With both empty, no
     author is trusted.
@@ -24,7 +24,7 @@ class Trust(Struct, frozen=True):
     def includes_editor(self, editor: str, author: str) -> bool:
         """Whether a text of `author` may reach an agent that `editor` has saved last.
 
-        '' if the forge does not say who. Then it was the author, or somebody else who may push,
-        and counts only if all of those are trusted.
+        If `editor` is '', the forge does not say who it was: the author, or somebody else who may
+        push. The text counts only if all of those are trusted.
         """
         return self.includes(editor) if editor else not self.named and self.includes(author)

@@ -1,4 +1,4 @@
-"""What has been found out about branches, so that git is asked once."""
+"""Facts about branches that were found out, kept so that git is asked once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sm.base.errors import StateError
 from sm.store.files import read_json, write_json
 
 AT_ONCE = 100
-"""Merges that one git is asked to try."""
+"""Number of merges that one git is asked to try."""
 
 REMEMBERED = 2000
-"""Pairs of commits; the oldest are forgotten first."""
+"""Number of pairs of commits; the oldest are forgotten first."""
 
 
 class Branches(Struct, dict=True):
-    """The branches at one moment, and what has been found out about them."""
+    """Branches at one moment, and what has been found out about them."""
 
     repository: BareRepository
     _within: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Branches(Struct, dict=True):
 
     @cached_property
     def heads(self) -> dict[str, str]:
-        """Each branch's commit."""
+        """Commit of each branch."""
         return self.repository.heads()
 
     def contains(self, base: str, commit: str) -> bool:
@@ -50,7 +50,7 @@ class Branches(Struct, dict=True):
 
 
 class Conflicts(Struct):
-    """Which commits conflict with which: never changes, so it is kept from run to run."""
+    """Commits that conflict with one another: never changes, so it is kept from run to run."""
 
     path: Path
     repository: BareRepository

@@ -1,4 +1,4 @@
-"""What is kept for the check of one commit."""
+"""Folder for the check of one commit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sm.base.errors import StateError
 from sm.store.files import read_json
 
 LOG_LIMIT = 1024 * 1024
-"""Bytes of a log that are kept: its end."""
+"""Limit of a log that is kept, in bytes: its end."""
 
 
 class Verdict(Struct, frozen=True):
-    """The result of a run: `at` and `took_s` in seconds, `code` as the shell gave it.
+    """Result of a run: `at` and `took_s` in seconds, `code` as the shell gave it.
 
-    `of` tells which command it was, '' for a result of before that was kept.
+    `of` tells which command it was, '' for a result from before commands were kept.
     """
 
     state: CheckState
@@ -40,42 +40,42 @@ class Verdict(Struct, frozen=True):
 
 
 def fingerprint(command: str) -> str:
-    """A word that another command does not have, and that tells nothing of what is in it."""
+    """Return a word that another command does not have, and that tells nothing of its content."""
     return hashlib.sha256(command.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class CheckFolder(Struct, frozen=True):
-    """Everything that is kept for one commit."""
+    """Folder of everything that is kept for one commit."""
 
     path: Path
 
     @property
     def result(self) -> Path:
-        """The verdict, written once at the end."""
+        """Verdict, written once at the end."""
         return self.path / "result.json"
 
     @property
     def log(self) -> Path:
-        """What the command said, its end where it said too much."""
+        """Output of the command; only the output's end if it was too long."""
         return self.path / "log"
 
     @property
     def lock(self) -> Path:
-        """Held by the runner as long as it lives."""
+        """Lock that the runner holds as long as it lives."""
         return self.path / "lock"
 
     @property
     def starts(self) -> Path:
-        """One line for each runner that was started."""
+        """File with a line for each runner that was started."""
         return self.path / "starts"
 
     @property
     def process(self) -> Path:
-        """The command under way, so that the next runner can end what a killed one left."""
+        """Command under way, so that the next runner can end what a killed one left."""
         return self.path / "process.json"
 
     def verdict(self) -> Verdict | None:
-        """The result, once there is one; one that is damaged is none, and is found out again."""
+        """Result, once there is one; a damaged one counts as none, and is found out again."""
         with contextlib.suppress(StateError):
             return read_json(self.result, Verdict)
         return None

@@ -1,4 +1,4 @@
-"""What CI said of each commit, and runners started for commits that it has said nothing of.
+"""Results of CI for each commit, and runners for the commits without a result.
 
 A runner inherits the lock of its check from the process that starts it, so there is no moment
 in which two could start one. A runner that has died is known by its free lock without a result.
@@ -28,21 +28,21 @@ from sm.store.lock import is_held, try_hold, try_hold_fd
 
 NO_CI = "the project has no ci.command: set one in its configuration"
 MAX_STARTS = 3
-"""Runners of one check that may die before it counts as broken."""
+"""Number of runners of one check that may die before it counts as broken."""
 
 ENDING_S = 20.0
-"""So long a runner may take to remove its checkout after it has written its result."""
+"""Time that a runner may take to remove its checkout after it wrote its result, in seconds."""
 LOOK_S = 0.02
 
 KEPT = 200
-"""Commits of which is kept what CI said, beside those of open pull requests: those checked last."""
+"""Number of commits whose result is kept, beside those of open pull requests: the last checked."""
 
 EXCERPT_LIMIT = 64 * 1024
-"""Bytes of a failing log that a `Check` carries."""
+"""Limit of a failing log that a `Check` carries, in bytes."""
 
 
 class Checks(Struct, frozen=True):
-    """The checks of a project. `config` is the file that its runners are to read.
+    """Checks of a project. `config` is the file that its runners are to read.
 
     `touch` says that the forge has changed.
     """
@@ -55,7 +55,7 @@ class Checks(Struct, frozen=True):
     config: Path | None = None
 
     def folder(self, head: str) -> CheckFolder:
-        """What is kept for the commit `head`.
+        """Return the folder of the commit `head`.
 
         Raises:
             NotFoundError: that is no full name of a commit.
@@ -66,14 +66,14 @@ class Checks(Struct, frozen=True):
         return CheckFolder(self.path / head)
 
     def make_folder(self, head: str) -> CheckFolder:
-        """What is kept for the commit `head`, in a folder that is made if it is missing."""
+        """Return the folder of the commit `head`, which is made if it is missing."""
         folder = self.folder(head)
         with _usable(self.path):
             folder.path.mkdir(mode=0o755, parents=True, exist_ok=True)
         return folder
 
     def read(self, head: str, *, settled: bool = False, logged: bool = True) -> Check:
-        """What CI says of `head`, as far as it is known; with its log only if `logged`.
+        """Return the state of CI at `head`, as far as it is known; with its log only if `logged`.
 
         What another command has said counts only for what is `settled`, merged for instance.
         """
@@ -82,7 +82,7 @@ class Checks(Struct, frozen=True):
         folder = self.folder(head)
         verdict = folder.verdict() if settled else self._verdict(folder)
         if verdict is None and settled:
-            return NO_CHECK  # it is kept no more
+            return NO_CHECK  # the result is not kept any more
         if verdict is None:
             return Check(CheckState.PENDING, head, at=_changed_at(folder.starts))
         failed = verdict.state is not CheckState.SUCCESS
@@ -92,7 +92,7 @@ class Checks(Struct, frozen=True):
         return Check(verdict.state, head, step, url, log, verdict.at, overdue=verdict.overdue)
 
     def ensure(self, head: str, *, logged: bool = True) -> Check:
-        """As `read`; a runner is started where there is neither a result nor one at work."""
+        """Do as `read`; start a runner where there is neither a result nor a runner at work."""
         check = self.read(head, logged=logged)
         if check.state is not CheckState.PENDING:
             return check
@@ -111,7 +111,7 @@ class Checks(Struct, frozen=True):
     def rerun(self, head: str) -> None:
         """Forget what CI said of `head`, and start a runner.
 
-        One that has written its result, and is about to end, is waited for.
+        A runner that has written its result, and is about to end, is waited for.
 
         Raises:
             AtWorkError: a runner is at work on it.
@@ -137,12 +137,12 @@ class Checks(Struct, frozen=True):
             time.sleep(LOOK_S)
 
     def _verdict(self, folder: CheckFolder) -> Verdict | None:
-        """The result of the command that is configured now."""
+        """Return the result of the command that is configured now."""
         verdict = folder.verdict()
         return verdict if verdict is not None and verdict.is_of(self.command or "") else None
 
     def list_stalled(self) -> list[str]:
-        """The commits whose runner has died without a result."""
+        """List the commits whose runner has died without a result."""
         with _usable(self.path):
             try:
                 folders = [CheckFolder(Path(entry.path)) for entry in os.scandir(self.path)]
@@ -155,7 +155,7 @@ class Checks(Struct, frozen=True):
         )
 
     def prune(self, needed: Collection[str]) -> None:
-        """Remove what is kept for old commits, but for those `needed`, and for those at work."""
+        """Remove what is kept for old commits, but not for `needed` ones, and those at work."""
         with _usable(self.path):
             try:
                 folders = [Path(entry.path) for entry in os.scandir(self.path)]
@@ -201,7 +201,7 @@ def _usable(path: Path) -> Iterator[None]:
 
 
 def _forget(folder: CheckFolder) -> None:
-    """What was said of the commit, and how often a runner has died."""
+    """Forget the result for the commit, and how often a runner has died."""
     discard(folder.result)
     discard(folder.starts)
 
@@ -216,7 +216,7 @@ def give_up(folder: CheckFolder, command: str) -> None:
 
 
 def _changed_at(path: Path) -> float:
-    """When it was changed last; 0 if there is no such thing."""
+    """Return when the path was changed last; 0 if there is no such thing."""
     try:
         return path.lstat().st_mtime
     except OSError:

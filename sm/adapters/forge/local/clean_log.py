@@ -7,11 +7,11 @@ from collections.abc import Callable
 from sm.base.redact import redact
 
 LONGEST = 64 * 1024
-"""Bytes of a line that has not ended yet, which are held back at most."""
+"""Limit of an unfinished line that is held back, in bytes."""
 
 
 class CleanLog:
-    """Passes a log on line by line, as `append` is given its bytes, without its secrets."""
+    """Log that passes its lines on without secrets, as `append` is given its bytes."""
 
     def __init__(self, append: Callable[[bytes], None]) -> None:
         """Begin a log."""
@@ -34,5 +34,5 @@ class CleanLog:
 
 
 def clean_log(log: bytes) -> bytes:
-    """The log without well-known secrets; bytes that are no text stay."""
+    """Return the log without well-known secrets; bytes that are no text stay."""
     return redact(log.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")

@@ -35,13 +35,13 @@ SECTION = r"## (?:Comment|Review) by "
 INLINE = r"### On .+:[1-9][0-9]{0,8}[ \t\r]*$"
 META = r"<!-- sm:"
 HEADING = re.compile(rf"^\\*(?:{SECTION}|{INLINE}|{META})", re.MULTILINE)
-"""What begins like a heading of ours, quoted any number of times or not at all."""
+"""Beginning like one of our headings, quoted any number of times or not at all."""
 
 BODY = ""
-"""Under which name `Document.lines` has the line that the body begins on."""
+"""Name under which `Document.lines` has the line that the body begins on."""
 
 PLAIN = r"""[A-Za-z0-9](?:[!"$-9;-~]|:(?=[A-Za-z0-9])| (?=[!"$-9;-~]))*"""
-"""A text that YAML takes as it stands; only what it gives a meaning to has to be quoted."""
+"""Text that YAML takes as it stands; only a text that means something to YAML is quoted."""
 
 PLAIN_ITEM = r"[A-Za-z0-9][A-Za-z0-9_./-]*"
 PLAIN_LINE = re.compile(
@@ -49,11 +49,11 @@ PLAIN_LINE = re.compile(
     r"|'(?P<quoted>(?:[ -&(-~]|'')*)'"
     rf"|\[(?P<items>{PLAIN_ITEM}(?:, {PLAIN_ITEM})*)?\])"
 )
-"""The lines of front matter that need no YAML parser, which is nearly all of them."""
+"""Lines of front matter that need no YAML parser, which is nearly all of them."""
 
 
 class Document(Struct, frozen=True, eq=False):
-    """A file's content. `front` maps keys to texts and lists; sections are in file order.
+    """Content of a file. `front` maps keys to texts and lists; sections are in file order.
 
     `at` is when the file was written, `lines` where the keys of `front` are.
     `unsettled`: it was written by hand, without what sm keeps (date, id, head).
@@ -71,7 +71,7 @@ class Document(Struct, frozen=True, eq=False):
         return isinstance(other, Document) and self._content == other._content
 
     def __ne__(self, other: object) -> bool:
-        """The opposite: without this, msgspec calls every other object another document."""
+        """Negate `__eq__`: without this, msgspec calls every other object another document."""
         return not self == other
 
     @property
@@ -80,45 +80,45 @@ class Document(Struct, frozen=True, eq=False):
 
     @property
     def comments(self) -> tuple[Comment, ...]:
-        """The comments, oldest first."""
+        """Comments, oldest first."""
         return tuple(entry for entry in self.sections if isinstance(entry, Comment))
 
     @property
     def reviews(self) -> tuple[Review, ...]:
-        """The reviews, oldest first."""
+        """Reviews, oldest first."""
         return tuple(entry for entry in self.sections if isinstance(entry, Review))
 
     def plus(self, section: Comment | Review) -> Document:
-        """The document with one more section at its end."""
+        """Return the document with one more section at its end."""
         return structs.replace(self, sections=(*self.sections, section))
 
     def end(self, state: PullState, **front: object) -> Document:
-        """That of a pull request which was merged or closed just now."""
+        """Return the document of a pull request that was merged or closed just now."""
         return self.with_front(state=str(state), closed=show_time(time.time()), **front)
 
     def with_front(self, **values: object) -> Document:
-        """The document with some of its front matter changed."""
+        """Return the document with some of its front matter changed."""
         return structs.replace(self, front=self.front | values)
 
 
 def show_time(at: float) -> str:
-    """Seconds since the epoch as ISO 8601 in UTC, to the millisecond."""
+    """Format seconds since the epoch as ISO 8601 in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(round(bound_time(at), 3), UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def quote(text: str) -> str:
-    """`text` with every line that looks like a heading of ours marked as text."""
+    """Mark as text every line of `text` that looks like one of our headings."""
     return HEADING.sub(r"\\\g<0>", text)
 
 
 def unquote(text: str) -> str:
-    """The text that `quote` was given."""
+    """Return the text that `quote` was given."""
     return HEADING.sub(lambda found: found.group().removeprefix("\\"), text)
 
 
 def render(document: Document) -> bytes:
-    """The content of the file; what is no Unicode text (half a surrogate pair) becomes '?'."""
+    """Write the file's content; what is no Unicode text (half a surrogate pair) becomes '?'."""
     parts = [_block(f"---\n{_front(document.front)}---", document.body)]
     for section in document.sections:
         parts.extend(_section(section))
@@ -152,7 +152,7 @@ def _entry(key: str, value: object) -> str:
 
 
 def plain_value(line: re.Match[str]) -> str | list[str]:
-    """What YAML would read on a line that `PLAIN_LINE` matches."""
+    """Return the value that YAML would read on a line that `PLAIN_LINE` matches."""
     if line["quoted"] is not None:
         return line["quoted"].replace("''", "'")
     return line["text"] or (line["items"].split(", ") if line["items"] else [])

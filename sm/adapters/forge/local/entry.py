@@ -1,4 +1,4 @@
-"""The embedded forge as one of the kinds of forges, see `sm.adapters.forge.kinds`."""
+"""Entry of the embedded forge among the kinds of forges, see `sm.adapters.forge.kinds`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["expect_webhooks", "find_bare", "find_problems", "open_forge", "prepa
 def open_forge(
     project: ProjectSettings, config: Path | None = None, state: Path | None = None
 ) -> LocalForge:
-    """The forge of `project`, which keeps everything in its own folder."""
+    """Open the forge of `project`, which keeps everything in its own folder."""
     return open_local(project, config)
 
 
 def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
-    """Agents must push to where the forge merges."""
+    """Yield a problem if agents push elsewhere than to where the forge merges."""
     assert isinstance(project.forge, LocalSettings)
     try:
         ours = follow_links(read_settings(project.forge.path))
@@ -41,7 +41,7 @@ def find_problems(project: ProjectSettings, url: str) -> Iterator[str]:
 
 
 def expect_webhooks(settings: ForgeSettings, state: Path | None = None) -> None:
-    """It delivers none: its files show each change at once."""
+    """Return None: this forge delivers nothing, as its files show each change at once."""
     return
 
 
@@ -54,7 +54,7 @@ def prepare(settings: ForgeSettings, repository: Path) -> list[str]:
 
 
 def find_bare(repo: Path, url: str) -> Path | None:
-    """The bare repository that a URL means in the clone `repo`, if it is one on this machine."""
+    """Find the bare repository that a URL means in the clone `repo`, if it is on this machine."""
     place = url.removeprefix("file://")
     if not place or re.match(r"[^/]+:", place):  # https://…, or host:path as scp has it
         return None

@@ -1,4 +1,4 @@
-"""The front matter of a document as values, with errors that name file and line."""
+"""Values of a document's front matter, with errors that name file and line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class Fields(Struct, frozen=True):
-    """Reads the front matter of the file `name`; keys that only a person uses are let be."""
+    """Reader of the front matter of the file `name`; keys that only a person uses are let be."""
 
     name: str
     document: Document
 
     def error(self, key: str, reason: str) -> DocumentError:
-        """An error on the line of `key`."""
+        """Make an error on the line of `key`."""
         return DocumentError(self.name, self.document.lines.get(key, 2), reason)
 
     def check_keys(self, known: tuple[str, ...]) -> None:
@@ -37,7 +37,7 @@ class Fields(Struct, frozen=True):
                 )
 
     def text(self, key: str, default: str | None = None, limit: int = NAME_LIMIT) -> str:
-        """The text under `key`, on one line, of up to `limit` characters."""
+        """Return the text under `key`, on one line, of up to `limit` characters."""
         value = self.document.front.get(key)
         if value is not None and not isinstance(value, str | int):
             raise self.error(key, f"'{key}' has to be a text: put it in quotes")
@@ -53,7 +53,7 @@ class Fields(Struct, frozen=True):
             raise self.error(key, str(error)) from error
 
     def choice(self, key: str, among: type[S]) -> S:
-        """The member of `among` that stands under `key`."""
+        """Return the member of `among` that stands under `key`."""
         text = self.text(key).lower()
         try:
             return among(text)
@@ -62,7 +62,7 @@ class Fields(Struct, frozen=True):
             raise self.error(key, f"{key} is '{shorten(text)}': write {options}") from None
 
     def time(self, key: str) -> float:
-        """The moment under `key`, seconds since the epoch; the file's own where there is none."""
+        """Return the moment under `key`, seconds since the epoch; without one, the file's own."""
         text = self.text(key, "")
         try:
             return read_time(text) if text else self.document.at
@@ -73,7 +73,7 @@ class Fields(Struct, frozen=True):
             ) from None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The list under `key`, each text once; `a, b` without brackets will do as well."""
+        """Return the list under `key`, each text once; `a, b` without brackets will do as well."""
         value = self.document.front.get(key) or []
         items = value.split(",") if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
@@ -84,7 +84,7 @@ class Fields(Struct, frozen=True):
         return tuple(self._within(key, text, NAME_LIMIT) for text in texts)
 
     def commit(self, key: str) -> str:
-        """The full name of a commit under `key`, '' where there is none."""
+        """Return the full name of a commit under `key`, '' if there is none."""
         text = self.text(key, "")
         if text and not COMMIT.fullmatch(text):
             raise self.error(
@@ -93,7 +93,7 @@ class Fields(Struct, frozen=True):
         return text
 
     def check_number(self, number: int) -> None:
-        """Refuse a file that says it is another one than its name tells."""
+        """Refuse a file whose number is another one than its name tells."""
         if (said := self.text("number", str(number))) != str(number):
             raise self.error(
                 "number", f"number is '{shorten(said)}', the file's name says {number}"

@@ -33,35 +33,35 @@ from sm.store.lock import hold
 T = TypeVar("T")
 Kind = Literal["issues", "pulls"]
 FRESH_NS = 100_000_000
-"""So soon, a file may be written again within the same tick of the kernel's clock."""
+"""Age in nanoseconds below which a file may be written again within a tick of the clock."""
 MERGING_S = 60.0
-"""So long a merge waits for others."""
+"""Time that a merge waits for others, in seconds."""
 KINDS: tuple[Kind, ...] = ("issues", "pulls")
 NOUN = {"issues": "issue", "pulls": "pull request"}
 A_NOUN = {"issues": "an issue", "pulls": "a pull request"}
 
 FILE_NAME = re.compile(r"(?!0000)([0-9]{4}|[1-9][0-9]{4,8})\.md")
 SIZE_LIMIT = 64 * 1024 * 1024
-"""Bytes of one file; many comments of a megabyte each fit."""
+"""Limit of one file, in bytes; many comments of a megabyte each fit."""
 
 
 class ForgeFolder:
-    """The files of a forge. What has been read is kept as long as the file does not change."""
+    """Files of a forge. Whatever was read is kept as long as the file does not change."""
 
     def __init__(self, path: Path) -> None:
-        """`path` is where `forge.yaml` is."""
+        """Open the folder `path`, where `forge.yaml` is."""
         self.path = path
         self._folders = {kind: str(path / kind) for kind in KINDS}
         self._read: dict[str, tuple[tuple[int, ...], Document]] = {}
 
     @property
     def checks(self) -> Path:
-        """What CI said, a folder a commit."""
+        """Folder of CI's results, with a folder for each commit."""
         return self.path / "checks"
 
     @property
     def stamp(self) -> Path:
-        """The file whose mtime tells that something has changed."""
+        """File whose mtime tells that something has changed."""
         return self.path / "stamp"
 
     def touch(self) -> None:
@@ -71,15 +71,15 @@ class ForgeFolder:
             os.utime(fd, ns=(now, now))
 
     def file(self, kind: Kind, number: int) -> Path:
-        """Where that issue or pull request is kept."""
+        """Return the path of that issue or pull request."""
         return Path(self.name(kind, number))
 
     def name(self, kind: Kind, number: int) -> str:
-        """The file's name as errors show it."""
+        """Return the file's name as errors show it."""
         return f"{self._folders[kind]}/{number:04d}.md"
 
     def kind_of(self, number: int) -> Kind:
-        """Whether `number` is an issue or a pull request.
+        """Return whether `number` is an issue or a pull request.
 
         Raises:
             NotFoundError: it is neither.
@@ -91,12 +91,12 @@ class ForgeFolder:
         raise NotFoundError(f"there is no issue or pull request {number} in '{self.path}'")
 
     def numbers(self, kind: Kind) -> list[int]:
-        """The numbers that there are, in order."""
+        """List the numbers that there are, in order."""
         matches = map(FILE_NAME.fullmatch, self._names(kind))
         return sorted(int(found[1]) for found in matches if found)
 
     def read(self, kind: Kind, number: int) -> Document:
-        """That issue or pull request.
+        """Return that issue or pull request.
 
         Raises:
             NotFoundError: there is none of that number.
@@ -117,7 +117,7 @@ class ForgeFolder:
         return document
 
     def raw(self, kind: Kind, number: int) -> bytes:
-        """The file as it is."""
+        """Return the file as it is."""
         path = self.file(kind, number)
         data = read_guarded(path, SIZE_LIMIT + 1)
         if data is None:
@@ -127,7 +127,7 @@ class ForgeFolder:
         return data
 
     def each(self, kind: Kind, read: Callable[[int], T]) -> tuple[list[T], list[str]]:
-        """What `read` makes of every number, and what is wrong with the files that are no good."""
+        """Apply `read` to every number; return the results, and the errors of the bad files."""
         good: list[T] = []
         problems = [
             f"'{self.path / kind}/{_show_name(name)}' is not named like '0007.md': rename it"
@@ -144,12 +144,12 @@ class ForgeFolder:
         return good, problems
 
     def add(self, kind: Kind, document: Document) -> int:
-        """Keep a new document; returns the number that it got, which no other had before."""
+        """Keep a new document; return its number, which no other had before."""
         with self.changing():
             return self.add_locked(kind, document)
 
     def add_locked(self, kind: Kind, document: Document) -> int:
-        """As `add`, by one who holds the lock already."""
+        """Do as `add`, for a caller that holds the lock already."""
         number = self._last_number() + 1
         if number > NUMBER_LIMIT:
             raise StateError(f"'{self.path}' has a file of the last number there is: rename it")
@@ -158,9 +158,9 @@ class ForgeFolder:
         return number
 
     def update(self, kind: Kind, number: int, change: Callable[[Document], Document]) -> Document:
-        """Replace a document by what `change` makes of it; returns the new one.
+        """Replace a document by what `change` makes of it; return the new one.
 
-        Nothing is written where it changes nothing.
+        Nothing is written if nothing changes.
         """
         with self.changing():
             before = self.read(kind, number)
@@ -177,7 +177,7 @@ class ForgeFolder:
 
     @contextmanager
     def merging(self) -> Iterator[None]:
-        """Hold the lock for merges: of those that move a base at once, all but one begin anew."""
+        """Hold the lock for merges: of those that move a base at once, all but one begin again."""
         with self._there(), hold(self.path / ".merging", timeout_s=MERGING_S):
             yield
 
@@ -190,7 +190,10 @@ class ForgeFolder:
             raise StateError(f"cannot use the forge '{self.path}': {reason}") from error
 
     def fingerprint(self) -> str:
-        """Differs whenever a file of an issue or pull request may have, or the stamp has."""
+        """Return a text that differs whenever a file or the stamp may have changed.
+
+        The files are those of issues and pull requests.
+        """
         digest = hashlib.sha256()
         with self._there():
             for kind in KINDS:
@@ -237,5 +240,5 @@ class ForgeFolder:
 
 
 def _show_name(name: str) -> str:
-    """A file's name in a message; bytes that are no text become U+FFFD."""
+    """Return a file's name for a message; bytes that are no text become U+FFFD."""
     return shorten(os.fsencode(name).decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""The forge in a folder: what any forge does, for people and projects that have none yet."""
+"""Forge in a folder: it does what any forge does, for people and projects that have none yet."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from sm.config.schema import Ci, ProjectSettings
 
 STAMP = "stamp"
-"""The only validator of this forge."""
+"""Name of the only validator of this forge."""
 
 __all__ = ["LocalForge", "create", "open_forge"]
 
 
 def open_forge(project: ProjectSettings, config: Path | None = None) -> LocalForge:
-    """The forge of `project`. `config` is the file that CI runners are to read; None: the usual.
+    """Open the forge of `project`. `config` is the file for CI runners; None: the usual.
 
     Raises:
         UsageError: there is no forge in the folder that the configuration names.
@@ -79,7 +79,10 @@ class LocalForge(Struct, frozen=True):
     clone: Path
 
     def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
-        """Every issue and pull request. All is read each time: it is a folder, and heals so."""
+        """Observe every issue and pull request.
+
+        All is read each time: it is a folder, and heals so.
+        """
         stamp = self.stamp()  # what changes while we read must count as changed since
         found, bad_issues = self.issues.find()
         pulls, bad_pulls = self.pulls.read_all(logged=False)
@@ -104,7 +107,7 @@ class LocalForge(Struct, frozen=True):
         return since.validators.get(STAMP) != self.stamp()
 
     def stamp(self) -> str:
-        """A short text that is another one whenever anything may have changed.
+        """Return a short text that is another one whenever anything may have changed.
 
         What people do with an editor counts, and so does a CI runner that has died.
         """
@@ -116,19 +119,19 @@ class LocalForge(Struct, frozen=True):
         return hashlib.sha256(repr(state).encode()).hexdigest()[:20]
 
     def signs(self) -> tuple[Path, ...]:
-        """Its stamp, and the folder that changes with every issue that is edited by hand."""
+        """Return its stamp, and the folder that changes with every issue that is edited by hand."""
         return (self.folder.stamp, self.folder.path / "issues")
 
     def git_dirs(self) -> tuple[Path, ...]:
-        """The bare repository beside it."""
+        """Return the bare repository beside it."""
         return (self.repository.path,)
 
     def pause_s(self, sharers: int = 1) -> float:
-        """None: a folder has no limits."""
+        """Return 0: a folder has no limits."""
         return 0.0
 
     def find_writers(self, authors: Iterable[str]) -> frozenset[str]:
-        """All of them, see `merge.find_writers`."""
+        """Return all authors, see `merge.find_writers`."""
         return find_writers(authors)
 
     def is_pull(self, number: int) -> bool:
@@ -136,13 +139,13 @@ class LocalForge(Struct, frozen=True):
         return self.folder.kind_of(number) == "pulls"
 
     def branch_head(self, branch: str) -> str:
-        """The commit of a branch, '' where there is no such branch."""
+        """Return the commit of a branch, '' if there is no such branch."""
         return self.repository.heads().get(branch, "")
 
     def run_check(self, head: str, ci: Ci, work: Path, *, locked: bool = False) -> Verdict | None:
-        """Run the CI command on a commit, in the private folder `work`; returns what came of it.
+        """Run the CI command on a commit, in the private folder `work`; return the result.
 
-        None where another runner is at it; `locked`: we have inherited that runner's lock.
+        None if another runner is at it; `locked`: we have inherited that runner's lock.
 
         Raises:
             UsageError: no CI is configured.

@@ -28,16 +28,16 @@ KEYS = ("number", "title", "state", "author", "created", "labels")
 
 
 class Issues(Struct, frozen=True):
-    """The issues of a forge."""
+    """Issues of a forge."""
 
     folder: ForgeFolder
 
     def find(
         self, state: IssueState | None = None, labels: Iterable[str] = ()
     ) -> tuple[list[Issue], list[str]]:
-        """The issues in that state that have all of `labels`, oldest first.
+        """Find the issues in that state that have all of `labels`, oldest first.
 
-        And what is wrong with the files that hold none.
+        Also returned: what is wrong with the files that hold none.
         """
         found, problems = self.folder.each("issues", self.read)
         wanted = set(labels)
@@ -45,16 +45,16 @@ class Issues(Struct, frozen=True):
         return chosen, problems
 
     def read(self, number: int) -> Issue:
-        """One issue; what a person left out of its file is added to it."""
+        """Read an issue; what a person left out of its file is added to it."""
         document = self.folder.read("issues", number)
         if document.unsettled:
             document = self.folder.update("issues", number, complete)
         return issue_of(self.folder, number, document)
 
     def read_source(self, number: int) -> SourcedText:
-        """Title and text of an issue. A folder has no accounts: its author stands for all editors.
+        """Return title and text of an issue. Its author stands for all editors.
 
-        All who may write to the folder can write in any name.
+        A folder has no accounts: all who may write to it can write in any name.
         """
         found = self.read(number)
         saved = Saved(found.at, found.author)
@@ -101,7 +101,7 @@ class Issues(Struct, frozen=True):
         return self._update(number, lambda found: found.with_front(state=str(IssueState.OPEN)))
 
     def list_labels(self) -> set[str]:
-        """Every label that an issue has."""
+        """List every label that an issue has."""
         return {label for issue in self.find()[0] for label in issue.labels}
 
     def add_label(self, number: int, label: str) -> Issue:
@@ -113,7 +113,7 @@ class Issues(Struct, frozen=True):
         return self._change_labels(number, remove=label)
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
-        """The comments. A folder has no accounts: who edits is the author."""
+        """Read the comments. A folder has no accounts: who edits is the author."""
         return self.read(number).comments
 
     def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
@@ -121,7 +121,7 @@ class Issues(Struct, frozen=True):
         return add_comment(self.folder, number, body, author, marker)
 
     def _change_labels(self, number: int, *, add: str = "", remove: str = "") -> Issue:
-        """Give an issue a label or take one off; nothing happens where that is so already."""
+        """Give an issue a label or take one off; nothing happens if that is so already."""
 
         def change(document: Document) -> Document:
             labels = Fields(self.folder.name("issues", number), document).texts("labels")
@@ -154,7 +154,7 @@ def add_comment(folder: ForgeFolder, number: int, body: str, author: str, marker
 
 
 def issue_of(folder: ForgeFolder, number: int, document: Document) -> Issue:
-    """The issue that a document describes.
+    """Return the issue that a document describes.
 
     Raises:
         DocumentError: its front matter is not what it must be.
@@ -188,7 +188,7 @@ def _check_dependencies(fields: Fields, issue: Issue) -> None:
 
 
 def complete(document: Document, head: str = "") -> Document:
-    """`document` with all that a person need not write: dates, and what a review is of."""
+    """Add to `document` all that a person need not write: dates, and the commit of a review."""
     sections = tuple(
         _settle_review(section, head) if isinstance(section, Review) else section
         for section in document.sections
@@ -202,12 +202,12 @@ def _settle_review(review: Review, head: str) -> Review:
 
 
 def make_id() -> str:
-    """A name that no other review has."""
+    """Make a name that no other review has."""
     return make_nonce(6)
 
 
 def make_front(title: str, author: str) -> dict[str, object]:
-    """The front matter of something filed now."""
+    """Make the front matter of something filed now."""
     return {
         "title": _title(title),
         "state": "open",
@@ -223,7 +223,7 @@ def _title(title: str) -> str:
 
 
 def tidy_name(author: str) -> str:
-    """The author as a file of the forge has it.
+    """Return the author as a file of the forge has it.
 
     Raises:
         UsageError: it is too long.

@@ -1,7 +1,7 @@
-"""Whether a CI command was killed from outside, which says nothing of the commit that it tested.
+"""Finds out whether a CI command was killed from outside, which says nothing of its commit.
 
 A command that ends itself, as by a segmentation fault or a failed assertion, has failed: that is
-the code's doing. Of one that took longer than the project's `ci.timeout` nothing is known.
+the code's doing. Nothing is known after one that took longer than the project's `ci.timeout`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import signal
 from pathlib import Path
 
 OUTSIDE = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL})
-"""What others send to end a process: the kernel that has no memory, a person, a shutdown."""
+"""Signals that others send to end a process: a kernel without memory, a person, a shutdown."""
 
 THROUGH_A_SHELL = frozenset({signal.SIGTERM, signal.SIGKILL})
-"""Of 129 and 130, which a shell makes of the others, programs make words of their own."""
+"""Signals that count in a shell's exit code as well. Its codes for the others, 129 and 130, are
+also used by programs in a meaning of their own."""
 
 SHELL_ADDS = 128
 OWN_GROUP = Path("/proc/self/cgroup")
@@ -23,7 +24,7 @@ OOM_KILLS = re.compile(r"^oom_kill (\d{1,18})$", re.MULTILINE)
 
 
 def killer(code: int, oom_kills: int = 0) -> str:
-    """What has killed a command, by its exit code as `subprocess` has it; '' for nothing.
+    """Name the killer of a command, by its exit code as `subprocess` has it; '' for none.
 
     `oom_kills` is how many processes around it the kernel has killed meanwhile.
     """
@@ -34,7 +35,7 @@ def killer(code: int, oom_kills: int = 0) -> str:
 
 
 def count_oom_kills(own_group: Path = OWN_GROUP, groups: Path = GROUPS) -> int:
-    """How many processes of our control group the kernel has killed for want of memory.
+    """Count the processes of our control group that the kernel has killed for want of memory.
 
     0 where that is not told: without control groups of version 2, or in the topmost one.
     """

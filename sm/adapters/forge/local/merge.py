@@ -1,4 +1,4 @@
-"""Merging on the forge: a real merge commit, made without a work tree, or a reason why not."""
+"""Merges on the forge: a real merge commit, made without a work tree, or a reason why not."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from sm.store.failpoint import crash_point
 
 ATTEMPTS = 20
 PAUSE_S = 0.2
-"""Longest wait before another attempt; each is as long as chance will have it."""
+"""Longest wait before another attempt, in seconds; chance decides how long each is."""
 
 
 class MergePolicy(Struct, frozen=True):
-    """What a project asks for before a merge: reviews, and whose (`trusted` of its settings)."""
+    """Conditions of a project for a merge: reviews, and whose (`trusted` of its settings)."""
 
     review_required: bool = True
     trusted: tuple[str, ...] = ()
 
 
 def find_writers(authors: Iterable[str]) -> frozenset[str]:
-    """All of them: a person who can write into the forge's folder is a collaborator.
+    """Return all `authors`: a person who can write into the folder is a collaborator.
 
     So an embedded forge trusts everybody unless `trusted` names people. This is the only place
     that says so, and it holds for no other forge.
@@ -44,7 +44,7 @@ def find_writers(authors: Iterable[str]) -> frozenset[str]:
 
 
 class Wish(Struct, frozen=True):
-    """Who wants to merge, at which commit ('': the branch's current one), with what message."""
+    """Wish to merge: by whom, at which commit ('': the branch's current one), with what message."""
 
     author: str
     head: str = ""
@@ -52,26 +52,26 @@ class Wish(Struct, frozen=True):
 
 
 class Pulls(Protocol):
-    """The pull requests, as far as a merge is about them."""
+    """Pull requests, as far as a merge is about them."""
 
     @property
     def repository(self) -> BareRepository:
-        """The repository with the branches."""
+        """Repository with the branches."""
 
     @property
     def checks(self) -> Checks:
-        """What CI says of each commit."""
+        """Results of CI for each commit."""
 
     @property
     def folder(self) -> ForgeFolder:
-        """Where the documents are."""
+        """Folder of the documents."""
 
     def read_at(self, number: int, branches: Branches) -> PullRequest:
-        """A pull request as it is with these branches."""
+        """Read a pull request as it is with these branches."""
 
 
 def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequest:
-    """Merge a pull request; returns it as it is then, also where it was merged before.
+    """Merge a pull request; return it as it is then, also if it was merged before.
 
     Raises:
         MergeRefusedError: it may not be merged; the subclass says why.
@@ -98,7 +98,7 @@ def merge(pulls: Pulls, number: int, wish: Wish, rules: MergePolicy) -> PullRequ
 
 
 def _make_rules(pull: PullRequest, rules: MergePolicy) -> merge_rules.Rules:
-    """The rules for this pull request: which of its reviewers count."""
+    """Make the rules for this pull request: which of its reviewers count."""
     writers = find_writers(review.author for review in pull.reviews)
     trust = Trust(rules.trusted, writers)
     return merge_rules.Rules(rules.review_required, trust)

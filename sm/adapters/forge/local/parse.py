@@ -34,9 +34,10 @@ FRONT_END = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 FRONT_KEY = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 HEADING_LIMIT = 5000
-"""Characters of a heading: a path and a line number fit."""
+"""Limit of a heading, in characters: a path and a line number fit."""
 FRONT_LIMIT = 64 * 1024
-"""Characters of front matter; a title and all labels that an issue may have are a third of it."""
+"""Limit of front matter, in characters; a title and all labels that an issue may have are a third
+of it."""
 
 STATES = {
     "approve": ReviewState.APPROVED,
@@ -46,19 +47,19 @@ STATES = {
     "comment": ReviewState.COMMENTED,
     "commented": ReviewState.COMMENTED,
 }
-"""How a person may write a verdict."""
+"""Words that a person may write for a verdict."""
 
 
 class DocumentError(StateError):
     """A file of the forge cannot be understood; the message names the file and the line."""
 
     def __init__(self, name: str, line: int, reason: str) -> None:
-        """`reason` says what is wrong and what to do about it."""
+        """Keep `reason`, which says what is wrong and what to do about it."""
         super().__init__(f"'{name}' line {line}: {reason}")
 
 
 class Chunk(Struct, frozen=True):
-    """A heading, at character `start` of the text, and the raw text up to the next heading."""
+    """Heading, at character `start` of the text, and the raw text up to the next heading."""
 
     heading: str
     start: int
@@ -67,25 +68,25 @@ class Chunk(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text proper: without the line end and the blank lines that set it off."""
+        """Text proper: without the line end and the blank lines that set it off."""
         text = self.raw.removesuffix("\n").removeprefix("\n")
         return unquote(text if self.last else text.removesuffix("\n"))
 
 
 class Source(Struct, frozen=True):
-    """A file being read; `at` stands for every date that a person left out."""
+    """File that is being read; `at` stands for every date that a person left out."""
 
     name: str
     text: str
     at: float
 
     def error(self, start: int, reason: str) -> DocumentError:
-        """An error on the line of character `start`."""
+        """Make an error on the line of character `start`."""
         return DocumentError(self.name, self.text.count("\n", 0, start) + 1, reason)
 
 
 def parse(name: str, data: bytes, at: float) -> Document:
-    """The document in the file `name`, which was last written at `at`.
+    """Parse the document in the file `name`, which was last written at `at`.
 
     Raises:
         DocumentError: it cannot be understood.
@@ -157,7 +158,7 @@ def _lines(text: str) -> dict[str, int]:
 
 
 def _split(heading: re.Pattern[str], text: str, offset: int, *, last: bool) -> Iterator[Chunk]:
-    """What stands before the first heading, then each heading with what follows it."""
+    """Yield the text before the first heading, then each heading with the text that follows it."""
     found = list(heading.finditer(text))
     ends = [match.start() for match in found] + [len(text)]
     yield Chunk("", offset, text[: ends[0]], last and not found)
@@ -168,7 +169,7 @@ def _split(heading: re.Pattern[str], text: str, offset: int, *, last: bool) -> I
 
 
 def _section(source: Source, chunk: Chunk) -> tuple[Comment | Review, bool]:
-    """A comment or review, and whether it has all that sm keeps with one."""
+    """Parse a comment or review; return also whether it has all that sm keeps with one."""
     meta = META_LINE.match(chunk.raw)
     known = _pairs(meta["pairs"]) if meta else {}
     if len(chunk.heading) > HEADING_LIMIT:

@@ -50,7 +50,7 @@ KEYS = (
 
 
 class Pulls(Struct, frozen=True):
-    """The pull requests of a forge. `rules` are what the project asks for before a merge."""
+    """Pull requests of a forge. `rules` are what the project asks for before a merge."""
 
     folder: ForgeFolder
     repository: BareRepository
@@ -59,12 +59,12 @@ class Pulls(Struct, frozen=True):
     rules: MergePolicy
 
     def find(self, state: PullState | None = None) -> tuple[list[PullRequest], list[str]]:
-        """The pull requests in that state, oldest first; and the problems."""
+        """Find the pull requests in that state, oldest first; and the problems."""
         found, problems = self.read_all()
         return [pull for pull in found if state in (None, pull.state)], problems
 
     def find_newest(self, branch: str) -> PullRequest | None:
-        """The newest pull request of `branch`."""
+        """Find the newest pull request of `branch`."""
         branches = Branches(self.repository)
         for number in reversed(self.folder.numbers("pulls")):
             with contextlib.suppress(StateError, NotFoundError):  # being edited, or removed
@@ -73,17 +73,17 @@ class Pulls(Struct, frozen=True):
         return None
 
     def read(self, number: int) -> PullRequest:
-        """One pull request."""
+        """Read a pull request."""
         return self.read_at(number, Branches(self.repository))
 
     def read_at(self, number: int, branches: Branches) -> PullRequest:
-        """One pull request as it is with these branches."""
+        """Read a pull request as it is with these branches."""
         pull = self._read(number, branches)
         self.conflicts.keep()
         return pull
 
     def read_all(self, *, logged: bool = True) -> tuple[list[PullRequest], list[str]]:
-        """Every pull request in order, and what is wrong with the files that hold none.
+        """Read every pull request in order, and what is wrong with the files that hold none.
 
         Their checks have a log only if `logged`.
         """
@@ -98,7 +98,7 @@ class Pulls(Struct, frozen=True):
         return found
 
     def _learn_conflicts(self, branches: Branches) -> None:
-        """What `_value` will ask of each, for all at once."""
+        """Learn the conflicts that `_value` will ask about, for all pull requests at once."""
         heads: dict[str, list[str]] = {}
         for document in self.folder.each("pulls", lambda n: self.folder.read("pulls", n))[0]:
             base, head = (
@@ -110,11 +110,11 @@ class Pulls(Struct, frozen=True):
             self.conflicts.learn(base, offered)
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
-        """The reviews of a pull request. A folder has no accounts: who edits is the reviewer."""
+        """Read a pull request's reviews. A folder has no accounts: who edits is the reviewer."""
         return tuple(map(_save_as_author, self.read(number).reviews))
 
     def read_comments(self, number: int) -> tuple[Comment, ...]:
-        """The comments. A folder has no accounts: who edits is the author."""
+        """Read the comments. A folder has no accounts: who edits is the author."""
         return self.read(number).comments
 
     def comment(self, number: int, body: str, *, author: str, marker: str = "") -> bool:
@@ -122,22 +122,22 @@ class Pulls(Struct, frozen=True):
         return add_comment(self.folder, number, body, author, marker)
 
     def read_head(self, number: int) -> str:
-        """The commit that a pull request is at."""
+        """Read the commit that a pull request is at."""
         return self.read(number).head
 
     def count_commits(self, number: int, since: str) -> int:
-        """How many commits a pull request has that the commit `since` lacks."""
+        """Count the commits of a pull request that the commit `since` lacks."""
         head = self.read(number).head
         return self.repository.count_between(self.repository.resolve(since), head)
 
     def diff(self, number: int, *, stat: bool = False, limit: int | None = None) -> bytes:
-        """What a pull request changes, as `git diff` shows it; with `stat` as `--stat` does."""
+        """Return a pull request's change, as `git diff` shows it; with `stat` as `--stat` does."""
         pull = self.read(number)
         options = ["--stat"] if stat else []
         return self.repository.diff(_base(pull), pull.head, *options, limit=limit)
 
     def list_files(self, number: int, head: str = "") -> list[str]:
-        """The files that a pull request changes up to the commit `head`, or else its last one."""
+        """List the files that a pull request changes up to `head`, or else its last commit."""
         pull = self.read(number)
         commit = self.repository.resolve(head) if head else pull.head
         return self.repository.files_changed(_base(pull), commit)
@@ -250,7 +250,7 @@ class Pulls(Struct, frozen=True):
         return self._value(number, document, branches, logged=logged)
 
     def _catch_up(self, number: int, document: Document, branches: Branches) -> Document:
-        """`document` with what has happened to its branches; itself where nothing has."""
+        """Return `document` with what has happened to its branches; itself if nothing has."""
         fields = Fields(self.folder.name("pulls", number), document)
         base, head = fields.text("base"), fields.commit("head")
         now = branches.heads.get(fields.text("branch"), head)
@@ -307,7 +307,7 @@ def _close_document(document: Document) -> Document:
 def _new_review(
     state: ReviewState, body: str, comments: tuple[InlineComment, ...], author: str, head: str = ""
 ) -> Review:
-    """A review written now.
+    """Make a review written now.
 
     Raises:
         UsageError: a remark is on no line of a file.
@@ -321,11 +321,11 @@ def _new_review(
 
 
 def _base(pull: PullRequest) -> str:
-    """What a pull request is compared with."""
+    """Return the revision that a pull request is compared with."""
     return f"{pull.merged_as}^1" if pull.merged_as else f"refs/heads/{pull.base}"
 
 
 def _save_as_author(review: Review) -> Review:
-    """The review as edited by its author alone."""
+    """Return the review as edited by its author alone."""
     remarks = (structs.replace(one, editor=review.author) for one in review.comments)
     return structs.replace(review, comments=tuple(remarks), editor=review.author)

@@ -1,4 +1,4 @@
-"""The bare repository beside the forge: branches, what they contain, and merging them."""
+"""Bare repository beside the forge: branches, what they contain, and merging them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from sm.base.errors import SmError
 
 CHECKOUT_S = 600.0
 DIFF_S = 30.0
-"""Seconds that git has for the beginning of a diff."""
+"""Time that git has for the beginning of a diff, in seconds."""
 UNRELATED = "unrelated histories"
 
 
 class MergeTry(Struct, frozen=True):
-    """What merging would give: a tree, or the files that conflict."""
+    """Result of a trial merge: a tree, or the files that conflict."""
 
     tree: str
     conflicts: tuple[str, ...] = ()
 
 
 PLAIN = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_COUNT": "0"}
-"""Settings such as diff.noprefix make a patch that cannot be applied."""
+"""Environment without a person's settings, as some make a patch that cannot be applied
+(diff.noprefix)."""
 
 
 class BareRepository(Struct, frozen=True):
@@ -62,7 +63,7 @@ class BareRepository(Struct, frozen=True):
             raise find_lock(error, self.path) or error from error
 
     def fingerprint(self) -> str:
-        """Differs whenever a branch may have moved; read off the files, no git is started."""
+        """Return a text that differs whenever a branch may have moved; no git is started for it."""
         places = [self.path / "packed-refs", self.path / "reftable" / "tables.list"]
         # A ref is written beside its file and renamed, which changes its folder.
         places += [Path(folder) for folder, _, _ in os.walk(self.path / "refs")]
@@ -70,13 +71,13 @@ class BareRepository(Struct, frozen=True):
         return hashlib.sha256(repr(found).encode()).hexdigest()
 
     def heads(self) -> dict[str, str]:
-        """The branches and their commits."""
+        """Return the branches and their commits."""
         form = "--format=%(objectname) %(refname:lstrip=2)"
         lines = self.git("for-each-ref", form, "refs/heads").lines
         return {branch: commit for commit, branch in (line.split(" ", 1) for line in lines)}
 
     def resolve(self, name: str) -> str:
-        """The commit that `name` means, such as its first digits.
+        """Return the commit that `name` means, such as its first digits.
 
         Raises:
             NotFoundError: there is no such commit.
@@ -89,7 +90,7 @@ class BareRepository(Struct, frozen=True):
         return found
 
     def heads_within(self, commit: str) -> frozenset[str]:
-        """The commits of those branches that `commit` contains entirely."""
+        """Return the commits of those branches that `commit` contains entirely."""
         args = ("--format=%(objectname)", f"--merged={commit}", "refs/heads")
         return frozenset(self.git("for-each-ref", *args).stdout.split())
 
@@ -129,7 +130,7 @@ class BareRepository(Struct, frozen=True):
         return [not answer.startswith("1") for answer in result.stdout.split("\0\0")[:-1]]
 
     def commit_merge(self, tree: str, parents: tuple[str, str], message: str, author: str) -> str:
-        """Make a merge commit; returns it."""
+        """Make a merge commit; return it."""
         mail = self.git("config", "user.email", accept=(0, 1)).stdout.strip() or "sm@localhost"
         who = {
             f"GIT_{role}_{what}": value
@@ -163,7 +164,7 @@ class BareRepository(Struct, frozen=True):
             raise
 
     def find_merge(self, head: str, base: str) -> str:
-        """The commit that brought `head` into `base`: a merge of it, else `head` itself."""
+        """Find the commit that brought `head` into `base`: a merge of it, else `head` itself."""
         args = ("rev-list", "--merges", "--parents", "--ancestry-path", f"{head}..{base}")
         for line in reversed(self.git(*args).lines):
             merge, _, *merged = line.split()
@@ -180,18 +181,18 @@ class BareRepository(Struct, frozen=True):
         )
 
     def files_changed(self, base: str, head: str) -> list[str]:
-        """The files that `head` changes, seen from where it left `base`; those it removes too."""
+        """List the files that `head` has changed since it left `base`; those it removes too."""
         args = ("diff", "--name-only", "--no-renames", "-z", f"{base}...{head}", "--")
         return self.git(*args).stdout.split("\0")[:-1]
 
     def count_between(self, since: str, head: str) -> int:
-        """How many commits `head` has that `since` lacks."""
+        """Count the commits that `head` has and `since` lacks."""
         return int(self.git("rev-list", "--count", f"{since}..{head}", "--").stdout)
 
     def diff(self, base: str, head: str, *options: str, limit: int | None = None) -> bytes:
-        """What `head` changes, seen from where it left `base`, whatever settings a person has.
+        """Return the change of `head` since it left `base`, whatever settings a person has.
 
-        With a `limit` git is stopped after so many bytes.
+        With a `limit`, in bytes, git is stopped after that.
         """
         args = (
             "diff",

@@ -34,15 +34,15 @@ from sm.store.files import (
 from sm.store.lock import is_held, try_hold
 
 STEP = re.compile(rb"^step: *(\S[^\r\n]*)", re.MULTILINE)
-"""How a CI command may tell what it is at; the last one before a failure is its name."""
+"""Line in which a CI command may name its step; the last one before a failure is its name."""
 
 KEPT_VARIABLES = ("HOME", "PATH", "LANG", "USER")
 OVERDUE = 124
-"""The exit code of `timeout(1)` for a command that took too long."""
+"""Exit code of `timeout(1)` for a command that took too long."""
 
 
 class Job(Struct, frozen=True):
-    """What to run, on which repository, in which private folder; `timeout_s` in seconds.
+    """Command to run, the repository, and a private folder; `timeout_s` in seconds.
 
     `clone` is the user's, which knows where submodules come from.
     """
@@ -55,7 +55,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """What came of one try: the exit code, and the step where it failed."""
+    """Result of one try: the exit code, and the step where it failed."""
 
     state: CheckState
     step: str
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict | None:
-    """As `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
+    """Do as `run_check`, unless a runner is at it; `locked`: we inherited the lock ourselves."""
     if locked:
         return run_check(job, checks, head)
     with try_hold(checks.make_folder(head).lock) as free:
@@ -73,7 +73,7 @@ def run_if_free(job: Job, checks: Checks, head: str, *, locked: bool) -> Verdict
 def run_check(job: Job, checks: Checks, head: str) -> Verdict:
     """Check the commit `head` and keep the verdict; the caller holds the check's lock.
 
-    Where CI itself fails, it is run once more: what is in its way is often over by then.
+    If CI itself fails, it is run once more: the obstacle is often gone by then.
     """
     folder = checks.folder(head)
     started = time.time()
@@ -101,7 +101,7 @@ def _try(job: Job, head: str, folder: CheckFolder) -> Outcome:
 
 
 def _check_out(job: Job, head: str, place: Path, folder: CheckFolder) -> Outcome | None:
-    """What there is to say where that fails: no commit of the forge's is to blame for it."""
+    """Check the commit out; return an outcome if that fails: no commit of the forge is to blame."""
     try:
         job.repository.check_out(head, place / "checkout")
         if submodules.list_submodules(place / "checkout"):
@@ -137,7 +137,7 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
 
 
 def _environment(temporary: Path) -> dict[str, str]:
-    """Nothing of the caller's that a command could leak or depend on."""
+    """Return an environment without anything of the caller's that could leak or be depended on."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     return {"LANG": "C.UTF-8"} | kept | {"TMPDIR": str(temporary), "CI": "true"}
 
@@ -159,7 +159,7 @@ def _cut(log: Path, limit: int) -> None:
 
 
 def _clean(log: Path) -> None:
-    """Take out what spans several lines, such as a private key."""
+    """Take out secrets that span several lines, such as a private key."""
     data = read_guarded(log, 4 * LOG_LIMIT) or b""
     if (clean := clean_log(data)) != data:
         write_atomic(log, clean)

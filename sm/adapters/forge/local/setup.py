@@ -15,15 +15,15 @@ FORMAT = 1
 HOOK_NAME = "post-receive"
 HOOK_NOTE = "# sm: tells the monitors that something was pushed"
 SETTINGS_LIMIT = 64 * 1024
-"""Bytes of `forge.yaml`."""
+"""Limit of `forge.yaml`, in bytes."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
 
 
 def create(folder: Path, repository: Path) -> bool:
-    """Make `folder` the forge of the bare `repository`; does what is still missing.
+    """Make `folder` the forge of the bare `repository`; do what is still missing.
 
-    Returns whether the repository tells of pushes. It does not where it has a hook of its own
-    that is no shell script; then a push is noticed when the forge is next looked at.
+    Returns whether the repository tells of pushes. It does not if it has a hook of its own that is
+    no shell script; then a push is noticed when the forge is next looked at.
 
     Raises:
         UsageError: the folder is the forge of another repository.
@@ -47,7 +47,7 @@ def create(folder: Path, repository: Path) -> bool:
 
 
 def read_settings(folder: Path) -> Path:
-    """The bare repository that belongs to the forge in `folder`.
+    """Return the bare repository that belongs to the forge in `folder`.
 
     Raises:
         UsageError: there is no forge in that folder, or no repository beside it.
