@@ -1,4 +1,4 @@
-"""A fault of an account, which is one for all of its sessions: who tries again, and when. Pure.
+"""Fault of an account, shared by all of its sessions: who tries again, and when. Pure.
 
 A lost login, a usage limit or an API in trouble concerns every session of an account. So those that
 have met it rest, and one of them tries: when the login on disk has changed, or the pause is over.
@@ -15,17 +15,18 @@ from msgspec import Struct, structs
 from sm.sessions.failure import LONG_PARK_S, PATIENCE, PAUSES_S, Failure, Fault
 
 STAGGER_S = 3.0
-"""Between two sessions that go on: together they would meet the next limit, or overload the API."""
+"""Seconds between two sessions that go on: together they would meet the next limit, or overload the
+API."""
 NOTED_S = 1.0
-"""A turn that has failed while a pass was under way is noted by the next one."""
+"""Seconds until the next pass notes a turn that has failed during the last one."""
 TRY_S = 600.0
-"""An answer to the session that tries takes no longer; then another one may."""
+"""Seconds within which an answer reaches the session that tries; then another one may try."""
 RESTARTED = 2
-"""So many tries a session has had when its client has been started again."""
+"""Number of tries of a session whose client has been started again."""
 
 
 class Way(StrEnum):
-    """What becomes of a session whose account has a fault."""
+    """Course of a session whose account has a fault."""
 
     REST = "rests"
     GO_ON = "goes on"
@@ -50,7 +51,7 @@ class Resting(Struct, frozen=True):
 
     @property
     def going(self) -> Way:
-        """How it goes on for the first time."""
+        """Way of its first try: a restart if its client begins at its menu for a login."""
         return Way.RESTART if self.at_menu else Way.GO_ON
 
     @property
@@ -89,12 +90,12 @@ class AccountFault(Struct, frozen=True):
 
     @property
     def works(self) -> bool:
-        """Whether a request has succeeded since the last failure that counts."""
+        """Whether a request has succeeded since the last failure that counts for all."""
         return self.works_at > self.at
 
     @property
     def is_long(self) -> bool:
-        """Whether it lasts for so long that people hear of it, whatever it is."""
+        """Whether the fault lasts so long that people hear of it, whatever it is."""
         return self.until > self.since + LONG_PARK_S or self.is_lasting
 
     @property
@@ -103,17 +104,17 @@ class AccountFault(Struct, frozen=True):
         return self.count >= PATIENCE
 
     def needs_person(self, now: float) -> bool:
-        """Whether a person is needed for it now."""
+        """Say whether a person is needed for the fault now."""
         found = self.fault is Fault.ACCESS or self.is_lasting
         return found and not self.works and now >= self.asks_at
 
     def is_told(self, now: float) -> bool:
-        """Whether people hear of it now."""
+        """Say whether people hear of the fault now."""
         return self.needs_person(now) or (self.is_long and not self.works)
 
 
 class Consequence(Struct, frozen=True):
-    """What a fault of its account means for a session, and until when it rests, or since when not.
+    """Effect of an account's fault on a session, and until when it rests, or since when not.
 
     `name` is the account. `tries_now`: it has been told to go on, and no answer has come yet.
     `works`: others of its account have had an answer since.
@@ -128,7 +129,7 @@ class Consequence(Struct, frozen=True):
 
     @property
     def is_in_line(self) -> bool:
-        """Whether it may go on as soon as it is its turn; one that needs a person goes by that."""
+        """Whether it may go on at its turn; a session that needs a person is not in line."""
         return self.way in (Way.GO_ON, Way.RESTART)
 
 
@@ -172,7 +173,7 @@ def note_failure(
         known, sessions=known.sessions | {session: structs.replace(resting, tries=tries)}
     )
     if known.works:
-        # Others work: it is this session alone. After its restart that is to be shown once more.
+        # Others work: it is this session alone. A failure after its restart has to show that again.
         if tries < RESTARTED or not tried:
             return lined_up
         return structs.replace(
@@ -191,7 +192,7 @@ def note_failure(
 
 
 def _is_new(known: AccountFault, session: str, failure: Failure) -> bool:
-    """Whether a session fails that did not try, after the account had worked again."""
+    """Say whether a session fails that did not try, after the account had worked again."""
     before = known.sessions.get(session)
     if before and (before.at >= failure.at or before.tries):
         return False
@@ -199,7 +200,7 @@ def _is_new(known: AccountFault, session: str, failure: Failure) -> bool:
 
 
 def _hold_again(known: AccountFault, failure: Failure, notice: str, login: str) -> AccountFault:
-    """A try was in vain: all rest on, and the next one is later."""
+    """Let all rest on after a try in vain, and make the next one later."""
     count = known.count + 1
     pause = PAUSES_S[min(count, len(PAUSES_S)) - 1]
     rested = {
@@ -218,7 +219,7 @@ def _hold_again(known: AccountFault, failure: Failure, notice: str, login: str) 
 
 
 def _outweigh(known: AccountFault, failure: Failure, notice: str) -> AccountFault:
-    """The fault as the last failure has it; a lost login outweighs what passes by itself."""
+    """Return the fault as the last failure has it; a lost login outweighs what passes by itself."""
     is_lost = known.fault is Fault.ACCESS and not known.changed_at
     if is_lost and failure.fault is not Fault.ACCESS:
         return known
@@ -279,7 +280,7 @@ def judge(
 
 
 def _judge_in_line(known: AccountFault, one: Resting, now: float) -> Consequence:
-    """What becomes of a session while others of its account work."""
+    """Say what becomes of a session while others of its account work."""
     due_at = max(known.next_at, known.works_at)
     if one.tries and known.fault is not Fault.ACCESS:
         # A limit of its own, such as that of a model: it waits as long as the client says.

@@ -1,7 +1,7 @@
-"""Faults of accounts as they are kept: a file for each account, for all sessions of a state root.
+"""Files of the faults of accounts: one for each account, for all sessions of a state root.
 
-Every pass over a session that has met one, or has worked since, brings the file up to date. Who was
-logged in with which key is not in it.
+Every pass over a session that has met a fault, or has worked since, brings the file up to date. Who
+was logged in with which key is not in it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from sm.store.files import (
 from sm.store.paths import Root, SessionDir
 
 LOOK_S, TRIED_S = 30.0, 5.0
-"""So often one of the sessions looks whether another one has had an answer meanwhile; and whether
-that one has which tries."""
+"""Seconds between two looks of one of the resting sessions: whether another one has had an answer
+meanwhile; and, for the session that tries, whether it has had one."""
 PROVING = ("Stop", "PostToolUse")
 """Hooks that are called after an answer of the model only."""
 ASKING = ("UserPromptSubmit", "PostToolUse")
@@ -165,7 +165,7 @@ def update(session: Session, told: AgentState) -> tuple[str, AccountFault] | Non
 
 
 def _stage(known: AccountFault) -> tuple[bool, float, float]:
-    """What the sessions that rest go by, or the one that tells people."""
+    """Return what decides for the resting sessions, and for the one that tells people."""
     return known.works, known.changed_at, known.asks_at
 
 
@@ -199,7 +199,7 @@ def note_told(root: Root, ident: str, times: int) -> None:
 
 
 def _read(root: Root, ident: str) -> AccountFault | None:
-    """The fault, without sessions that are over meanwhile; None if there is no other."""
+    """Return the fault without sessions that are over meanwhile; None if no session is left."""
     known = read_rebuildable(root.account_faults / ident, AccountFault)
     if known is None:
         return None
@@ -242,7 +242,7 @@ def _note_failure(
 
 
 def _list_others(session: Session, account: Account) -> Iterator[Session]:
-    """The other sessions of the account."""
+    """Yield the other sessions of the account."""
     for one in registry.list_all(session.root, lambda _: None):
         if one.name == session.name or one.is_over:
             continue
@@ -253,14 +253,14 @@ def _list_others(session: Session, account: Account) -> Iterator[Session]:
 
 
 def _works(session: Session, failed_at: float) -> bool:
-    """Whether its agent is at work, or was just before another one has failed."""
+    """Say whether its agent is at work, or was just before another one has failed."""
     told = agent_state.read(session.dir)
     is_fresh = told.active_at > failed_at - PATIENCE_S
     return told.state is State.BUSY or (told.state in (State.IDLE, State.WAITING) and is_fresh)
 
 
 def _note_answers(session: Session, account: Account, known: AccountFault) -> AccountFault:
-    """With the last success of the session; of all its account's, if it rests."""
+    """Note the last success of the session, or of all sessions of the account if it rests."""
     found = find_success(session.dir, known.at)
     if session.name in known.sessions and not known.works:
         answers = (find_success(one.dir, known.at) for one in _list_others(session, account))
@@ -269,7 +269,7 @@ def _note_answers(session: Session, account: Account, known: AccountFault) -> Ac
 
 
 def find_success(directory: SessionDir, after: float) -> float:
-    """Return when a request that was sent after that moment has had an answer last; 0 for never.
+    """Return when a request that was sent after that moment last had an answer; 0 for never.
 
     What a hook tells after one of those requests proves that. Tools that the model has called at
     once may prove it too early: then a session goes on, and rests again.
@@ -291,7 +291,7 @@ def find_success(directory: SessionDir, after: float) -> float:
 
 
 def _has_left(session: Session, known: AccountFault, signs: Signs) -> bool:
-    """Whether the fault does not concern the session any more: it works, or has nothing to do."""
+    """Say whether the fault no longer concerns the session: it works, or has nothing to do."""
     one = known.sessions.get(session.name)
     if one is None or signs.failure is not None:
         return False
@@ -300,7 +300,7 @@ def _has_left(session: Session, known: AccountFault, signs: Signs) -> bool:
 
 
 def _has_other_login(session: Session) -> bool:
-    """Whether the configuration gives a new client another key than the session's has."""
+    """Say whether the configuration gives a new client another key than the session's has."""
     if not isinstance(session, IssueSession):
         return False
     now = digest_keys(select_environment(session.project.settings.agent))

@@ -1,4 +1,4 @@
-"""What a session's agent is at, in a word: since when, and what proves it."""
+"""Activity of a session's agent in a word: since when, and what proves it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sm.sessions.agent_state import State
 from sm.sessions.session import AnySession
 
 START_S = 5.0
-"""An agent whose hooks are silent for so long has none."""
+"""Seconds of silence after which an agent is known to have no hooks."""
 
 
 class Evidence(StrEnum):
-    """What a state is read from."""
+    """Source from which a state is read."""
 
     HOOK = "hook"
     SCREEN = "screen"
@@ -31,7 +31,7 @@ class Evidence(StrEnum):
 
 
 class Proof(Struct, frozen=True):
-    """What proves a state. `at` is in seconds since 1970; 0 for a process, and for an error.
+    """Evidence for a state. `at` is in seconds since 1970; 0 for a process, and for an error.
 
     `what` is the number of the process, the commit, the phase, the row of the receipt, the name of
     the file, why the turn failed or what is wrong with a file; '' for nothing.
@@ -56,7 +56,7 @@ def describe_activity(session: AnySession) -> str:
 
 
 def look(session: AnySession) -> Standing:
-    """What the session is at, from its files and its process alone."""
+    """Say what the session does, from its files and its process alone."""
     directory = session.dir
     if ended_at := _written_at(directory.over):
         return _make_standing(ended_at, "ended", directory.over)
@@ -82,7 +82,7 @@ def _make_standing(since: float, state: str, file: Path) -> Standing:
 
 
 def _written_at(path: Path) -> float:
-    """When a file was written last; 0 if it is missing."""
+    """Return when a file was last written; 0 if it is missing."""
     try:
         return path.stat().st_mtime
     except OSError:

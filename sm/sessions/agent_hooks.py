@@ -1,4 +1,4 @@
-"""Knows the hooks of Claude Code, and makes the settings by which the client calls them."""
+"""Knows the hooks of Claude Code, and makes the settings with which the client calls them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOOKS = {
 
 STATUS_LINE = "status-line"
 TIMEOUT_S = 10
-"""The client ends a hook after so long: several times as long as a hook that waits for a lock."""
+"""Seconds after which the client ends a hook: several times as long as a hook waits for a lock."""
 
 PERSONAL = "SM_HOOKS=user"
 """Marks commands in a person's own settings. In sessions of `sm` they do nothing."""

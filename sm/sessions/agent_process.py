@@ -26,12 +26,12 @@ from sm.store.paths import SessionDir
 
 START_S = 15.0
 STOP_GRACE_S = 2.0
-"""How long the agent gets after hang-up, and after TERM."""
+"""Time that the agent gets after hang-up, and after TERM, in seconds."""
 KILL_S = 30.0
-"""How long a busy machine may take to end what was killed."""
+"""Time that a busy machine may take to end what was killed, in seconds."""
 LOOK_S = 0.02
 MARK = "sm-"
-"""How the mark of each pane begins."""
+"""Beginning of the mark of each pane."""
 
 
 class AgentError(SmError):
@@ -85,7 +85,7 @@ def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) ->
 
 
 def adopt(tmux: Tmux, session: Session) -> Agent | None:
-    """Put a running agent of ours on record again; None if none runs.
+    """Put a running agent of this session on record again; None if none runs.
 
     It needs no file of the session, because tmux knows whose pane it is.
     """
@@ -105,7 +105,7 @@ def adopt(tmux: Tmux, session: Session) -> Agent | None:
 
 
 def _is_a_later_one(process: Process, known: Process | None) -> bool:
-    """Whether the pane's program has ended, and this process or thread has got its number.
+    """Say whether the pane's program has ended, and this process or thread has got its number.
 
     The program leads a session of the kernel, as no thread does, and its start may be on record.
     """

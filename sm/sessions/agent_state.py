@@ -15,14 +15,15 @@ from sm.store.paths import SessionDir
 
 LINE_LIMIT = 400
 AGAIN_S, TRIES = 0.005, 10
-"""A hook empties the file and then fills it. A reader that finds it empty looks again."""
+"""Seconds between two looks, and their number. A hook empties the file and then fills it, and a
+reader that finds it empty looks again."""
 
 SLACK_S = 1.0
-"""A clock that is corrected by small steps back does not make a time doubtful."""
+"""Seconds: a clock that is corrected by small steps back does not make a time doubtful."""
 
 
 class State(StrEnum):
-    """What the agent is doing. WAITING: its turn is over, but its background tasks still run."""
+    """State of the agent. WAITING: its turn is over, but its background tasks still run."""
 
     UNKNOWN = ""
     STARTING = "starting"
@@ -42,9 +43,9 @@ class AgentState(Struct, frozen=True):
     context: str = ""
     prompt: str = ""
     active_at: float = 0.0
-    """When a hook last ran."""
+    """Time of the last call of a hook."""
     shown: bool = False
-    """Whether the screen shows it, and no hook said it."""
+    """Whether the screen alone shows the state, and no hook said it."""
 
 
 def read(directory: SessionDir) -> AgentState:

@@ -1,4 +1,4 @@
-"""Has a plugin do something in a process of its own, for which nobody waits."""
+"""Runs an action of a plugin in a process of its own, for which nobody waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sm.store.files import ensure_private_dir
 from sm.store.paths import Root, check_name
 
 DEADLINE_S = 60
-"""So long it may take."""
+"""Time that a plugin's action may take, in seconds."""
 
 
 def call_aside(root: Root, part: Part, name: str, action: Callable[[], object], what: str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 FENCED = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 CHOICE = re.compile(r"(?:[-*+•]|\(?(?:[0-9]{1,2}|[A-Za-z])[.):])(?:[*_]{0,2})\s")
-"""What a line of choices begins with: `- `, `2. `, `b) `, `(A) `."""
+"""Beginning of a line of choices: `- `, `2. `, `b) `, `(A) `."""
 INDENTED = re.compile(r" {2,}|\t")
 ENDS = "?？؟"
 """Question marks at the end of a sentence: Latin, Chinese and Japanese, Arabic."""
@@ -28,7 +28,7 @@ LIMIT = 400
 
 
 def find_question(said: str) -> str:
-    """The question with which the agent has ended its turn, in one line; '' for none."""
+    """Return the question with which the agent has ended its turn, in one line; '' for none."""
     plain = FENCED.sub("\n\n", said.replace("\r\n", "\n"))
     for paragraph in _last_first(plain):
         if _is_aside(paragraph):
@@ -43,7 +43,7 @@ def _last_first(text: str) -> Iterator[str]:
 
 
 def _own_lines(paragraph: str) -> list[str]:
-    """The lines that are no choice and no quotation; of a choice, no further lines either."""
+    """Return the lines that are no choice, no further line of one, and no quotation."""
     found, within = [], False
     for line in paragraph.splitlines():
         begins = bool(CHOICE.match(line.lstrip())) or line.lstrip().startswith(">")
@@ -54,7 +54,7 @@ def _own_lines(paragraph: str) -> list[str]:
 
 
 def _is_aside(paragraph: str) -> bool:
-    """Whether it is a list, a quotation or a rule alone: what it belongs to stands before it."""
+    """Say whether it is only a list, a quotation or a rule: what it belongs to stands before it."""
     return not any(any(map(str.isalnum, line)) for line in _own_lines(paragraph))
 
 

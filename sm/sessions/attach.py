@@ -33,7 +33,7 @@ class Attachment(Struct, frozen=True):
     read_only: bool = False
 
     def disown_keys(self) -> None:
-        """Have the keys of somebody who only looked count as nobody's, that which leaves, too."""
+        """Count the keys of somebody who only looked as nobody's, even the one that leaves."""
         with contextlib.suppress(TmuxError, TemporaryError):  # then there is no terminal to be at
             viewers.disown_keys(self.tmux, self.pane.session)
 
@@ -66,7 +66,7 @@ def prepare_attachment(
 def prepare_ad_hoc_attachment(
     session: AdHocSession, env: Mapping[str, str], *, read_only: bool = False
 ) -> Attachment:
-    """Return the same for a session without an issue.
+    """Return how to show the terminal of a session without an issue.
 
     Raises:
         SmError: its terminal is gone, or the person is in it.

@@ -24,7 +24,7 @@ OWN_VARIABLES = (
     *(VARIABLE, "SESSION_NAME", "SM_SESSION_DIR"),
     *("PHASE_FILE", "PROJECT_NAME", "ISSUE", "SM_CLONE"),
 )
-"""They name a session in its agent's environment. No other session gets them."""
+"""Variables that name a session in its agent's environment. No other session gets them."""
 
 
 class CallerError(SmError):
@@ -32,7 +32,7 @@ class CallerError(SmError):
 
 
 class Caller(Struct, frozen=True):
-    """Who has called; `session` is None for a person's shell, which may control any session."""
+    """A caller; `session` is None for a person's shell, which may control any session."""
 
     session: AnySession | None = None
 

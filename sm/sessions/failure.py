@@ -16,23 +16,23 @@ from msgspec import Struct
 from sm.base.foreign import read_seconds
 
 Zones = Callable[[str], tzinfo | None]
-"""Returns the time zone of a name, or None; '' is the machine's own."""
+"""Function that returns the time zone of a name, or None; '' is the machine's own."""
 
 MINUTE_S, DAY_S = 60.0, 86400.0
 FARTHEST_S = 8 * DAY_S
-"""The longest limits last a week. A later reset was misread."""
+"""Seconds. The longest limits last a week; a later reset was misread."""
 JUST_OVER_S = 600.0
-"""Notices round their times: a time that has just passed means now, not tomorrow."""
+"""Seconds. Notices round their times: a time that has just passed means now, not tomorrow."""
 SLACK_S = 20.0
-"""A limit ends a little later than announced, because clocks differ."""
+"""Seconds. A limit ends a little later than announced, because clocks differ."""
 PAUSES_S = tuple(minutes * MINUTE_S for minutes in (1, 2, 4, 8, 16, 30))
 PATIENCE = 10
-"""After so many failures in a row sm asks a person."""
+"""Failures in a row after which sm asks a person."""
 REFUSALS = 2
-"""After so many refusals in a row a conversation is given up: an image or a text that is too large
+"""Refusals in a row after which a conversation is given up: an image or a text that is too large
 goes with each of its requests."""
 LONG_PARK_S = 3600.0
-"""After so long sm tells a person that a session is parked."""
+"""Seconds after which sm tells a person that a session is parked."""
 
 
 class Fault(StrEnum):
@@ -46,7 +46,7 @@ class Fault(StrEnum):
 
     @property
     def is_of_account(self) -> bool:
-        """Whether it concerns every session of the account, and not this one's requests."""
+        """Whether the fault concerns every session of the account, not only this one's requests."""
         return self not in (Fault.REQUEST, Fault.CONVERSATION)
 
 
@@ -59,7 +59,7 @@ FAULTS = (
     (("invalid_request", "prompt_too_long", "request_too_large"), Fault.CONVERSATION),
     (("rate_limit", "usage_limit", "quota"), Fault.LIMIT),
 )
-"""By what the error's name begins with; any other is trouble that may pass."""
+"""Faults by the beginning of an error's name; any other error is trouble that may pass."""
 
 
 class Failure(Struct, frozen=True):
@@ -78,12 +78,12 @@ class Failure(Struct, frozen=True):
 
     @property
     def for_person(self) -> bool:
-        """Whether waiting will not help."""
+        """Whether a person must help, as waiting will not."""
         return self.fault in (Fault.ACCESS, Fault.REQUEST) or self.is_of_conversation
 
     @property
     def is_of_conversation(self) -> bool:
-        """Whether another conversation may help, and this one will not go on."""
+        """Whether only another conversation may help, as this one will not go on."""
         return self.fault is Fault.CONVERSATION and self.count >= REFUSALS
 
     @property
@@ -93,7 +93,7 @@ class Failure(Struct, frozen=True):
 
 
 class Allowance(Struct, frozen=True):
-    """How much of one usage limit is used, and when it starts again; None if unknown."""
+    """Used part of one usage limit, and when it starts again; None if unknown."""
 
     percent: float | None = None
     resets_at: float | None = None
@@ -222,7 +222,7 @@ def _clock(found: re.Match[str], at: float, zones: Zones) -> float | None:
 
 
 OFFSET = re.compile(r"(?:GMT|UTC)?(?P<sign>[+-])(?P<hours>\d{1,2}):?(?P<minutes>[0-5]\d)?", re.I)
-"""What a client writes for a zone without a name of its own, as `Intl` does: GMT+2, GMT+5:30."""
+"""A client's name for a zone without a name of its own, as `Intl` writes it: GMT+2, GMT+5:30."""
 
 
 def _offset(name: str) -> timezone | None:

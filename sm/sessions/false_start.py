@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 AT_ONCE_S = 30.0
-"""An agent that was gone so soon after its start, and has called no hook, has never worked."""
+"""Seconds after its start within which an agent that ends, and has called no hook, never worked."""
 WINDOW_S = 900.0
-"""So long a false start counts: another try is made several times within it."""
+"""Seconds for which a false start counts: another try is made several times within them."""
 PAUSE_S = 300.0
 """The longest pause before another try."""
 RESUMED = 5
-"""So often the conversation is tried to be resumed; it may be that which the client cannot do."""
+"""Number of tries to resume the conversation, which may be what the client cannot do."""
 NO_PROGRAM = re.compile(r"cannot start '[^'\n]*': no such program|^(?:\S*/)?env: .*: \S")
 """The words of `lib/launch` and of env(1) where the agent's program cannot be run: it is missing or
 just being replaced, or its interpreter is. No issue has caused that."""
 VARYING = re.compile(r"[0-9a-f]{6,}|[0-9]+")
-"""What differs in the same words of two processes: numbers, times, ids."""
+"""Differences between the same words of two processes: numbers, times, ids."""
 
 
 class FalseStart(Struct, frozen=True):
@@ -36,26 +36,26 @@ class FalseStart(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it has in common with others that have ended for the same reason."""
+        """The part of the reason that others that have ended for the same reason share."""
         return VARYING.sub("#", self.reason)
 
     @property
     def lacks_program(self) -> bool:
-        """Whether there was no program to run."""
+        """Whether the start failed because there was no program to run."""
         return bool(NO_PROGRAM.search(self.reason))
 
     @property
     def resumable(self) -> str:
-        """What the next start is to resume, '' for nothing."""
+        """The agent's own session that the next start resumes, '' for none."""
         return self.resume if self.tries < RESUMED or self.lacks_program else ""
 
     def find_next(self, pause_s: float) -> float:
-        """When the next try is due: each pause is twice as long as the one before."""
+        """Return when the next try is due: each pause is twice as long as the one before."""
         return self.at + min(pause_s * 2.0 ** (self.tries - 1), PAUSE_S)
 
 
 class Fault(Struct, frozen=True):
-    """Why agents end as they start, by the last words of one of them, and in which sessions."""
+    """Reason why agents end as they start, by the last words of one of them, and their sessions."""
 
     reason: str
     sessions: tuple[str, ...]

@@ -24,7 +24,7 @@ def note(root: Root, session: str, start: FalseStart) -> None:
 
 
 def clear(root: Root, session: str) -> None:
-    """The session's agent works, or the session is over."""
+    """Forget the last false start: the session's agent works, or the session is over."""
     discard(root.false_starts / session)
 
 

@@ -1,4 +1,4 @@
-"""Keeps a session from acting whose issue another attempt has by now.
+"""Keeps a session from acting once another attempt has its issue.
 
 The claim on the remote says whose the issue is. It is looked at right before each act that others
 can see. A look is worth a quarter of a second: a process that was frozen, or a machine that has
@@ -17,10 +17,10 @@ from sm.base.errors import TemporaryError
 from sm.sessions.session import IssueSession, Session
 
 FRESH_S = 0.25
-"""So old a look may be when the act is sent."""
+"""Greatest age, in seconds, of a look when the act is sent."""
 LOOKS_S = (1.0, 2.0, 10.0)
-"""So long each look may take. One that takes longer may have been answered long before its end, and
-another is taken; a remote that is always slow is believed at last."""
+"""Limits of each look, in seconds. One that takes longer may have been answered long before its
+end, and another is taken; a remote that is always slow is believed at last."""
 
 
 def name_claim(issue: int) -> str:
@@ -29,14 +29,14 @@ def name_claim(issue: int) -> str:
 
 
 class Fence:
-    """That of one session, in one process."""
+    """Guard of one session's acts, in one process."""
 
     def __init__(self, session: IssueSession) -> None:
-        """Nothing is looked at yet."""
+        """Store the session; nothing is looked at yet."""
         self._session = session
         self._looked_at: _Moment | None = None
         self.said = ""
-        """Why the session is overtaken, '' if it is not, as far as was looked."""
+        """Reason why the session is overtaken, '' if it is not, as far as was looked."""
 
     def check(self) -> None:
         """Return if the claim is still that of the session's attempt.
@@ -99,7 +99,7 @@ class _Moment:
 
 @contextlib.contextmanager
 def guard(session: Session | None) -> Iterator[Fence | None]:
-    """Have the acts within the block be those of the session; None where nothing limits them."""
+    """Guard the session's acts within the block; yield the fence, None if nothing limits them."""
     if not isinstance(session, IssueSession) or not session.record.attempt:
         yield None
         return

@@ -19,7 +19,7 @@ WHAT = "could not follow a session"
 
 
 class Follower(NamedTuple):
-    """What a plugin does about a session that something has happened in.
+    """Action of a plugin on a session in which something has happened.
 
     `wants` is asked in each pass and answers within a fraction of a millisecond whether there is
     anything to do; `follow` does it.
@@ -30,7 +30,7 @@ class Follower(NamedTuple):
 
 
 def _nothing() -> None:
-    """Nobody waits for it."""
+    """Do nothing, as nobody waits for the followers."""
 
 
 def have_followed(session: Session, then: Callable[[], object] = _nothing) -> None:

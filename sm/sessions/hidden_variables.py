@@ -23,10 +23,10 @@ CLOUDS = {
     "CLAUDE_CODE_USE_BEDROCK": ("AWS_",),
     "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_", "CLOUD_ML_", "VERTEX_"),
 }
-"""If such a variable is set, the client uses the access in variables with these prefixes."""
+"""Prefixes of the variables with a client's access, used if the variable before them is set."""
 
 CLIENTS = {"CLAUDECODE": "CLAUDE_", "CODEX_THREAD_ID": "CODEX_", "CODEX_SANDBOX": "CODEX_"}
-"""If such a variable is set, a client started us, and variables with that prefix are its own."""
+"""Prefixes of a client's own variables, by the variable that shows that the client started us."""
 
 OURS = frozenset({"CLAUDE_SESSION_MANAGER_ID", "CLAUDE_TIMEOUT"})
 

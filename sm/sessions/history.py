@@ -9,7 +9,7 @@ from msgspec import Struct, field, structs
 
 
 class Verb(StrEnum):
-    """What sm can do for a session. The texts are the words of docs/PROTOCOL.md."""
+    """Action of sm for a session. The texts are the words of docs/PROTOCOL.md."""
 
     INJECT = "inject"
     CREATE_PHASE = "create the phase file"
@@ -46,7 +46,7 @@ class Verb(StrEnum):
 
 
 class Count(StrEnum):
-    """What a message to the agent counts as. sm does not even tell it of a new context."""
+    """Counter that a message to the agent changes. Of a new context sm does not even tell it."""
 
     NONE = ""
     FIX = "fix"
@@ -93,30 +93,29 @@ KILLED = "killed"
 """The key of a receipt that says that a person has ended the session by a command."""
 
 GIVEN_BACK = "given-back"
-"""The same of one that says that the issue goes back to where it was taken from."""
+"""Key of a receipt that says that the issue goes back to where it was taken from."""
 
 OVERTAKEN = "overtaken"
-"""The same of one that says that another attempt has the issue."""
+"""Key of a receipt that says that another attempt has the issue."""
 
 STOPPED, DEFIED = "stopped", "defied"
 """The details of an interruption: a turn has ended by it; one goes on, although it was tried."""
 
 LIMIT = "limit:"
-"""What the matter begins with of a limit that keeps a session from spending."""
+"""Beginning of the matter of a limit that keeps a session from spending."""
 
 BEGUN, QUEUED = "begun", "queued"
 """The details of steps: CI runs again; the pull request is in the merge queue of the forge."""
 
 FIRST = "first-"
-"""What the name of a row begins with that asks a session before people; the rest is the row that
-asks people.
-"""
+"""Beginning of the name of a row that asks a session before people; the rest is the row that asks
+people."""
 
 UNASKED = "not asked"
 """Beginning of the detail of a step that could not ask that session."""
 
 TELLING = frozenset({Verb.NOTIFY, Verb.REMIND, Verb.COMMENT, Verb.TELL})
-"""What is said to people."""
+"""Actions that say something to people."""
 
 NUDGES = frozenset({Count.REMINDER, Count.RESUME, Count.NEWS, Count.GO_ON})
 """Messages to the agent that answer nothing: the turn stays with the same side."""
@@ -151,7 +150,7 @@ class Escalation(Struct, frozen=True):
 
 
 class Halt(Struct, frozen=True):
-    """That a limit has kept the session from spending since `at`, and it has not gone on yet.
+    """A limit has kept the session from spending since `at`, and it has not gone on yet.
 
     `matter` is the limit's, with `LIMIT` before it. `stops` turns were interrupted for it;
     `defied`: one goes on, as it cannot be interrupted. `asked_at` is when the agent was asked for
@@ -186,7 +185,7 @@ class History(Struct, frozen=True):
     recovered_write: str = field(default="")
     started_at: float = 0.0
     reminders: int = 0
-    """How often sm has reminded the agent of the protocol since its start or last answer."""
+    """Reminders of the protocol to the agent since its start or last answer."""
     nudged_at: float = 0.0
     troubles: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -197,7 +196,7 @@ class History(Struct, frozen=True):
     reruns: Mapping[str, float] = field(default_factory=dict)
     """The runs after which sm had CI run again, and when."""
     queued: Mapping[str, float] = field(default_factory=dict)
-    """The reactions by which a pull request got into a merge queue, and when."""
+    """The reactions that brought a pull request into a merge queue, and when."""
     halt: Halt | None = None
     offered: frozenset[str] = frozenset()
     """The pull requests that sm has opened for the session, or found open, by name."""
@@ -265,7 +264,7 @@ def _count_recoveries(known: int, counts: Count) -> int:
 
 
 def _note_limit(history: History, receipt: Receipt) -> History:
-    """What was done because of a limit; another one that comes meanwhile goes on from there."""
+    """Note an action because of a limit; another limit that comes meanwhile goes on from there."""
     if not receipt.write.startswith(LIMIT):
         return history
     if receipt.verb is None and receipt.counts is Count.GO_ON:
@@ -282,14 +281,14 @@ def _note_limit(history: History, receipt: Receipt) -> History:
 
 
 def _gone_on(history: History) -> History:
-    """Nothing is left of the limit: should it hold the session again, all is done anew."""
+    """Forget the limit: should it hold the session again, all is done again."""
     asked = {key: one for key, one in history.escalations.items() if not key.startswith(LIMIT)}
     done = frozenset(key for key in history.done if f":{LIMIT}" not in key)
     return structs.replace(history, halt=None, escalations=asked, done=done)
 
 
 def _known_elsewhere(history: History, receipt: Receipt) -> History:
-    """What CI and the forge do, as far as only these receipts tell whether we have begun it."""
+    """Note what CI and the forge do, if only these receipts tell that we have begun it."""
     if receipt.verb is Verb.OPEN_PULL and not receipt.trouble:
         return structs.replace(history, offered=history.offered | {receipt.detail})
     if receipt.outage:
@@ -346,7 +345,7 @@ def _injected(history: History, receipt: Receipt) -> History:
         rounds=rounds,
         runs=history.runs | {receipt.run} if receipt.run else history.runs,
         reminders=0,
-        # An agent that has written a phase since its restart works. Its next crash counts anew.
+        # An agent that has written a phase since its restart works. Its next crash is a first one.
         recoveries=0 if progressed else history.recoveries,
     )
 

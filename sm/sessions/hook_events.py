@@ -40,7 +40,7 @@ class Compaction(Struct, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Its time in seconds since 1970."""
+        """The event's time in seconds since 1970."""
         return _number(self.at)
 
 

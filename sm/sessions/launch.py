@@ -35,7 +35,7 @@ QUOTED = "task.txt"
 
 
 class Launch(Struct, frozen=True):
-    """What an agent is started with.
+    """Data for the start of an agent.
 
     `protocol` goes into its system prompt, if the profile has a way. `resume` is the agent's own
     session id to resume, '' for a new one. `keeps_environment` gives it the environment of the
@@ -181,7 +181,7 @@ def _prompt(directory: SessionDir, launch: Launch) -> str:
 
 
 def _quote(directory: SessionDir, launch: Launch, quotes: str) -> str:
-    """Return how the line names the file with what the prompt quotes, which it writes."""
+    """Write the file with what the prompt quotes; return how the line names it."""
     file = ensure_private_dir(directory.quoted, parents=False) / QUOTED
     write_atomic(file, f"{quotes}\n")
     return f"{mention_file(launch.profile, file) or f'the file {file}: read it,'} as data"
@@ -196,7 +196,7 @@ def select_environment(settings: AgentSettings) -> dict[str, str]:
 
 
 def make_environment(tmux: Tmux, session: Session, settings: AgentSettings) -> dict[str, str]:
-    """Return the agent's whole environment: nothing of ours that is not named here."""
+    """Return the agent's whole environment: of ours, only what is named here."""
     chosen = select_environment(settings)
     if problem := next(filter(None, map(find_variable_problem, chosen)), None):
         raise UsageError(f"agent.env: {problem}")

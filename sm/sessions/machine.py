@@ -28,7 +28,7 @@ class Machine(Struct, frozen=True, dict=True):
 
     @cached_property
     def root(self) -> Root:
-        """Where the state is.
+        """The state root.
 
         Raises:
             StateError: other users could replace files there.

@@ -20,7 +20,7 @@ from sm.store.files import discard, read_guarded, write_atomic
 from sm.store.paths import Root
 
 PROGRAM = "agent-session"
-"""What is run by bash, with the words `monitor SESSION`."""
+"""Program that bash runs, with the words `monitor SESSION`."""
 SECRET = re.compile(r"(?i:https?|all)_(?i:proxy)|GIT_CONFIG_(?:COUNT|KEY|VALUE)|GIT_.*PASS")
 """Variables that may have a secret in them, beside those that the configuration names."""
 

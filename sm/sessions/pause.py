@@ -1,7 +1,7 @@
-"""What is paused: nothing is taken up, nothing is typed, and no time counts against an agent.
+"""Pauses of a person: nothing is taken up or typed meanwhile, and no time counts against an agent.
 
-What a person has decided is in one file for each state root, in the user's data folder, because a
-restart of the machine must not take it back. Beside it each paused session has a mark in its own
+A person's decisions are in one file for each state root, in the user's data folder, because a
+restart of the machine must not take them back. Beside it each paused session has a mark in its own
 directory, at which passes, deliveries and hooks look; `sm.messages.pausing` keeps both in step.
 """
 
@@ -23,11 +23,11 @@ from sm.store.files import discard, ensure_private_dir, read_json, write_json
 from sm.store.paths import Root, SessionDir
 
 PASS_S = 24 * 3600.0
-"""A paused session has a pass so seldom, unless something wakes it."""
+"""Seconds between two passes over a paused session, unless something wakes it."""
 
 
 class Extent(StrEnum):
-    """How much one decision pauses."""
+    """Extent of a pause."""
 
     EVERYTHING = "everything"
     PROJECT = "project"
@@ -35,7 +35,7 @@ class Extent(StrEnum):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """What can be paused: everything, a project or a session.
+    """Target of a pause: everything, a project or a session.
 
     `name` is that of the project, or the id of the session; `called` is what people call it, '' for
     everything.
@@ -46,11 +46,11 @@ class Part(Struct, frozen=True, kw_only=True):
     called: str = ""
 
     def is_same(self, other: Part) -> bool:
-        """Whether both are the same part, whatever else is known of them."""
+        """Say whether both are the same part, whatever else is known of them."""
         return (self.extent, self.name) == (other.extent, other.name)
 
     def covers(self, project: str, session: str) -> bool:
-        """Whether it pauses that session of that project; '' is none of either."""
+        """Say whether it pauses that session of that project; '' is none of either."""
         match self.extent:
             case Extent.EVERYTHING:
                 return True
@@ -60,7 +60,7 @@ class Part(Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What people read of it."""
+        """The part's name for people."""
         return self.called or "everything"
 
 
@@ -80,17 +80,17 @@ class Pause(Part, frozen=True, kw_only=True):
 
     @property
     def command(self) -> str:
-        """What a person types to go on."""
+        """The command that a person types to go on."""
         return f"sm resume {self.called}".rstrip()
 
     @property
     def subject(self) -> str:
-        """What is paused, in words."""
+        """The paused part in words."""
         return "all" if self.extent is Extent.EVERYTHING else self.called
 
     @property
     def sentence(self) -> str:
-        """What is paused since when, and how to go on."""
+        """The pause in one sentence: its part, its begin, and how to go on."""
         if self.damage:
             return f"all is paused, as nobody knows what was: {self.damage}: {self.command}"
         why = f" ({self.reason})" if self.reason else ""
@@ -98,27 +98,27 @@ class Pause(Part, frozen=True, kw_only=True):
 
     @property
     def since_when(self) -> str:
-        """Since when, and by whom."""
+        """Begin of the pause, and who has paused."""
         return f"paused since {format_time(self.since, time.time())} by {self.by}"
 
 
 class Record(Struct, frozen=True):
-    """All that is paused of one state root, the widest first."""
+    """All pauses of one state root, the widest first."""
 
     root: str
     pauses: tuple[Pause, ...] = ()
 
     def find(self, project: str, session: str = "") -> Pause | None:
-        """What pauses that session, or the project as a whole; the widest, None for nothing."""
+        """Return the widest pause of that session, or of the project as a whole; None for none."""
         return next((one for one in self.pauses if one.covers(project, session)), None)
 
     def find_exactly(self, part: Part) -> Pause | None:
-        """The decision about just that part; None if there is none."""
+        """Return the decision about just that part; None if there is none."""
         return next((one for one in self.pauses if one.is_same(part)), None)
 
 
 class Mark(Struct, frozen=True):
-    """Says that a session is paused. `interrupted`: its turn was stopped for that."""
+    """Mark of a paused session. `interrupted`: its turn was stopped for that."""
 
     since: float
     interrupted: bool = False
@@ -128,7 +128,7 @@ class Mark(Struct, frozen=True):
 
 
 def locate(root: Root) -> Path:
-    """Where the record is.
+    """Return where the record is.
 
     Raises:
         StateError: the user has no home.
@@ -140,7 +140,7 @@ def locate(root: Root) -> Path:
 
 
 def read(root: Root) -> Record:
-    """What is paused. If that cannot be read, all is: somebody has paused something.
+    """Return all pauses. If they cannot be read, all is paused: somebody has paused something.
 
     A start that nobody wants costs more than one that comes late, and everything that shows what
     is paused says what is wrong.
@@ -178,7 +178,7 @@ def save(root: Root, pauses: tuple[Pause, ...]) -> None:
 
 
 def locate_lock(root: Root) -> Path:
-    """The lock file that whoever changes the record holds; its folder is made.
+    """Return the lock file that a process holds while it changes the record; its folder is made.
 
     Raises:
         StateError: the folder cannot be made, or is not ours.
@@ -190,7 +190,7 @@ def locate_lock(root: Root) -> Path:
 
 
 def forget(root: Root, session: str) -> None:
-    """Forget that a session is paused that is over: its issue may be worked on again some day."""
+    """Forget the pause of a session that is over: its issue may be worked on again some day."""
     with contextlib.suppress(TemporaryError), lock.hold(locate_lock(root)):
         found, gone = read(root), Part(extent=Extent.SESSION, name=session)
         rest = tuple(one for one in found.pauses if not one.is_same(gone))
@@ -199,12 +199,12 @@ def forget(root: Root, session: str) -> None:
 
 
 def find(root: Root, project: str, session: str = "") -> Pause | None:
-    """What pauses that session, or the project as a whole; None for nothing."""
+    """Return the pause of that session, or of the project as a whole; None for none."""
     return read(root).find(project, session)
 
 
 def name_host() -> str:
-    """The name of this machine, as people see it beside a user's."""
+    """Return the name of this machine, as people see it beside a user's."""
     return os.uname().nodename
 
 
@@ -212,7 +212,7 @@ def name_host() -> str:
 
 
 def is_paused(directory: SessionDir) -> bool:
-    """Whether the session is paused. It costs as much as to look for one file."""
+    """Say whether the session is paused; this costs as much as a look for one file."""
     return os.path.lexists(directory.paused)
 
 
@@ -222,7 +222,7 @@ def list_marks(root: Root) -> Iterator[Path]:
 
 
 def read_mark(directory: SessionDir) -> Mark | None:
-    """What the session's mark says; None without one. A damaged one counts as well."""
+    """Return the session's mark; None without one. A damaged mark counts as well."""
     try:
         return read_json(directory.paused, Mark)
     except StateError:
@@ -242,7 +242,7 @@ def remove_mark(directory: SessionDir) -> None:
 
 
 def read_resumed_at(directory: SessionDir) -> float:
-    """When the session went on last, seconds since 1970; 0 if it was never paused."""
+    """Return when the session went on last, seconds since 1970; 0 if it was never paused."""
     try:
         return min(read_json(directory.resumed, float) or 0.0, time.time())
     except StateError:

@@ -139,7 +139,7 @@ def _is_ours(hook: object) -> bool:
 
 
 def _our_words(hook: object) -> list[str] | None:
-    """Return the words of a command of ours, from any clone; None for another command."""
+    """Return the words of one of our commands, from any clone; None for another command."""
     command = hook.get("command") if isinstance(hook, dict) else None
     if not isinstance(command, str) or not command.startswith(f"{PERSONAL} "):
         return None

@@ -27,7 +27,7 @@ from sm.store.files import (
 from sm.store.paths import SessionDir
 
 FAILED = "failed: "
-"""The detail of a failed restart begins with it; the reason follows."""
+"""Beginning of the detail of a failed restart; the reason follows."""
 
 DETAIL_LIMIT = 400
 """Characters, so that a receipt stays one short line."""
@@ -46,15 +46,15 @@ class PlannedStep(Struct, frozen=True):
     resume: str = ""
     """The agent's own session that a restart resumes, '' for a new one."""
     need: NeedKind | None = None
-    """What a person is needed for, None for nothing."""
+    """Need for a person, None for nothing."""
     why: str = ""
-    """Why, in one sentence; '' if that needs nobody now."""
+    """Reason for the need, in one sentence; '' if nobody is needed now."""
     command: str = ""
-    """What answers it, as it stands there; '' for nothing."""
+    """Command that answers the need, as it stands there; '' for nothing."""
     document: str = ""
-    """Where the agent is to write a handoff document."""
+    """Path at which the agent is to write a handoff document."""
     links: tuple[str, ...] = ()
-    """Where people can read what it is about."""
+    """Addresses of pages for people about the step."""
 
 
 class Plan(Struct, frozen=True):
@@ -106,7 +106,7 @@ def save(directory: SessionDir, plan: Plan) -> None:
 
 
 def read_pending(directory: SessionDir) -> Plan | None:
-    """Return the plan under way, if there is one; a damaged plan is decided anew."""
+    """Return the plan under way, if there is one; a damaged plan is decided again."""
     return read_rebuildable(directory.plan, Plan)
 
 
@@ -130,7 +130,7 @@ def read_receipts(directory: SessionDir) -> list[Receipt]:
 
 
 def has_receipt(directory: SessionDir, key: str) -> bool:
-    """Whether there is a receipt of what `key` stands for."""
+    """Say whether there is a receipt of what `key` stands for."""
     return any(receipt.plan == key for receipt in read_receipts(directory))
 
 

@@ -24,19 +24,21 @@ GONE_S = 5.0
 """Seconds for a person who has left: the composer shows the last key by then, and somebody who only
 lost the connection may be back."""
 SLACK_S = 2.0
-"""tmux tells whole seconds."""
+"""Seconds, as tmux tells whole seconds."""
 KEYS_S = 3.0
-"""So long after the last key a person may be in the middle of a word; tmux tells whole seconds."""
+"""Seconds after the last key within which a person may be in the middle of a word; tmux tells whole
+seconds."""
 LOOK_S = 60.0
-"""How often it is looked whether a draft is gone; that it was sent off, a hook tells at once."""
+"""Seconds between two looks whether a draft is gone; a hook tells at once that it was sent off."""
 SOON_S = 3.0
 """Seconds between two looks while a person is attached: nothing tells when one leaves."""
 LEFT_S = 3600.0
-"""After so long people are told of a draft that keeps something waiting: nobody may remember it."""
+"""Seconds after which people are told of a draft that keeps something waiting: nobody may remember
+it."""
 
 
 class Deed(StrEnum):
-    """What sm is about to do to a session; the text goes on with `waits`."""
+    """Act of sm that may disturb a person at a session; the text goes on with `waits`."""
 
     END = "its end"
     JUDGE = "its end, as it does nothing,"
@@ -46,12 +48,12 @@ class Deed(StrEnum):
     REMIND = "a reminder"
     INTERRUPT = "the interruption of its turn"
     BRAKE = "the end of its turn, for a limit,"
-    """What is written stays in the composer, and money goes on: only a hand at the keys is waited
-    for, as the key could come between two of theirs."""
+    """A draft stays in the composer, and money goes on: only a hand at the keys is waited for, as
+    the key could come between two of theirs."""
 
 
 class Hands(Struct, frozen=True):
-    """What is known of people at a session's terminal.
+    """Presence of people at a session's terminal.
 
     `draft`: something of a person's stands unsent in the composer, or is put aside by its key.
     `typed_at` is when a key was last pressed there, in seconds since 1970; 0: not since somebody
@@ -64,7 +66,7 @@ class Hands(Struct, frozen=True):
 
     @property
     def typing_until(self) -> float:
-        """Until when whoever pressed that key counts as typing, unless they leave before."""
+        """Time until which whoever pressed that key counts as typing, unless they leave before."""
         return self.typed_at + (TYPED_S if self.attached else GONE_S)
 
 
@@ -72,7 +74,7 @@ NOBODY = Hands()
 
 
 def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
-    """Why that must not be done now; None if it may."""
+    """Return the reason why the act must not be done now; None if it may."""
     # A time in the future is none: the clock was set back since.
     if deed is Deed.BRAKE:
         at_keys = hands.typed_at <= now + SLACK_S and now < hands.typed_at + KEYS_S
@@ -87,7 +89,7 @@ def find_hindrance(deed: Deed, hands: Hands, now: float) -> Refusal | None:
 
 
 def find_next_look(refusal: Refusal, hands: Hands, now: float) -> float:
-    """When it may be done at the earliest, seconds since 1970, as far as that is known now."""
+    """Return the earliest time for the act, seconds since 1970, as far as it is known now."""
     look_at = hands.typing_until if refusal is Refusal.TYPING else now + LOOK_S
     # A terminal that was left open overnight is looked at no more often than a draft.
     is_at_keys = hands.attached and now < hands.typing_until and refusal is not Refusal.ATTACHED

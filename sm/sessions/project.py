@@ -31,7 +31,7 @@ class Project(Struct, frozen=True, dict=True):
 
     @property
     def name(self) -> str:
-        """Its name in the configuration."""
+        """The project's name in the configuration."""
         return self.settings.name
 
     @cached_property
@@ -43,7 +43,7 @@ class Project(Struct, frozen=True, dict=True):
 
     @property
     def root(self) -> Root:
-        """Where the state is.
+        """The state root.
 
         Raises:
             StateError: other users could replace files there.
@@ -63,7 +63,7 @@ class Project(Struct, frozen=True, dict=True):
 
     @cached_property
     def ci_folder(self) -> Path:
-        """Where CI checks commits out: with the state, unless no program can be run there.
+        """The folder in which CI checks commits out: with the state, if programs can be run there.
 
         Many machines mount /tmp `noexec`; there each script of a checkout would be refused.
         """
@@ -98,7 +98,7 @@ class Project(Struct, frozen=True, dict=True):
 
     @cached_property
     def forge(self) -> Forge:
-        """Where the issues are."""
+        """The forge with the project's issues."""
         from sm.adapters.forge.kinds import open_forge
 
         return open_forge(
@@ -107,7 +107,7 @@ class Project(Struct, frozen=True, dict=True):
 
     @cached_property
     def reviewers_forge(self) -> Forge | None:
-        """The same with the account by which a person's review is written; None for none.
+        """The forge with the account that writes a person's reviews; None for none.
 
         It keeps nothing in the project's folder: what is left of limits there is of our account.
         """
@@ -160,13 +160,13 @@ def load_last_project(record: IssueRecord) -> Project | None:
 
 
 def find_cache() -> Path:
-    """Return the user's folder for what can be made anew (XDG Base Directory Specification)."""
+    """Return the user's folder for what can be made again (XDG Base Directory Specification)."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(named) if named.startswith("/") else Path.home() / ".cache") / "sm"
 
 
 def list_configured(machine: Machine) -> list[Project]:
-    """The projects of the machine's configuration as it is now; none without one.
+    """List the projects of the machine's configuration as it is now; none without one.
 
     Raises:
         UsageError: the configuration cannot be used any more.

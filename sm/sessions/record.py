@@ -1,4 +1,4 @@
-"""What is on record of a session: who it is. Only its name and its parent change."""
+"""Record of a session: its identity. Only its name and its parent change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Record(Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """Who a session is. Its name is that of its directory and its tmux session, and never reused.
+    """Identity of a session. Its name, never reused, is that of its directory and tmux session.
 
     `provider` names the profile of its agent, `parent` the session that began it. `config` is the
     value for `--config`, or None. `created_at` is in seconds since 1970.

@@ -97,10 +97,10 @@ def load_issue_session(root: Root, name: str) -> IssueSession:
 
 @contextlib.contextmanager
 def tolerate_end(directory: SessionDir) -> Iterator[None]:
-    """Have it be no error of what is within that the session is forgotten meanwhile.
+    """Ignore errors within the block if the session is forgotten meanwhile.
 
     Raises:
-        StateError, FileNotFoundError: of what is within, while the session is on record.
+        StateError, FileNotFoundError: raised within, while the session is on record.
 
     """
     try:

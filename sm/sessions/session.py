@@ -1,6 +1,6 @@
 """A session with everything that work on it needs; each part is opened at its first use.
 
-What a session for an issue does otherwise than one of a person's own is a method of its class.
+Where a session for an issue differs from a person's own one, its class has a method.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sm.sessions.settings import Settings
 
 START_S = 60.0
-"""If there is no agent after so long, the process that was to start it has died."""
+"""Seconds after which the process that was to start the agent has died, if there is none."""
 
 
 class Session(Struct, frozen=True, dict=True):
@@ -73,7 +73,7 @@ class Session(Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> Settings:
-        """What holds for the session, as it was at the first look."""
+        """The settings of the session, as they were at the first look."""
         return self.read_settings()
 
     def read_settings(self) -> Settings:
@@ -98,7 +98,7 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def name(self) -> str:
-        """Its id: the name of its directory and its tmux session."""
+        """The session's id: the name of its directory and its tmux session."""
         return self.record.name
 
     @cached_property
@@ -113,12 +113,12 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def label(self) -> str:
-        """What people call the session."""
+        """The session's name for people."""
         return self.name
 
     @property
     def address(self) -> str:
-        """What messages call the session: its name, `PROJECT#ISSUE`, or its id."""
+        """The session's address for messages: its name, `PROJECT#ISSUE`, or its id."""
         return self.label
 
     @property
@@ -141,7 +141,7 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def owns_cwd(self) -> bool:
-        """Whether no other session works in its directory."""
+        """Whether the session works alone in its directory."""
         return False
 
     @property
@@ -154,12 +154,12 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:
-        """What its agent's git is configured with beside the person's own settings."""
+        """Settings of its agent's git beside the person's own."""
         return ()
 
     @property
     def programs(self) -> tuple[Path, ...]:
-        """Folders with programs of ours that its agent finds before others."""
+        """Folders with our programs that its agent finds before others."""
         return ()
 
     @property
@@ -176,7 +176,7 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def is_living(self) -> bool:
-        """Whether its agent runs, or will run again."""
+        """Whether its agent runs, or will be started again."""
         from sm.sessions import agent
 
         # The last look: the new agent may have come between the first two.
@@ -193,13 +193,13 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more is to be expected of it."""
+        """Whether the session is over, or its agent is gone and will not come back."""
         gone = not self.dir.identity.exists() or self.is_over
         # In this order: an agent that is not about to be started is there already.
         return gone or not (self.is_being_begun or self.is_living)
 
     def explain_protocol(self) -> str:
-        """How its agent is to signal, '' if it has no one to signal to."""
+        """Return how its agent is to signal, '' if it has no one to signal to."""
         return ""
 
     @property
@@ -209,7 +209,7 @@ class Session(Struct, frozen=True, dict=True):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the agent's environment says of its session."""
+        """The session's part of its agent's environment."""
         config = self.record.config
         return {
             "CLAUDE_SESSION_MANAGER_ID": self.name,
@@ -285,7 +285,7 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def attempt(self) -> int:
-        """Which attempt at the issue it is, if another installation has placed it here; else 0."""
+        """Number of the attempt at the issue if another installation has placed it here, else 0."""
         return self.record.attempt
 
     @property
@@ -295,12 +295,12 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def label(self) -> str:
-        """What people call the session."""
+        """The session's name for people."""
         return f"{self.record.project} #{self.issue}"
 
     @property
     def address(self) -> str:
-        """What messages call the session."""
+        """The session's address for messages."""
         return f"{self.record.project}#{self.issue}"
 
     @property
@@ -310,12 +310,12 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def has_matrix(self) -> bool:
-        """An issue's session has it."""
+        """Whether it has the reaction matrix, as every session of an issue."""
         return True
 
     @property
     def owns_cwd(self) -> bool:
-        """Its worktree is its own."""
+        """Whether it works alone in its directory: always, as its worktree is its own."""
         return True
 
     @property
@@ -329,11 +329,11 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def git_settings(self) -> tuple[tuple[str, str], ...]:
-        """How it reaches the forge over HTTPS, if the configuration gives agents the token.
+        """Settings for pushes, and for HTTPS access if the configuration gives agents the token.
 
-        And that it pushes its own branch: a person may have set that `git push` pushes nothing, or
-        all branches that the remote has, too, among them that person's own. And that it pushes to
-        no other remote of the clone.
+        It pushes its own branch: a person may have set that `git push` pushes nothing, or all
+        branches that the remote has, too, among them that person's own. It pushes to no other
+        remote of the clone.
         """
         from sm.adapters.forge.git_access import list_git_settings
         from sm.adapters.push_guard import list_push_settings
@@ -349,16 +349,16 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def programs(self) -> tuple[Path, ...]:
-        """Its git leaves the stash alone, which is the person's."""
+        """Folder of our git, which leaves the stash alone, because that is the person's."""
         return (find_shell_root() / "lib" / "agent",)
 
     @property
     def is_living(self) -> bool:
-        """An issue's agent is started again as long as the session is on record."""
+        """Whether the session is on record: until it is not, its agent is started again."""
         return self.dir.identity.exists()
 
     def explain_protocol(self) -> str:
-        """The protocol of the phase file."""
+        """Return the protocol of the phase file."""
         from sm.base.phase import explain_protocol
 
         record = self.record
@@ -377,7 +377,7 @@ class IssueSession(Session, frozen=True, dict=True):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of the protocol, too."""
+        """The session's part of its agent's environment, with the variables of the protocol."""
         project = self.record.project
         return super().environment | {
             "PHASE_FILE": str(self.root.phase(project, self.issue)),
@@ -406,7 +406,7 @@ class AdHocSession(Session, frozen=True, dict=True):
 
     @property
     def label(self) -> str:
-        """What people call the session."""
+        """The session's name for people."""
         return self.record.alias or self.name
 
 

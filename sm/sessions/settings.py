@@ -1,4 +1,4 @@
-"""What holds for one session: the configuration, and what was set for the session alone."""
+"""Settings of one session: the configuration, and what was set for the session alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sm.store.paths import SessionDir
 
 
 class OwnSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was set for one session alone; None: its project decides."""
+    """Settings of one session alone; None: its project decides."""
 
     monitor: bool | None = None
     cycle: bool | None = None
@@ -27,7 +27,7 @@ class OwnSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Settings(Struct, frozen=True):
-    """What holds. A shell runs `notify_command` to tell a person something."""
+    """Settings in force. A shell runs `notify_command` to tell a person something."""
 
     monitor: ContextMonitor = field(default_factory=ContextMonitor)
     cycle: HandoffCycle = field(default_factory=HandoffCycle)

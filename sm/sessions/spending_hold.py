@@ -1,4 +1,4 @@
-"""The mark of a session that may spend nothing now: what deliveries and hooks look for.
+"""The mark of a session that may spend nothing now, which deliveries and hooks look for.
 
 Passes set it and take it away, by what the meters say. While it is there nothing is typed to the
 agent but the messages that it names, and no time counts against the agent.
@@ -17,10 +17,10 @@ from sm.store.paths import SessionDir
 
 
 class Brake(Struct, frozen=True):
-    """Since when, how far the limit is used up, and the ids of the messages that pass.
+    """Begin of the brake, how far the limit is used up, and the ids of the messages that pass.
 
-    `stop` is the id of the interruption that was begun last, of so many `stops`. The limit is at
-    that stage since `staged_at`.
+    `stop` is the id of the interruption that was begun last, and `stops` counts them. The limit is
+    at that stage since `staged_at`.
     """
 
     since: float
@@ -32,12 +32,12 @@ class Brake(Struct, frozen=True):
 
 
 def is_set(directory: SessionDir) -> bool:
-    """Whether the session may spend nothing. It costs as much as to look for one file."""
+    """Say whether the session may spend nothing; this costs as much as a look for one file."""
     return os.path.lexists(directory.braked)
 
 
 def read(directory: SessionDir) -> Brake | None:
-    """The mark; None without one. A damaged one counts, and lets nothing pass."""
+    """Return the mark; None without one. A damaged mark counts, and lets nothing pass."""
     try:
         return read_json(directory.braked, Brake)
     except StateError:
@@ -54,7 +54,7 @@ def put_on(directory: SessionDir, stage: str) -> None:
 
 
 def find_stage_time(directory: SessionDir) -> float:
-    """Since when the limit is at its stage, in seconds since 1970; 0 for no mark."""
+    """Return since when the limit is at its stage, in seconds since 1970; 0 for no mark."""
     known = read(directory)
     return (known.staged_at or known.since) if known else 0.0
 
@@ -67,7 +67,7 @@ def let_pass(directory: SessionDir, ident: str) -> None:
 
 
 def note_stop(directory: SessionDir, ident: str) -> None:
-    """Note that a turn is about to be interrupted: who dies behind that is known to have begun."""
+    """Note an interruption before it begins: whoever dies behind that is known to have begun it."""
     known = read(directory)
     if known and known.stop != ident:
         now = structs.replace(known, stop=ident, stops=known.stops + 1)
@@ -75,7 +75,7 @@ def note_stop(directory: SessionDir, ident: str) -> None:
 
 
 def passes(directory: SessionDir, ident: str) -> bool:
-    """Whether the message may be typed, as far as this is concerned."""
+    """Say whether the message may be typed, as far as the brake is concerned."""
     known = read(directory)
     return known is None or ident in known.passing
 

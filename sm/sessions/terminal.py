@@ -19,7 +19,7 @@ DRAW_S = 5.0
 
 
 def capture(session: Session) -> str:
-    """What it shows now, with escape sequences; '' where there is none, or tmux does not answer."""
+    """Return its screen, with escape sequences; '' without one, or if tmux does not answer."""
     known = agent.load(session.dir)
     try:
         return session.tmux.look(known.pane_id, escapes=True)[1] if known else ""

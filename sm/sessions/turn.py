@@ -27,16 +27,16 @@ from sm.store.files import open_guarded, read_guarded
 from sm.store.paths import SessionDir
 
 AGAIN_S, TRIES = 0.005, 10
-"""A hook empties a payload's file and then fills it."""
+"""Seconds between two looks, and their number: a hook empties a payload's file, then fills it."""
 TAIL_BYTES = 16_384
 QUESTION_LIMIT = 2000
 NOTICE_LIMIT = 300
 ASKS_NOTHING = "bypassPermissions"
-"""The mode in which Claude Code asks for no permission."""
+"""Mode of Claude Code that asks for no permission."""
 WAYS_TO_IT = (b"--dangerously-skip-permissions", ASKS_NOTHING.encode())
-"""Arguments with which it begins in that mode."""
+"""Arguments with which Claude Code begins in that mode."""
 HOOK_S = 5.0
-"""A hook may write its payload so long before the state."""
+"""Seconds between a hook's payload and the state that it writes after it, at most."""
 
 
 class Payload(Struct, frozen=True):
@@ -144,7 +144,7 @@ def read_last_words(directory: SessionDir, state: AgentState) -> str:
 def read_dialog(directory: SessionDir, state: AgentState) -> str:
     """Return what the dialog of `state` asks, with its choices; '' if no hook has told of it."""
     found = _file(directory.dialog, state)
-    # Of an agent that is starting no hook tells, and the payload is an earlier dialog's.
+    # No hook tells of an agent that is starting, and the payload is an earlier dialog's.
     is_of_it = state.state is State.DIALOG and found.written_at >= state.since - HOOK_S
     return _tell_dialog(found.payload) if is_of_it else ""
 

@@ -46,11 +46,11 @@ def read(directory: SessionDir) -> Window:
 
 
 COMPACTION_S = 600.0
-"""No compaction takes longer."""
+"""Seconds; no compaction takes longer."""
 
 
 def is_compacting(directory: SessionDir) -> bool:
-    """Whether the context is just being summed up, which nothing should interrupt."""
+    """Say whether the context is being compacted, which nothing should interrupt."""
     said = read_harmless(directory.compacting, 40).decode("ascii", "replace").strip()
     return is_within(COMPACTION_S, read_seconds(said) or 0.0)
 
