@@ -15,7 +15,7 @@ from sm.sessions.session import Session
 
 
 def tend(session: Session, remind_s: float) -> float:
-    """Do so; return when to look again, seconds since 1970. People are reminded so often, if ever.
+    """Keep the fault, tell people, and remind them; return when to look again, seconds since 1970.
 
     Raises:
         StateError: the fault cannot be kept.
@@ -40,12 +40,12 @@ def tend(session: Session, remind_s: float) -> float:
 
 
 def _tell(session: Session, ident: str, known: AccountFault, remind_s: float) -> None:
-    """Tell of it once for the account, and again where a person does not come."""
+    """Tell people once for the account, and again if nobody comes."""
     now = time.time()
     if not known.is_told(now):
         return
     is_needed = known.needs_person(now)
-    # Of a limit people hear already before they are needed.
+    # People hear of a limit before they are needed.
     times = 1 if known.fault is Fault.ACCESS or not is_needed else 2
     if is_needed and remind_s:
         times += int(max(now - known.since, 0.0) // remind_s)

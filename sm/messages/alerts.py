@@ -1,8 +1,8 @@
-"""What a person has to know of a session, told once for each event, wherever people look.
+"""Tells people of an event in a session, once for each event, wherever people look.
 
-Of an issue's session that is the forge, too: a receipt makes the reaction matrix say it there. It
-asks for no answer, as a question that gets none would end the session. The parent and every other
-channel hear it at once, of any session.
+For a session of an issue that includes the forge: a receipt makes the reaction matrix write the
+event there. The comment asks for no answer, as a question that gets none would end the session. The
+parent and every other channel hear of it at once, for any session.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
 HANDED_S = 60.0
-"""So long after it was handed over a message may still be on its way to the agent."""
+"""Time after its hand-over in which a message may still be on its way to the agent, in seconds."""
 
 
 def cancel(caller: Caller, session: AnySession, ident: str) -> bool:
-    """Take a message back; whether the agent may have read it all the same.
+    """Take a message back; return whether the agent may have read it all the same.
 
     A session takes back only what it has sent itself.
 
@@ -83,7 +83,7 @@ def _handed_at(directory: SessionDir, message: Message) -> float:
 
 
 def _expect_no_more(directory: SessionDir, ident: str) -> None:
-    """Have the prompt hook add nothing to a line that may stand in the composer still."""
+    """Keep the prompt hook from adding anything to a line that may still stand in the composer."""
     if (read_guarded(directory.expect) or b"").startswith(f"{ident} ".encode()):
         write_atomic(directory.expect, "")
 

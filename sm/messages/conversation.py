@@ -102,12 +102,12 @@ def _path(session: Session) -> Path:
 
 
 def _word(session: Session, message: Message) -> str:
-    """What the agent is told by a message that is typed; of a long one, what it begins with."""
+    """Return what the agent is told by a typed message; of a long message, its beginning."""
     way = find_way(session, message)
     return way.added or way.line
 
 
 def _line(session: Session, message: Message) -> str:
-    """The line that was typed, where a hook adds the text; '' where the text itself was typed."""
+    """Return the line that was typed, where a hook adds the text; '' where the text was typed."""
     way = find_way(session, message)
     return way.line if way.answer else ""

@@ -15,7 +15,7 @@ from sm.base.refusal import Refusal
 
 
 class Terminal(Struct, frozen=True, kw_only=True):
-    """What would happen now to a text that is typed, or a key that is pressed.
+    """Facts about a terminal that decide what a typed text or a pressed key would do there now.
 
     `draft`: a person has typed something and not sent it. `can_stash`: it can be put aside.
     `scrolled`: a draft is longer than the screen. `takes_keys`: false in copy mode.
@@ -40,11 +40,11 @@ class Terminal(Struct, frozen=True, kw_only=True):
     holds_rest: bool = False
     """The draft is what is left of a message that the agent gave back: it is no person's."""
     shows_menu: bool = False
-    """The dialog is a menu that the agent CLI has opened by itself, and nobody is at it."""
+    """The dialog is a menu that the agent CLI has opened by itself, and nobody is using it."""
 
 
 class Start(StrEnum):
-    """What is begun with a message that waits."""
+    """First action on a waiting message."""
 
     TYPE = "type"
     INTERRUPT = "interrupt"
@@ -55,7 +55,7 @@ class Start(StrEnum):
 
 
 def decide_waiting(terminal: Terminal, *, urgent: bool) -> Start | Refusal:
-    """What is begun with the next message that waits; a refusal says why it goes on waiting."""
+    """Choose the action for the next waiting message; a refusal says why it goes on waiting."""
     if terminal.holds_rest:
         return find_key_obstacle(terminal) or Start.ERASE
     if terminal.shows_menu and terminal.prompt is Prompt.DIALOG:
@@ -110,7 +110,7 @@ _OBSTACLES = {
 
 
 class Heard(StrEnum):
-    """What the agent's transcript says of a message. UNKNOWN: nothing yet, or it is unreadable."""
+    """Answer of the agent's transcript about a message. UNKNOWN: nothing yet, or unreadable."""
 
     UNASKED = "unasked"
     YES = "yes"
@@ -119,7 +119,7 @@ class Heard(StrEnum):
 
 
 class Offered(Struct, frozen=True, kw_only=True):
-    """What is known of a message that a hook has given to the agent, which has not confirmed it.
+    """Facts about a message that a hook has given to the agent, and that is not confirmed.
 
     `may_come`: the confirmation may still come from a hook. `readable`: the transcript will tell.
     """
@@ -130,7 +130,7 @@ class Offered(Struct, frozen=True, kw_only=True):
 
 
 class Typed(Struct, frozen=True, kw_only=True):
-    """What is known of a message that was typed, or was about to be, and is not confirmed.
+    """Facts about a message that was typed, or was about to be, and is not confirmed.
 
     `typed`: tmux has typed it at the last attempt. `confirms`: the agent's hooks would tell of it.
     """
@@ -151,7 +151,7 @@ class Typed(Struct, frozen=True, kw_only=True):
 
 
 class Overtaken(Struct, frozen=True, kw_only=True):
-    """What is known of a message after which another one was typed.
+    """Facts about a message after which another one was typed.
 
     `typed`: tmux has typed it at any attempt, which is asked only if the transcript is not
     `readable`; `exhausted`: at the last that may be.
@@ -166,10 +166,10 @@ Handed = Offered | Typed | Overtaken
 
 
 class Act(StrEnum):
-    """What is done with a message that was handed over and is not confirmed."""
+    """Action on a message that was handed over and is not confirmed."""
 
     WAIT = "wait"
-    """Its receipt may still come. What follows it waits as well."""
+    """The receipt may still come. Messages behind it wait as well."""
     LOOK_UP = "look up"
     """Ask the transcript, which takes longest, and decide again."""
     SUBMIT = "submit"
@@ -181,11 +181,11 @@ class Act(StrEnum):
     TAKE_BACK = "take back"
     """The message was not even typed. It waits again, and the attempt does not count."""
     LEAVE = "leave"
-    """All that could be found out has been. It is not told twice, and holds no other up."""
+    """No source can tell any more. The message is not told twice, and holds no other up."""
 
 
 def decide_handed(facts: Handed) -> Act:
-    """What is done with a message that was handed over and is not confirmed."""
+    """Choose the action on a message that was handed over and is not confirmed."""
     match facts:
         case Offered():
             return _decide_offered(facts)

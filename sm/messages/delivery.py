@@ -44,7 +44,8 @@ from sm.store.files import write_json
 from sm.store.paths import SessionDir
 
 TEXT_LIMIT = 250_000
-"""Characters. What is longer belongs into a file: an agent CLI takes minutes to read it in."""
+"""Limit of a text, in characters. A longer one belongs into a file: an agent CLI takes minutes to
+read it in."""
 
 LOCK_S = 30.0
 
@@ -81,7 +82,7 @@ def _refusal(session: Session, text: str) -> Refusal | None:
 
 
 def find_outcome(session: Session, ident: str, refusal: Refusal | None = None) -> Outcome:
-    """What is known of the message; `refusal` is what was in the way of the last one tried."""
+    """Return what is known of the message; `refusal` is the obstacle of the last one tried."""
     directory = session.dir
     match queue.find_place(directory, ident):
         case Place.DONE:
@@ -103,7 +104,7 @@ INDETERMINATE = Outcome(Status.INDETERMINATE)
 
 
 def drain(session: Session) -> Refusal | None:
-    """Hand over what can be handed over now; why the first of the rest cannot, None if all are."""
+    """Hand over what can be now; return why the first of the rest cannot, None if all are."""
     directory = session.dir
     if is_at_rest(session):
         return None
@@ -128,7 +129,7 @@ def drain_held(session: Session) -> Refusal | None:
 
 
 def is_at_rest(session: Session) -> bool:
-    """Whether nothing waits, and nothing has to be looked into or written down any more."""
+    """Whether no message waits, and none has to be looked into or written down any more."""
     directory = session.dir
     is_noted = not queue.list_receipts(directory)
     return queue.is_empty(directory) and is_noted and not directory.interrupted.exists()
@@ -183,10 +184,10 @@ def _drain_resting(session: Session, known: Agent) -> Refusal | None:
 
 
 def _find_rest(directory: SessionDir, message: Message) -> Refusal | None:
-    """Why the agent rests, and is not told this; None if it is told.
+    """Return why the agent rests, and is not told this; None if it is told.
 
-    What a new context begins with is always typed: the old one is gone by then, and its agent would
-    have no task. One that may spend nothing is asked for a handoff document.
+    The first message of a new context is always typed: the old context is gone by then, and its
+    agent would have no task. An agent that may spend nothing is asked for a handoff document.
     """
     if message.opens:
         return None
@@ -196,7 +197,7 @@ def _find_rest(directory: SessionDir, message: Message) -> Refusal | None:
 
 
 def _put_away_confirmed(session: Session) -> None:
-    """Put away what is confirmed. Of hundreds that a hook has handed over none needs a look."""
+    """Put away what is confirmed: of hundreds that a hook has handed over none needs a look."""
     directory = session.dir
     for message in queue.read_each(directory, Place.HANDED):
         if queue.is_accepted(directory, message.id):
@@ -245,7 +246,7 @@ def _settle(session: Session, sight: Sight, message: Message, *, passes: bool) -
 
 
 def _submit(session: Session, sight: Sight, message: Message) -> Refusal | None:
-    """Press the keys that submit what stands in the composer. In vain means: they do not."""
+    """Press the keys that submit what stands in the composer; in vain if they do not submit it."""
     typed = read_last_typed(session.dir)
     if typed and typed.pressed:
         return _confirm(session, sight, message, 0) and Refusal.UNSENT
@@ -275,7 +276,7 @@ def _close(session: Session, sight: Sight, message: Message) -> Refusal | None:
 
 
 def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | None:
-    """Hand a waiting message over by way of the composer; why not, or None."""
+    """Hand a waiting message over by way of the composer; return why not, or None."""
     if refusal := _find_rest(session.dir, message):
         return refusal
     is_urgent = message.mode is Mode.URGENT
@@ -306,7 +307,7 @@ def _hand_over(session: Session, sight: Sight, message: Message) -> Refusal | No
 
 
 def _seen_after_keys(session: Session, sight: Sight, screen: Screen) -> Sight:
-    """The look that followed our keys. Its turn has ended by them, of which the hooks may tell."""
+    """Return the look after our keys: they may have ended the turn, as the hooks may tell."""
     return Sight(sight.pane, screen, agent_state.read(session.dir))
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of a message that is not typed out: what it is, and its text. Pure."""
+"""Words a message for a person who does not see it typed out: what it is, and its text. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ WORDS = 60
 """Characters of a summary."""
 TAGS = re.compile(r"[<>\\]")
 MENTION = re.compile(r"(?<!\S)@+")
-"""What an agent CLI may act upon within a line, or alter."""
+"""Mentions in a line, which an agent CLI may act upon or alter."""
 
 
 def summarise(text: str) -> str:
-    """What `text` is, in a line that may be typed: how it begins, and how many lines it has."""
+    """Summarise `text` in a line that may be typed: its beginning, and the number of its lines."""
     lines = text.strip().splitlines() or [""]
     words = _first_words(lines[0].removeprefix("[sm] "))
     if len(lines) == 1:

@@ -15,10 +15,10 @@ from sm.messages.typing import TypedMessage
 from sm.messages.wire import make_last_line
 
 ROW = 40
-"""A row that holds less of a long line is that of another text."""
+"""Letters of a row. A row that holds less of a long line belongs to another text."""
 PASTE_MARK = re.compile(r"(?:(?:\[?2)?0)?[01]~")
 OURS = 20
-"""Letters of a message, from which on it is ours: a person may have begun to type the same."""
+"""Letters from which on the draft is ours: a person may have begun to type the same."""
 
 
 def begins_like(screen: Screen, typed: TypedMessage) -> bool:
@@ -32,7 +32,7 @@ def begins_like(screen: Screen, typed: TypedMessage) -> bool:
 def holds_only(profile: Profile, screen: Screen, text: str, least: int = OURS) -> bool:
     """Whether the draft is the beginning of `text`, and nothing else.
 
-    `least`: so many letters it has, unless `text` has fewer.
+    `least` is the number of letters that it has at least, unless `text` has fewer.
     """
     if screen.draft in ("", text):
         return bool(screen.draft)

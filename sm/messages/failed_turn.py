@@ -1,7 +1,7 @@
-"""Notes that a turn has failed of which no hook tells, as the hook does that Claude Code calls.
+"""Notes that a turn has failed where no hook tells, as Claude Code's hook would note it.
 
-A turn of Codex that has failed; and a client that begins at its menu for a login, and so has begun
-no turn.
+This concerns a turn of Codex that has failed, and a client that begins at its menu for a login, and
+so has begun no turn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAILED = "StopFailure"
 
 
 def note(session: Session, told: AgentState) -> AgentState:
-    """Return what the agent is at, by `told`, once it is noted that its turn has failed."""
+    """Return the agent's state, by `told`, once it is noted that its turn has failed."""
     if session.profile.hooks != "codex" or told.state is not State.BUSY:
         return told
     rollout = window.read(session.dir).conversation
@@ -32,16 +32,16 @@ def note(session: Session, told: AgentState) -> AgentState:
 
 
 def note_menu(session: Session, told: AgentState, row: str) -> AgentState:
-    """Return what the agent is at, once it is noted that its client begins at its menu for a login.
+    """Return the agent's state, once it is noted that its client begins at its menu for a login.
 
-    `row` is what that shows.
+    `row` is what the menu shows.
     """
     _write(session, told, FailedTurn(told.prompt, AT_MENU, row, time.time()))
     return agent_state.read(session.dir)
 
 
 def _write(session: Session, told: AgentState, failed: FailedTurn) -> None:
-    """The state comes last: as long as it is not there, all of it is done again."""
+    """Write the failure, then the state: as long as that is missing, all of it is done again."""
     directory = session.dir
     said = {
         "session_id": told.context,

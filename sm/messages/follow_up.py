@@ -1,4 +1,4 @@
-"""What a session's messages need at each pass over it: handed over, and told of."""
+"""Follows up a session's messages at each pass over it: hands them over, and tells of them."""
 
 from __future__ import annotations
 
@@ -42,19 +42,21 @@ from sm.store.paths import SessionDir
 RETRY_S = (1.0, 15.0)
 """Shortest and longest pause before what waits is tried again; it grows with its age."""
 TROUBLE_S = 15.0
-"""So long what is in the way of something else is left to pass."""
+"""Time that an obstacle to something else is given to pass, in seconds."""
 TOLD_BY_HOOKS_S = 60.0
-"""Where the agent's hooks, or tmux, tell when it is free, a look is a precaution only."""
+"""Interval of looks where the agent's hooks, or tmux, tell when it is free: a precaution only."""
 SETTLED_S = 2.0
-"""An agent without hooks that shows its prompt so long after a message has answered it."""
+"""Time after a message until an agent without hooks that shows its prompt has answered it, in
+seconds."""
 RECEIPT_LAG_S = 0.3
 """The hook of a turn's end keeps its payload before it gives the receipt."""
 LATE_S = 10.0
-"""An agent that is idle so long after the receipt was idle before: the proof came late."""
+"""Time after the receipt, in seconds: an agent that is idle by then was idle before, and the proof
+came late."""
 
 
 def see_to(session: Session, tend: Callable[[], float | None]) -> float:
-    """Tend to one thing of a session; returns when to do so again, seconds since 1970.
+    """Tend to one matter of a session; return when to do so again, seconds since 1970.
 
     What is in its way is noted as a problem, once, and keeps nothing else waiting.
     """
@@ -98,7 +100,7 @@ def tend_messages(session: Session) -> float:
 
 
 def _tend_paused(session: Session) -> float:
-    """Hand over nothing; what has come of what was handed over before is seen all the same."""
+    """Hand over nothing; what has become of earlier messages is seen all the same."""
     tell_of_turns(session, agent_state.read(session.dir))
     discard(session.dir.screen)
     with contextlib.suppress(TemporaryError, TmuxError):
@@ -107,12 +109,12 @@ def _tend_paused(session: Session) -> float:
 
 
 def _read_after_delivery(session: Session) -> AgentState:
-    """What the agent has said by now: by what was typed a turn has begun, and may be over again."""
+    """Read the agent's state again: what was typed has begun a turn, which may be over by now."""
     return agent_state.read(session.dir)
 
 
 def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -> float:
-    """When to try again what could not be handed over for `refusal`, seconds since 1970."""
+    """Return when to try again what `refusal` kept from being handed over, seconds since 1970."""
     if refusal in (None, Refusal.GONE, Refusal.BRAKED):
         return math.inf
     now, directory = time.time(), session.dir
@@ -125,7 +127,7 @@ def plan_next_try(session: Session, told: AgentState, refusal: Refusal | None) -
 
 
 def _next_look(session: Session, told: AgentState) -> float:
-    """When an end of a turn may be seen of which no hook tells."""
+    """Return when to look for an end of a turn that no hook tells of, seconds since 1970."""
     if not any(waiter.accepted_at for waiter in subscriptions.list_waiters(session.dir)):
         return math.inf
     if not session.profile.hooks:
@@ -155,7 +157,7 @@ def _tell_waiter(session: Session, waiter: Waiter) -> None:
 
 
 def find_turn_end(session: Session, ident: str) -> str | None:
-    """What the agent said when the turn had ended in which it got that message; None: not yet."""
+    """Return the agent's last words in the turn in which it got the message; None: not over."""
     at = queue.find_accepted_at(session.dir, ident)
     if at is None or session.dir.hold.exists():
         return None
@@ -173,7 +175,10 @@ def _has_ended(session: Session, told: AgentState, accepted_at: float) -> bool:
 
 
 def is_turn_over(session: Session, told: AgentState) -> bool:
-    """Whether no turn runs, and none that was cut short goes on by itself.
+    """Whether no turn runs, and no turn that was cut short goes on by itself.
+
+    A turn goes on by itself if a fault of its account has cut it short, or if it is a turn of an
+    issue's session: the session's matrix sees to that.
 
     One goes on that a fault of its account has cut short, or that is of an issue's session: its
     matrix sees to that.
@@ -185,18 +190,18 @@ def is_turn_over(session: Session, told: AgentState) -> bool:
 
 
 def _is_of_account(session: Session, failure: Failure) -> bool:
-    """Whether all sessions of its account have that, and go on by themselves."""
+    """Whether the failure is one of all sessions of its account, which go on by themselves."""
     standing = account_faults.read_standing(session, failure, gone=False)
     return standing is not None and standing.way is not Way.ASK
 
 
 def read_prompt(session: Session) -> Prompt:
-    """What the agent's screen shows; NONE where there is none."""
+    """Return what the agent's screen shows; NONE where there is no screen."""
     return read_screen(session.profile, terminal.capture(session)).prompt
 
 
 def read_last_words(directory: SessionDir, since: float) -> str:
-    """What the agent said at the end of a turn that ended at `since` or later; '' for nothing."""
+    """Return the agent's last words in a turn that ended at `since` or later; '' for none."""
     for path in (directory.stop_payload, directory.failure):
         with contextlib.suppress(OSError, StateError, ValueError):
             if path.stat().st_mtime >= since:
@@ -220,7 +225,7 @@ def tell_of_trouble(session: Session, told: AgentState) -> float:
         return math.inf
     if time.time() < (due_at := signs.dialog_at + DIALOG_PATIENCE_S):
         return due_at
-    # Of one that was answered, or turned down, no hook tells.
+    # No hook tells of a dialog that was answered, or turned down.
     if read_prompt(session) is Prompt.DIALOG:
         what = "waits for a person: a dialog is open in its terminal"
         if changed := turn.describe_changed_mode(session.dir):

@@ -1,4 +1,4 @@
-"""Turns that were to begin by themselves in a session that rests, and that the hook has refused.
+"""Turns that would have begun by themselves in a resting session, and that the hook refused.
 
 A client drops a refused prompt. So the hook keeps it, and here it becomes a message, which waits
 until the session goes on.
@@ -23,7 +23,7 @@ from sm.store.paths import SessionDir
 
 FRAME = "[sm] This was to begin by itself while the session rested:\n\n"
 LIMIT = 1 << 17
-"""Bytes; the hook keeps half as many."""
+"""Limit of the file, in bytes; the hook keeps half as many."""
 
 
 class Kept(Struct, frozen=True):

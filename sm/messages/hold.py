@@ -18,7 +18,7 @@ def hold_back(directory: SessionDir, passing: tuple[str, ...] = ()) -> None:
 
 
 def read_passing_ids(directory: SessionDir) -> tuple[str, ...] | None:
-    """The ids of the messages that pass, none where it is damaged; None where nothing is held."""
+    """Return the ids of messages that pass: none if the file is damaged, None if none is held."""
     try:
         found = read_guarded(directory.hold)
     except StateError:

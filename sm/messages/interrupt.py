@@ -35,22 +35,23 @@ from sm.store.paths import SessionDir
 
 INTERRUPT_S = 10.0
 RETURN_S = 10.0
-"""So long an agent CLI may take to put a prompt back into its composer. On a quiet machine it takes
-0.3 s, and over a second beside other work."""
+"""Time that an agent CLI may take to put a prompt back into its composer, in seconds. A quiet
+machine needs 0.3 s, one with other work over a second."""
 NO_RETURN_S = 1.0
-"""So long it may take if the turn has an answer, or no transcript tells how it has ended."""
+"""Time, in seconds, in place of `RETURN_S` if the turn has an answer, or no transcript tells how it
+has ended."""
 DOUBT_S = 30.0
-"""What the transcript has not told after so long it will not tell."""
+"""Time after which a transcript that has not told will not tell any more, in seconds."""
 ANSWERS = ("PostToolUse", "Stop", "StopFailure")
-"""What shows that the model has said something; a compaction before it does not."""
+"""Hooks that show that the model has said something; a compaction before it does not."""
 ERASED_AT_ONCE = 20
-"""Presses, of which Claude Code needs two for each line; a burst of 200 it passes over."""
+"""Number of presses at once. Claude Code needs two for each line, and ignores a burst of 200."""
 ANSWER_S = 60.0
 LOOK_S = 0.02
 ERASE_S = 20.0
-"""What is left then, the next delivery erases."""
+"""Limit of erasing, in seconds. The next delivery erases what is left then."""
 SETTLED_S = 0.5
-"""A screen that was just being drawn is whole so soon."""
+"""Time after which a screen that was being drawn is whole, in seconds."""
 
 
 class Interrupted(Struct, frozen=True):
@@ -65,7 +66,7 @@ class Interrupted(Struct, frozen=True):
 def is_protected(session: Session) -> bool:
     """Whether the agent is about to answer what an interruption would take back.
 
-    That is an urgent message, or the one that opened its context.
+    Such a prompt is an urgent message, or the one that opened the agent's context.
     """
     directory = session.dir
     typed = read_last_typed(directory)
@@ -86,10 +87,10 @@ def interrupt(
     *,
     another_may_follow: bool = False,
 ) -> Screen | None:
-    """Stop the turn under way; the screen once the agent is at its prompt, None if it is not.
+    """Stop the turn under way; return the screen once the agent is at its prompt, else None.
 
-    Nor is it at its prompt when another turn has followed at once. Only the transcript tells then
-    that the turn is over, and there is nothing more to wait for.
+    The agent is not at its prompt either when another turn has followed at once. Only the
+    transcript tells then that the turn is over, and there is nothing more to wait for.
     """
     directory, before = session.dir, screen.draft
     typed = read_last_typed(directory)
@@ -125,8 +126,8 @@ def interrupt(
 def _await_return(session: Session, pane: Pane, before: str, pressed_at: float) -> Screen:
     """Wait until the agent CLI has put a prompt back, or it is known that it will not.
 
-    What is typed sooner would stand behind that prompt, as one with it. A turn that ends otherwise
-    is told by the transcript.
+    A text that is typed sooner would stand behind that prompt, as one with it. The transcript tells
+    of a turn that ends otherwise.
     """
     began = time.monotonic()
     while True:
@@ -141,7 +142,7 @@ def _await_return(session: Session, pane: Pane, before: str, pressed_at: float) 
 
 
 def _read_as_the_turn_ends(session: Session) -> AgentState:
-    """What the hooks have said by now: the key was pressed since, and its turn is about to end.
+    """Read the hooks' state again: the key was pressed since, and the turn is about to end.
 
     The prompt's own hook may come as late as that, and with it the transcript.
     """
@@ -155,7 +156,7 @@ def _is_answered(session: Session) -> bool:
 
 
 def _clear(session: Session, pane: Pane, typed: TypedMessage) -> Screen | None:
-    """Empty the composer of a message of ours, which waits again.
+    """Empty the composer of one of our messages, which waits again.
 
     The interruption is settled with that. If it were settled later, by the transcript, a message
     that a hook has handed over meanwhile would wait once more.
@@ -180,16 +181,16 @@ def holds_rest(session: Session, screen: Screen) -> bool:
 
 
 def _find_text(session: Session, typed: TypedMessage | None) -> str:
-    """What was typed for the message, '' where that is not known any more."""
+    """Return the text that was typed for the message, '' where it is not known any more."""
     found = (queue.find(session.dir, place, typed.id) for place in Place) if typed else ()
     message = next(filter(None, found), None)
     return "".join(find_way(session, message).pieces) if message else ""
 
 
 def erase(session: Session, pane: Pane) -> Screen | None:
-    """Empty the composer of the message that was typed last; None where something is left in it.
+    """Empty the composer of the message that was typed last; None if something is left in it.
 
-    That is what a person has added, at the latest meanwhile, and all that it stands behind.
+    A person has added what is left, at the latest meanwhile, and everything that it stands behind.
     """
     text, deadline = _find_text(session, read_last_typed(session.dir)), Deadline(ERASE_S)
 
@@ -203,7 +204,7 @@ def erase(session: Session, pane: Pane) -> Screen | None:
 
 
 def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
-    """The screen with less in its composer, None where that does not get less."""
+    """Return the screen with less in its composer, None if it does not get less."""
     if not session.profile.erase_key:
         return None
     keys = (session.profile.erase_key,) * ERASED_AT_ONCE
@@ -213,7 +214,7 @@ def _press_erase(session: Session, pane: Pane, screen: Screen) -> Screen | None:
 
 
 def close_menu(session: Session, pane: Pane, menu: Screen) -> Screen | None:
-    """Close a menu that needs no answer; the screen without it, None where it stays."""
+    """Close a menu that needs no answer; return the screen without it, None if it stays."""
     if press(session.tmux, pane, (session.profile.interrupt_key,), row=menu.row):
         return None
     return _await(session, pane, lambda shown: shown.prompt is Prompt.IDLE, INTERRUPT_S)
@@ -262,7 +263,7 @@ def _put_back(session: Session, ident: str) -> None:
 def _await(
     session: Session, pane: Pane, condition: Callable[[Screen], bool], timeout_s: float
 ) -> Screen | None:
-    """The first screen for which `condition` holds; looked at once at least."""
+    """Return the first screen for which `condition` holds; look once at least."""
     deadline = Deadline(timeout_s)
     while True:
         screen = _look(session, pane)

@@ -50,34 +50,39 @@ from sm.sessions.window import COMPACTION_S, is_compacting
 
 LOOK_S = 0.02
 REDRAW_S = 0.5
-"""A hook is called before the screen is drawn anew, on a quiet machine so long at most."""
+"""Time between a hook's call and the screen drawn again, in seconds: the most that was seen on a
+quiet machine."""
 BEGUN_S = 5.0
-"""So long a busy machine may take to draw the turn that has begun; over two seconds were seen. What
-is typed sooner waits in the agent CLI's own queue, and comes after what a hook hands over."""
+"""Time that a busy machine may take to draw the turn that has begun, in seconds; over two were
+seen. A text that is typed sooner waits in the agent CLI's own queue, and comes after what a hook
+hands over."""
 DRAWN_S = 2.0
-"""So long a dialog may take to the screen after its hook was called."""
+"""Time that a dialog may take to the screen after its hook was called, in seconds."""
 AT_WORK_S = 60.0
-"""So long after the last of its hooks an agent is believed to be at work. Not for ever: of an
-interruption by hand no hook tells."""
+"""Time after the last of its hooks for which an agent is believed to be at work, in seconds. It
+ends, as no hook tells of an interruption by hand."""
 LONG_ANSWER_S = 600.0
-"""So long it is believed while its screen changes. Codex draws once a second at work only."""
+"""Time for which it is believed while its screen changes. Codex draws once a second at work
+only."""
 DRAWS_S = 3.0
 KEYS_S = 3.0
-"""So long a key of a person may take to the screen of a busy machine. What is typed before it is
-drawn would be one line with it. tmux tells of keys in whole seconds."""
+"""Time that a key of a person may take to the screen of a busy machine, in seconds. What is typed
+before it is drawn would be one line with it. tmux tells of keys in whole seconds."""
 HANDS_S = 10.0
-"""So long after a person's last key what they have opened over the input line is left as it is."""
+"""Time after a person's last key for which anything they have opened over the input line is left as
+it is, in seconds."""
 DOUBT_S = 10.0
-"""After so long without a receipt, with an empty composer, the text is looked for elsewhere."""
+"""Time without a receipt after which, with an empty composer, the text is looked for elsewhere, in
+seconds."""
 SETTLED_S = 1.0
-"""An agent CLI writes its transcript so much later, at most."""
+"""Delay of an agent CLI in writing its transcript, in seconds, at most."""
 INTERRUPTED_S = 3.0
-"""An idle prompt within a turn means so long after a message was handed over that a person has
-interrupted the agent, of which no hook tells."""
+"""Time after a hand-over, in seconds: an idle prompt within the turn then means that a person has
+interrupted the agent; no hook tells that."""
 
 
 class Sight(NamedTuple):
-    """One look at an agent's terminal; `told` is what its hooks had said when it was over."""
+    """Look at an agent's terminal; `told` is what its hooks had said when it was over."""
 
     pane: Pane
     screen: Screen
@@ -90,8 +95,9 @@ class Sight(NamedTuple):
 def look(session: Session, pane_id: str) -> Sight:
     """Look at the pane, and at its screen once that shows what the hooks have just told.
 
-    A pane that tmux has covered is uncovered if nobody is there to do it. One that is too small for
-    an input line gets room, and one that has lost it is drawn anew: the next look will see that.
+    A pane that tmux has covered is uncovered if nobody is there to do it. A pane that is too small
+    for an input line gets room, and one that has lost its input line is drawn again: the next look
+    will see that.
 
     Raises:
         NoServerError, MissingPaneError: there is no such pane.
@@ -126,7 +132,7 @@ def _has_lost_line(session: Session, pane: Pane, told: AgentState) -> bool:
 
 
 def _lags(session: Session, screen: Screen, told: AgentState) -> bool:
-    """Whether a turn has just ended, or begun: then what was submitted looks like a draft still."""
+    """Whether a turn has just ended, or begun: what was submitted then still looks like a draft."""
     if not session.profile.hooks:
         return False
     if screen.prompt is Prompt.BUSY and told.state in (State.IDLE, State.WAITING):
@@ -147,7 +153,7 @@ def _may_be_stopped(session: Session, told: AgentState, begun_at: float) -> bool
 
 
 def _add_told(session: Session, pane: Pane, screen: Screen, told: AgentState) -> Screen:
-    """The screen, as busy where that does not show and the hooks say so.
+    """Return the screen, as busy where it does not show that and the hooks say so.
 
     Codex in mid-text looks idle, and a text would interrupt its answer.
     """
@@ -171,7 +177,7 @@ def draws(session: Session, pane: Pane) -> bool:
 
 
 def read_before_typing(session: Session) -> AgentState:
-    """What the hooks have said by now, as something is about to be typed.
+    """Read the hooks' state again, as something is about to be typed.
 
     Since the look an earlier message may have been settled, or a turn stopped, which takes seconds.
     A dialog that has opened meanwhile, and is not drawn yet, would take the text for its answer.
@@ -180,7 +186,10 @@ def read_before_typing(session: Session) -> AgentState:
 
 
 def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) -> Terminal:
-    """What a text or a key would do now. Whether a turn may be stopped only `urgent` asks."""
+    """Observe what a text or a key would do now.
+
+    Only `urgent` asks whether a turn may be stopped.
+    """
     pane, screen, _ = sight
     now, profile = read_before_typing(session), session.profile
     stops = urgent and screen.prompt is Prompt.BUSY
@@ -206,7 +215,10 @@ def observe_terminal(session: Session, sight: Sight, *, urgent: bool = False) ->
 
 
 def _is_in_hands(pane: Pane, within_s: float = HANDS_S) -> bool:
-    """Whether a person has pressed a key so lately. A new pane's time is that of its making."""
+    """Whether a person has pressed a key within that time.
+
+    A new pane's time is that of its making.
+    """
     return pane.keyed_at > pane.created and is_within(within_s, pane.keyed_at)
 
 
@@ -219,14 +231,14 @@ def find_terminal_obstacle(session: Session, sight: Sight) -> Refusal | None:
 
 
 class Found(NamedTuple):
-    """What is known of a message, and the record that says so, if there is one."""
+    """Facts about a message, and the record that says so, if there is one."""
 
     facts: Handed
     record: Offer | TypedMessage | None = None
 
 
 def observe_handed(session: Session, sight: Sight, message: Message, *, passes: bool) -> Found:
-    """What is known of a message that is under way, and not confirmed; the transcript is not asked.
+    """Observe a message that is under way, and not confirmed; the transcript is not asked.
 
     `passes`: it may reach the agent now.
     """
@@ -246,14 +258,14 @@ def _observe_offered(session: Session, sight: Sight, offer: Offer) -> Offered:
 
 
 def may_confirm(session: Session, offer: Offer) -> bool:
-    """Say whether it may still become known, from a hook or the transcript, what became of it."""
+    """Say whether a hook or the transcript may still tell what became of the message."""
     told = agent_state.read(session.dir)
     going = _goes_on(told, offer) or _has_just_changed(told)
     return going or conversation.is_readable(session, told)
 
 
 def _goes_on(told: AgentState, offer: Offer) -> bool:
-    """Whether the turn in which it was handed over goes on, as far as hooks tell."""
+    """Whether the turn in which the message was handed over goes on, as far as hooks tell."""
     same_turn = told.context in ("", offer.context) and told.prompt == offer.prompt
     return same_turn and told.state is State.BUSY
 
@@ -294,7 +306,7 @@ def _observe_overtaken(session: Session, sight: Sight, message: Message) -> Over
 
 
 def look_up(session: Session, told: AgentState, message: Message, found: Found) -> Handed:
-    """The facts with what the agent's transcript says."""
+    """Return the facts with what the agent's transcript says."""
     match found:
         case Found(Offered() as facts, Offer() as offer):
             return structs.replace(facts, heard=_look_up_offered(session, told, message, offer))

@@ -1,7 +1,7 @@
 """Messages that a hook has handed to the agent, at a turn's end or within it, not yet proven.
 
-The next event of the same turn proves them, to the hooks. What is left after that turn, an
-interruption or a compaction may have swallowed: then the agent's transcript tells.
+The next event of the same turn proves them, to the hooks. An interruption or a compaction may have
+swallowed what is left after that turn: then the agent's transcript tells.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from sm.store.files import read_guarded, write_atomic
 from sm.store.paths import SessionDir
 
 COMPACTED = "compacted:"
-"""In place of the prompt: a compaction has come between, at the time that follows."""
+"""Mark in place of the prompt: a compaction has come between, at the time that follows."""
 
 
 class Offer(Struct, frozen=True):
-    """To which context and prompt of the agent a message was handed, and when; 0: not known."""
+    """Context and prompt of the agent that a message was handed to, and when; 0: not known."""
 
     context: str
     prompt: str
@@ -29,18 +29,18 @@ class Offer(Struct, frozen=True):
 
     @property
     def compacted_at(self) -> float:
-        """When a compaction came between; 0 where none did, or a hook could not write it whole."""
+        """Time of a compaction in between; 0 for none, or if a hook could not write it whole."""
         marked = self.prompt.startswith(COMPACTED)
         return _seconds(self.prompt.removeprefix(COMPACTED)) if marked else 0.0
 
 
 def read(directory: SessionDir) -> dict[str, Offer]:
-    """All of them, by message id."""
+    """Return all offers, by message id."""
     return dict(offer for line in _lines(directory) if (offer := _parse(line)))
 
 
 def tidy(directory: SessionDir) -> None:
-    """Keep the lines of what is still under way; a hook that finds others may wait for them."""
+    """Keep the lines of messages still under way; a hook that finds others may wait for them."""
     lines = [line for line in _lines(directory) if line]
     left = [line for line in lines if _is_under_way(directory, line)]
     if left != lines:
@@ -57,7 +57,7 @@ def _is_under_way(directory: SessionDir, line: str) -> bool:
 
 
 def _parse(line: str) -> tuple[str, Offer] | None:
-    """`NAME CONTEXT PROMPT [TIME]`; None for anything else."""
+    """Parse `NAME CONTEXT PROMPT [TIME]`; None for anything else."""
     match line.split():
         case [name, context, prompt, *rest] if len(rest) <= 1:
             at = _seconds(rest[0]) if rest else 0.0

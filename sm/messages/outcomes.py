@@ -56,7 +56,7 @@ def _find_end(session: Session) -> MessageEnd:
 
 
 def _note_once(session: Session, message: Message, outcome: MessageEnd) -> None:
-    """Write it down unless it is the last that was; a killed process may have done so."""
+    """Write the outcome down unless it is the last that was: a killed process may have done so."""
     told = journal.read_having(session.root.journal, message.id)
     last = next((one for one in told if isinstance(one, MessageOutcome)), None)
     if last is None or last.outcome is not outcome:

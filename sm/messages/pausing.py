@@ -1,4 +1,4 @@
-"""`sm pause` and `sm resume`: have everything, a project or a session rest, and go on.
+"""Carries out `sm pause` and `sm resume` for everything, a project or a session.
 
 The record says what is paused; each session's mark follows it, under the record's lock. So two
 people who do both at once leave what the last one has said.
@@ -32,19 +32,20 @@ from sm.store.files import ensure_private_dir
 from sm.store.paths import Root
 
 DELIVERY_S = 10.0
-"""So long a message that is just being typed may take; then it is said that it goes on."""
+"""Time that a message that is just being typed may take, in seconds; then people are told that it
+goes on."""
 AT_ONCE = 8
 """Turns that are stopped at the same time: each may take seconds to end."""
 GO_ON = "[sm] Your turn was interrupted, as a person had paused the work. Go on where you were."
 
 
 def name_session(session: AnySession) -> Part:
-    """The part that is one session."""
+    """Return the part that is one session."""
     return Part(extent=Extent.SESSION, name=session.name, called=session.address)
 
 
 def name_project(project: str) -> Part:
-    """The part that is all of a project."""
+    """Return the part that is all of a project."""
     return Part(extent=Extent.PROJECT, name=project, called=project)
 
 
@@ -94,7 +95,9 @@ def _of(part: Pause) -> str:
 
 
 def end(root: Root, parts: Iterable[Part], by: str) -> list[str]:
-    """Let the parts go on; return a line about each. Of nothing else than everything all parts.
+    """Let the parts go on; return a line about each.
+
+    If everything is among the parts, every pause ends.
 
     Raises:
         SmError: one of them is paused with all that it belongs to; then nothing is changed.
@@ -114,7 +117,7 @@ def end(root: Root, parts: Iterable[Part], by: str) -> list[str]:
 
 
 def _choose(found: pause.Record, root: Root, parts: list[Part]) -> tuple[list[Pause], list[str]]:
-    """What is to end, and what is said about it."""
+    """Return the pauses that are to end, and the lines that say so."""
     if EVERYTHING in parts:
         goes_on = [f"goes on: {one.called or 'everything'}" for one in found.pauses]
         return list(found.pauses), goes_on or ["nothing is paused"]
@@ -131,7 +134,7 @@ def _choose(found: pause.Record, root: Root, parts: list[Part]) -> tuple[list[Pa
 
 
 def _find_wider(found: pause.Record, root: Root, part: Part) -> Pause | None:
-    """What pauses the part with all that it belongs to."""
+    """Find the pause of something that the part belongs to."""
     project = _find_project(root, part)
     wider = [one for one in found.pauses if not one.is_same(part)]
     return next((one for one in wider if one.covers(project, "")), None)
@@ -147,7 +150,7 @@ def _find_project(root: Root, part: Part) -> str:
 
 
 def _list_within(found: pause.Record, root: Root, part: Part) -> Iterator[Pause]:
-    """The sessions of a project that are paused each by itself."""
+    """List the sessions of a project that are paused each by itself."""
     for one in found.pauses if part.extent is Extent.PROJECT else ():
         if one.extent is Extent.SESSION and _find_project(root, one) == part.name:
             yield one
@@ -184,7 +187,10 @@ def _align(root: Root) -> tuple[list[AnySession], list[AnySession]]:
 
 
 def _wake(session: AnySession) -> None:
-    """Let it go on. One whose turn was stopped waits for a word, as nothing else would tell it."""
+    """Let the session go on; if its turn was stopped, send it a word.
+
+    Nothing else would tell it.
+    """
     mark = pause.read_mark(session.dir)
     if mark and mark.interrupted:
         queue.put(session.dir, _word_to_go_on(session, mark))
@@ -195,13 +201,13 @@ def _wake(session: AnySession) -> None:
 
 
 def _word_to_go_on(session: AnySession, mark: Mark) -> Message:
-    """What an agent is told whose turn was stopped: once, and its id says which pause it was."""
+    """Word the message for an agent whose turn was stopped: sent once, its id names the pause."""
     ident = derive_id(f"{session.name}@{session.record.created_at}:paused:{mark.since:.6f}")
     return Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT)
 
 
 def _await_delivery(session: Session) -> Iterator[str]:
-    """Wait for the end of what another process is just handing over."""
+    """Wait until another process has handed over what it is handing over."""
     try:
         with lock.hold(session.dir.delivery_lock, timeout_s=DELIVERY_S):
             pass
@@ -233,9 +239,12 @@ def _tell_stopped(session: AnySession) -> str:
 
 
 def _stop_turn(session: AnySession) -> str:
-    """Interrupt its turn, and note that; '' if it is not at work. A person's hands go first."""
+    """Interrupt its turn, and note that; '' if it is not at work.
+
+    People at its terminal go first.
+    """
     mark = pause.read_mark(session.dir) or Mark(time.time())
-    # What is taken back with the turn is seen once the conversation goes on, which is by this.
+    # A prompt taken back with the turn is seen once the conversation goes on, by this message.
     by = _word_to_go_on(session, mark)
 
     def note() -> None:
@@ -254,11 +263,11 @@ def _stop_turn(session: AnySession) -> str:
     return f"{session.address} goes on: {why}"
 
 
-# Who says it, and what words mean
+# The caller, and the meaning of words
 
 
 def name_caller(root: Root, caller: Caller, parts: Sequence[Part]) -> str:
-    """Who it is, as others read it.
+    """Return who has called, as others read it.
 
     Raises:
         CallerError: an agent has called, which may have only itself and its own sessions rest.
@@ -276,7 +285,7 @@ def name_caller(root: Root, caller: Caller, parts: Sequence[Part]) -> str:
 
 
 def find_parts(root: Root, words: Iterable[str], projects: Iterable[str]) -> list[Part]:
-    """What the words mean; everything for none. `projects` are those that are configured.
+    """Find what the words mean; everything for none. `projects` are those that are configured.
 
     A project comes before a session of its name. `shop 7` is issue 7 of `shop`, as elsewhere.
 
@@ -292,7 +301,7 @@ def find_parts(root: Root, words: Iterable[str], projects: Iterable[str]) -> lis
 
 
 def join_issues(words: Iterable[str], projects: Container[str]) -> list[str]:
-    """The words, with a project and the number behind it as one: `shop#7`."""
+    """Return the words, with a project and the number behind it as one: `shop#7`."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in projects and word.isdecimal():

@@ -1,4 +1,4 @@
-"""Looks whether people are at a session's terminal, and asks `sm.sessions.presence_rule`.
+"""Observes whether people are at a session's terminal, and asks `sm.sessions.presence_rule`.
 
 Every path that would end, clear, restart, interrupt or remind a session asks here first, at the
 moment at which it would act. No other pass pays for it.
@@ -24,7 +24,7 @@ from sm.sessions.session import Session
 
 
 def observe_hands(session: Session) -> Hands:
-    """What is known of people at the session's terminal now; nobody is where none is left.
+    """Return what is known of people at the session's terminal; nobody if the terminal is gone.
 
     Raises:
         TmuxBusyError: tmux did not answer.
@@ -45,7 +45,7 @@ def observe_hands(session: Session) -> Hands:
 
 
 def find_obstacle(session: Session, deed: Deed) -> Refusal | None:
-    """Why that must not be done to the session now; None if it may.
+    """Find why that must not be done to the session now; None if it may.
 
     Raises:
         TmuxBusyError: tmux did not answer.
@@ -55,7 +55,7 @@ def find_obstacle(session: Session, deed: Deed) -> Refusal | None:
 
 
 def _find_pane(session: Session) -> str:
-    """The agent's pane, by its record, else by its session's name: the record may be lost."""
+    """Find the agent's pane, by its record, else by its session's name: the record may be lost."""
     if known := agent.load(session.dir):
         return known.pane_id
     pane = session.tmux.pane(session.name)
@@ -63,7 +63,7 @@ def _find_pane(session: Session) -> str:
 
 
 def _is_ours(session: Session, screen: Screen) -> bool:
-    """Whether it is a message that was typed, what is left of one, or the command that clears."""
+    """Whether the draft is a message that was typed, a rest of one, or the command that clears."""
     if not screen.draft or screen.draft == session.profile.clear:
         return bool(screen.draft)
     typed = read_last_typed(session.dir)

@@ -27,15 +27,17 @@ from sm.sessions.session import Session
 from sm.store import events, journal
 
 PATIENCE_S = 60.0
-"""So long a hook may take, unless its settings say otherwise; what is not known then counts."""
+"""Time that a hook may take, unless its settings say otherwise, in seconds; an unknown outcome
+counts then."""
 SETTLED_S = 1.0
-"""An agent that is idle for so long, and has not written a prompt down, does not go on with it."""
+"""Time after which an idle agent that has not written a prompt down does not go on with it, in
+seconds."""
 LOOK_S = 0.02
 SIGNS = ("PostToolUse", "Stop", "StopFailure", "PermissionRequest")
 
 
 class Fate(Enum):
-    """What becomes of a prompt. KEPT: the agent has it, and goes on with it at the next one."""
+    """Outcome of a prompt. KEPT: the agent has it, and goes on with it at the next one."""
 
     TAKEN = "taken"
     KEPT = "kept"
@@ -62,10 +64,10 @@ def find_fate(session: Session, pane: Pane, message: Message) -> Fate:
 
 
 def _read_after_receipt(session: Session) -> AgentState:
-    """What the hooks have said since it was typed: that of the prompt may have been the very first.
+    """Read the hooks' state again: this prompt's hook may have been the very first.
 
-    Only then the agent's context is known, and its transcript. While it was waited for, what the
-    agent goes on with, its turn may have ended.
+    The agent's context and transcript are known only then. While the agent's going on with the
+    prompt was waited for, its turn may have ended.
     """
     return agent_state.read(session.dir)
 
@@ -83,9 +85,9 @@ def note_idle(session: Session) -> None:
 
 
 def give_up(session: Session, pane: Pane, message: Message) -> None:
-    """Withdraw a message that was refused, and empty the composer of it, which has it again.
+    """Withdraw a message that a hook refused, and empty the composer, where it stands again.
 
-    It would be refused again.
+    The message would be refused again.
     """
     directory = session.dir
     erase(session, pane)

@@ -1,6 +1,7 @@
-"""What an agent's screen shows and no hook tells: a dialog is over, a first prompt never came.
+"""Corrects an agent's state by its screen, where no hook tells of a change.
 
-Nor does one tell that a client begins at its menu for a login.
+No hook tells that a dialog is over, that a first prompt never came, or that a client begins at its
+menu for a login.
 
 A dialog that a person dismisses, and one whose tool is refused, calls no hook. So the screen
 decides. What it shows is noted beside the state that the hooks wrote, and holds until they write
@@ -29,18 +30,18 @@ from sm.store.files import discard
 
 LOOK_S = 1.0
 MENU_S = 30.0
-"""How often it is looked whether a person has left the menu for a login."""
+"""Interval of looks whether a person has left the menu for a login, in seconds."""
 OPENS_S = 15.0
-"""So long the first prompt may take after the hook of the start."""
+"""Time that the first prompt may take after the hook of the start, in seconds."""
 DRAWN_S = {State.DIALOG: observe.DRAWN_S, State.STARTING: OPENS_S}
-"""So long after its hook a state need not be on the screen."""
+"""Time after its hook for which a state need not be on the screen yet, in seconds."""
 UNDER_WAY = (State.STARTING, State.BUSY, State.DIALOG)
 """States after which a hook has something left to tell."""
 SHOWN = {Prompt.IDLE: State.IDLE, Prompt.BUSY: State.BUSY}
 
 
 class Corrected(NamedTuple):
-    """What an agent has said of itself, for the pass that asked; `again_at`: when to look again.
+    """State of an agent, for the pass that asked; `again_at`: when to look again.
 
     The screen may decide later. inf: nobody has to look for that without being called.
     """
@@ -77,7 +78,7 @@ def _look(session: Session) -> Sight | None:
 
 
 def is_at_menu(session: Session, state: AgentState) -> bool:
-    """Whether it is noted that its client begins at its menu for a login."""
+    """Whether the state notes that the agent's client begins at its menu for a login."""
     if not (state.shown and state.state is State.LIMITED):
         return False
     failure = turn.read(session.dir, state).failure
@@ -114,7 +115,7 @@ def is_unsure(session: Session, state: AgentState) -> bool:
 
 
 def is_behind(session: Session, told: AgentState, refusal: Refusal | None) -> bool:
-    """Whether the screen shows a turn of which the hooks have told the end, or none the beginning.
+    """Whether the screen lags: it still shows a turn that hooks ended, or not yet one that began.
 
     A machine under load draws seconds after the hook. No hook tells when that is done.
     """
@@ -134,5 +135,5 @@ def _note(session: Session, state: AgentState, seen: Sight) -> Corrected:
 
 
 def _read_overruled(session: Session) -> AgentState:
-    """What holds now: what the screen shows, unless a hook has said something since."""
+    """Return what holds now: what the screen shows, unless a hook has said something since."""
     return agent_state.read(session.dir)

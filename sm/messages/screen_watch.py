@@ -1,8 +1,8 @@
-"""Has the monitor called as soon as a terminal shows something new, while that is what decides.
+"""Has the monitor called as soon as a terminal shows something new, while that decides.
 
-A dialog, a draft, a menu: no hook tells when a person is done with it. What a terminal shows, tmux
-appends to its log, so a newer log is all that the monitor has to look for, by builtins and once a
-second. Of copy mode the log knows nothing: tmux itself says when a person leaves it.
+A dialog, a draft, a menu: no hook tells when a person is done with it. tmux appends what a terminal
+shows to its log, so a newer log is all that the monitor has to look for, by builtins and once a
+second. The log knows nothing of copy mode: tmux itself says when a person leaves it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ ON_SCREEN = frozenset(
         Refusal.STARTING,
     }
 )
-"""What is over when the screen shows that it is."""
+"""Refusals that are over as soon as the screen shows it."""
 
 
 def watch(session: Session, told: AgentState, refusal: Refusal | None) -> bool:
-    """Have the next look called for by what is in the way: `refusal` is why a message waits.
+    """Have the next look called for by the obstacle: `refusal` is why a message waits.
 
     `told` is what the agent's hooks have said by now.
 
-    Returns whether it is copy mode, of whose end tmux is certain to tell.
+    Returns whether it is copy mode; tmux is certain to tell when that ends.
 
     Raises:
         TmuxError, TmuxBusyError: tmux could not be asked.

@@ -1,4 +1,4 @@
-"""`sm send`: a message from the caller to any session; and what its queue holds."""
+"""Carries out `sm send`: a message from the caller to any session; and lists a queue."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sm.store.repair import repair
 
 LOOK_S = 0.05
 SHOWN_DONE = 5
-"""Delivered messages that are listed."""
+"""Number of delivered messages that are listed."""
 
 
 class Letter(Struct, frozen=True):
-    """What `sm send` was asked for. `wait_s`: so long delivery is waited for.
+    """Request of `sm send`. `wait_s`: time that delivery is waited for, in seconds.
 
-    `ident` and `source` are those of a message from another machine: its id, '' for a new one, and
-    which session has sent it there, '' for a person.
+    `ident` and `source` belong to a message from another machine: its id, '' for a new one, and the
+    session that has sent it there, '' for a person.
     """
 
     text: str
@@ -53,7 +53,7 @@ class Sent(Struct, frozen=True):
 
 
 def send(caller: Caller, session: AnySession, letter: Letter) -> Sent:
-    """Queue a message for `session`, hand it over if that can be done now, say what came of it.
+    """Queue a message for `session`, hand it over if that can be done now, return its outcome.
 
     Raises:
         SmError: the session has ended, or does not take the message; it is not queued.
@@ -98,7 +98,7 @@ def _message(caller: Caller, letter: Letter) -> Message:
 
 
 def check_text(text: str) -> str:
-    """`text`, if it is one.
+    """Return `text`, if it is one.
 
     Raises:
         UsageError: it is not UTF-8, or nothing of it can be seen.
@@ -136,10 +136,10 @@ def _await_outcome(session: Session, message: Message, outcome: Outcome, wait_s:
 
 
 class QueuedMessage(Struct, frozen=True, kw_only=True):
-    """A message of a queue. `sender` and `notify` are how they are addressed, '' for a person.
+    """Message of a queue. `sender` and `notify` are written as addresses, '' for a person.
 
-    `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued. `why` it
-    waits where it is held back, as a context is being replaced; '' otherwise.
+    `place`: waiting, under way, or delivered; `age_s` in seconds, since it was queued. `why` is the
+    reason that it is held back, as a context is being replaced; '' otherwise.
     """
 
     id: str
@@ -163,7 +163,7 @@ PLACES = {Place.HANDED: "under way", Place.WAITING: "waiting", Place.DONE: "deli
 
 
 def list_entries(session: AnySession, done: int = SHOWN_DONE) -> list[QueuedMessage]:
-    """What is under way, what waits, in order, and the last `done` that were delivered."""
+    """List messages: those under way, those that wait, in order, and the last `done` delivered."""
     found = {place: queue.list_messages(session.dir, place) for place in PLACES}
     delivered = sorted(found[Place.DONE], key=lambda message: message.name)
     found[Place.DONE] = delivered[-done:]
@@ -172,7 +172,7 @@ def list_entries(session: AnySession, done: int = SHOWN_DONE) -> list[QueuedMess
 
 
 def show(session: AnySession, ident: str) -> ShownEntry:
-    """The message of this id, wherever it is.
+    """Return the message of this id, wherever it is.
 
     Raises:
         SmError: there is none of this id.
@@ -210,7 +210,7 @@ def _why(session: AnySession, place: Place, message: Message) -> str:
 
 
 def _first_line(message: Message) -> str:
-    """The first line of what was said, without who has sent it and without a frame of ours."""
+    """Return the first line of what was said, without its sender and without our frame."""
     lines = [line for line in message.text.split("\n") if line.strip()]
     if not message.sender or len(lines) == 1:
         return lines[0]

@@ -21,16 +21,16 @@ from sm.sessions.window import is_compacting
 from sm.store import lock
 
 DELIVERY_S = 10.0
-"""So long a message that is just being typed may take."""
+"""Time that a message that is just being typed may take, in seconds."""
 ROUNDS, ROUND_S = 5, 1.5
-"""So often, and so long, a turn is interrupted where others follow it at once."""
+"""Number of interruptions of a turn that others follow at once, and seconds for each."""
 SETTLED_S, DRAWN_S = 0.5, 0.2
 """A turn that another one follows is over for less than the first. If its prompt was not seen, the
 other one has begun, and is to end before it begins an agent: only the screen may be behind."""
 
 
 class Stop(StrEnum):
-    """What came of it."""
+    """Result of stopping a turn."""
 
     STOPPED = "stopped"
     AT_REST = "not at work"
@@ -39,7 +39,7 @@ class Stop(StrEnum):
 
 
 FindPeople = Callable[[], Refusal | None]
-"""Says whether people at the terminal keep a turn from being stopped."""
+"""Finds out whether people at the terminal keep a turn from being stopped."""
 
 
 def stop_turn(
@@ -71,7 +71,7 @@ def stop_all(
 ) -> Stop | Refusal:
     """Interrupt the turn, and stop the agents that it has left running; as `stop_turn`.
 
-    Each of those that ends begins another turn, as the agent is told of it.
+    Each of those that ends begins another turn, as the agent is told about it.
     """
 
     def stop(sight: Sight) -> Stop | Refusal:
@@ -121,7 +121,7 @@ def _stop_background(session: Session, sight: Sight) -> Refusal | None:
 
 
 def _believe_the_screen(session: Session) -> None:
-    """Take the turn for ended of which only hooks tell that it runs, as none tells of its end.
+    """Take the turn for ended where only hooks say that it runs: no hook tells of its end.
 
     A second Escape at its prompt would have Codex edit what it was told (0.171.0).
     """

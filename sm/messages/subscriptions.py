@@ -1,7 +1,6 @@
-"""Who wants to be told when the agent's turn ends: a file for each message, gone once it is told.
+"""Subscriptions to the end of an agent's turn: a file for each message, gone once it is told.
 
-A turn counts as the one that a message belongs to from the moment of its receipt, so an end of
-before says nothing.
+A message belongs to the turn that runs at its receipt, so a turn that ended earlier says nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sm.store.files import create_exclusive, discard, ensure_private_dir, list_n
 from sm.store.paths import NAME, SessionDir
 
 LOST_S = 60.0
-"""After so long a message that is in no queue is not about to be put there."""
+"""Time after which a message that is in no queue is not about to be put there, in seconds."""
 
 
 class Waiter(Struct, frozen=True):
@@ -32,7 +31,7 @@ class Waiter(Struct, frozen=True):
 
 
 def add(directory: SessionDir, ident: str, session: str) -> None:
-    """Have `session` told; to be called before the message is queued, so that none is missed.
+    """Subscribe `session`; to be called before the message is queued, so that none is missed.
 
     Raises:
         StateError: it cannot be noted; also where the session of `directory` is gone.
@@ -48,7 +47,7 @@ def remove(directory: SessionDir, ident: str) -> None:
 
 
 def list_waiters(directory: SessionDir) -> Iterator[Waiter]:
-    """Everybody who waits; what has lost its message is cleared."""
+    """Yield everybody who waits; a waiter whose message is lost is cleared."""
     for ident in list_names(directory.notify):
         if waiter := _waiter(directory, ident):
             yield waiter

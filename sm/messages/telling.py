@@ -29,7 +29,10 @@ def tell_parent(session: Session, what: str, key: str) -> bool:
 
 
 def tell_all(session: Session, what: str, key: str) -> bool:
-    """Tell the parent, and everybody who still waits for the end of a turn; whether all were."""
+    """Tell the parent, and everybody who still waits for the end of a turn.
+
+    Returns whether all were told.
+    """
     are_told = tell_parent(session, what, key)
     ident, notice = make_event_id(session, key), word_notice(session.address, what)
     for waiter in subscriptions.list_waiters(session.dir):
@@ -41,7 +44,7 @@ def tell_all(session: Session, what: str, key: str) -> bool:
 
 
 def tell_of_step(session: Session, plan: Plan, number: int) -> bool:
-    """Tell of a step of the matrix that changes what others may expect; whether all were told."""
+    """Tell of a step of the matrix that others wait for; return whether all were told."""
     what = _STEPS.get(plan.steps[number].verb)
     key = f"step:{plan.key}#{number}@{plan.created_at}"
     return what is None or tell_all(session, f"{what} ({plan.row})", key)
@@ -55,7 +58,7 @@ _STEPS = {
 
 
 def make_event_id(session: Session, key: str) -> str:
-    """The id of what is told of an event, the same in each process that finds the event."""
+    """Make the id of the words about an event, the same in each process that finds the event."""
     event = f"{session.name}@{session.record.created_at}:{key}"
     return derive_id(event)
 

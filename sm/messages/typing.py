@@ -28,14 +28,14 @@ from sm.store.paths import SessionDir
 
 RECEIPT_S = 5.0
 PIECE_S = 0.03
-"""So long a receipt is waited for, and for each piece of a long text. Claude Code 2.1.329 needs
-0.05 s, 0.2 at worst, and 8 s for a thousand pieces."""
+"""Time that a receipt is waited for, and for each piece of a long text, in seconds. Claude Code
+2.1.329 needs 0.05 s, 0.2 at worst, and 8 s for a thousand pieces."""
 ATTEMPTS = 3
 LOOK_S = 0.005
 
 
 class TypedMessage(Struct, frozen=True):
-    """What was last typed: `line` is how it shows in the composer, `at` seconds since 1970.
+    """Last message that was typed: `line` is its look in the composer, `at` seconds since 1970.
 
     `before` is the message that was typed before this one, as long as this may not be typed yet.
     `pressed`: the keys that submit were pressed once more, in vain. `may_add`: a hook could add
@@ -52,17 +52,17 @@ class TypedMessage(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tmux remembers it by."""
+        """Name under which tmux remembers the message."""
         return f"{self.id}.{self.attempt}"
 
 
 def read_last_typed(directory: SessionDir) -> TypedMessage | None:
-    """The message that was last typed; None also where that is damaged: others know of it, too."""
+    """Return the message that was typed last; None also if damaged: others know of it, too."""
     return read_rebuildable(directory.typed, TypedMessage)
 
 
 def list_keys(ident: str) -> tuple[str, ...]:
-    """All by which tmux may remember the message of this id."""
+    """List every key under which tmux may remember the message of this id."""
     return tuple(f"{ident}.{attempt + 1}" for attempt in range(ATTEMPTS))
 
 
@@ -108,7 +108,7 @@ def type_message(session: Session, pane: Pane, screen: Screen, message: Message)
 
 
 def find_last_accepted_at(session: Session) -> float:
-    """When the agent got what was last typed, seconds since 1970; 0 where it has not."""
+    """Return when the agent got what was last typed, seconds since 1970; 0 where it has not."""
     typed = read_last_typed(session.dir)
     return (queue.find_accepted_at(session.dir, typed.id) if typed else None) or 0.0
 
@@ -118,7 +118,7 @@ def _alone(typed: TypedMessage | None) -> TypedMessage | None:
 
 
 def take_back(session: Session, typed: TypedMessage) -> None:
-    """Take back that it was typed: what an interruption would give back is the one before."""
+    """Take back that it was typed: an interruption would give back the message before it."""
     if typed.before:
         write_json(session.dir.typed, typed.before)
     else:
@@ -126,7 +126,7 @@ def take_back(session: Session, typed: TypedMessage) -> None:
 
 
 def find_way(session: Session, message: Message) -> Wire:
-    """What was typed for a message, or would be, and how its arrival is recognised."""
+    """Find the wire form of a message, as it was typed or would be, and how its arrival shows."""
     typed = read_last_typed(session.dir)
     decided = typed.may_add if typed and typed.id == message.id else None
     may_add = _calls_hooks(session) if decided is None else decided
@@ -141,7 +141,7 @@ def _make_way(session: Session, message: Message, *, may_add: bool) -> Wire:
 
 
 def _calls_hooks(session: Session) -> bool:
-    """Whether the agent calls hooks, as far as is known: settings above ours can keep it from that.
+    """Whether the agent calls hooks, as far as is known: settings above ours can prevent it.
 
     One that tells of a new context at once has told of its first before it has an input line.
     """

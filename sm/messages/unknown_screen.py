@@ -1,8 +1,8 @@
 """Tells a person of a terminal that shows nothing sm knows, and has stood still for a minute.
 
-A client that asks what no hook tells, in words that its profile does not have, waits for ever. It
-is looked for where a message cannot be typed, and, of a client with hooks, after each time that its
-terminal has drawn something and come to rest. One that is at work draws all the time.
+A client that asks what no hook tells, in words that its profile does not have, waits for ever. Such
+a screen is looked for where a message cannot be typed; with a client that has hooks, also each time
+after its terminal has drawn something and come to rest. A client at work draws all the time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import discard, write_json
 
 AGAIN_S = 5.0
-"""So much later the screen is looked at once more before a person hears of it: the first look may
+"""Seconds until the screen is looked at once more before a person hears of it: the first look may
 have made the client draw its input line."""
 DIGEST = 16
 EMPTY = "nothing at all"
 LAST_ROWS, SHOWN = 4, 400
-"""How much of the screen a person is shown: its last rows, and characters of these."""
+"""Part of the screen that a person is shown: its last rows, and characters of these."""
 BY_SIGHT = (Refusal.BUSY, Refusal.DIALOG, Refusal.DRAFT)
-"""Why a message waits if the screen shows something that is known."""
+"""Reasons for which a message waits if the screen shows something that is known."""
 
 
 class Look(Struct, frozen=True):
@@ -67,7 +67,7 @@ def read_drawn_at(session: Session) -> float | None:
 
 
 def find(session: AnySession) -> Look | None:
-    """Return the unknown screen of which a person was told; None once the agent has gone on."""
+    """Return the unknown screen that a person was told about; None once the agent has gone on."""
     last = _read(session)
     return last if last.told_at and not _has_gone_on(session, last) else None
 
@@ -75,8 +75,8 @@ def find(session: AnySession) -> Look | None:
 def tend(session: Session, refusal: Refusal | None, drawn_at: float | None) -> float:
     """Tell a person if the terminal shows what is unknown; return when to look again.
 
-    `refusal` is why a message waits, and `drawn_at` is `read_drawn_at` before that was found out:
-    a delivery may have the client draw its screen anew.
+    `refusal` is why a message waits, and `drawn_at` is `read_drawn_at` before that was found out: a
+    delivery may have the client draw its screen again.
 
     Raises:
         TmuxError, TmuxBusyError: tmux could not be asked.
@@ -93,7 +93,7 @@ def tend(session: Session, refusal: Refusal | None, drawn_at: float | None) -> f
 
 
 def _find_due(last: Look, drawn_at: float, *, waits: bool) -> float:
-    """When the terminal is to be looked at; what is past means now."""
+    """Return when the terminal is to be looked at; a time that is past means now."""
     is_new = last.drawn_at != drawn_at
     if last.told_at:  # a person may have answered, of which no hook has to tell
         return (last.looked_at if is_new else time.time()) + PATIENCE_S

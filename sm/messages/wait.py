@@ -1,4 +1,4 @@
-"""`sm wait`: until a session's turn is over, it asks something, or it has ended."""
+"""Carries out `sm wait`: until a session's turn is over, it asks something, or it has ended."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from sm.sessions.agent_state import AgentState, State
 from sm.sessions.session import AnySession, Session
 
 LOOK_S = 0.05
-"""One small file is read each time."""
+"""Interval of looks, in seconds. Each reads one small file."""
 SCREEN_LOOK_S = 0.5
-"""Without hooks tmux is asked, which costs more."""
+"""Interval of looks without hooks, in seconds. Each asks tmux, which costs more."""
 
 SURE_S = 0.5
 
 
 class Awaited(StrEnum):
-    """What can be waited for. IDLE: the turn is over and no message waits for the session.
+    """Event that can be waited for. IDLE: the turn is over and no message waits for the session.
 
     A turn that was cut short, and goes on by itself, is not over.
     """
@@ -37,9 +37,9 @@ class Awaited(StrEnum):
 
 
 def await_event(session: AnySession, event: Awaited, timeout_s: float | None) -> bool | None:
-    """Wait; True when it has come to that, False when it cannot any more, None when time is up.
+    """Wait; True when the event has come, False when it cannot any more, None when time is up.
 
-    No time counts while the session is paused: it begins anew when that is over.
+    No time counts while the session is paused: it begins again when that is over.
     """
     look, pause_s = _look(session, event)
     limit_s = math.inf if timeout_s is None else timeout_s
@@ -91,7 +91,7 @@ def _says(session: Session, event: Awaited) -> bool:
 
 
 def _is_cut_short(session: Session, event: Awaited, now: AgentState) -> bool:
-    """Whether the turn has failed, and nothing but a person or a message begins another."""
+    """Whether the turn has failed, and only a person or a message begins another."""
     at_limit = event is Awaited.IDLE and now.state is State.LIMITED
     return at_limit and is_turn_over(session, now)
 
@@ -106,7 +106,7 @@ def find_rest(session: AnySession) -> str:
 
 
 def _is_free(session: Session) -> bool:
-    """Whether no message and no replacement of its context is about to begin its next turn."""
+    """Whether no message and no replacement of the context is about to begin the next turn."""
     directory = session.dir
     return queue.is_empty(directory) and not directory.hold.exists()
 
@@ -121,6 +121,6 @@ def _shows(session: Session, event: Awaited) -> bool:
 
 
 def _told_at(session: Session) -> float:
-    """When the agent was last given something to do: by a message, or by its start."""
+    """Return when the agent was last given something to do: by a message, or by its start."""
     known = agent.load(session.dir)
     return max(find_last_accepted_at(session), known.launched_at if known else 0.0)

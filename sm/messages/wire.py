@@ -1,9 +1,9 @@
-"""How a message gets to an agent that sits at its prompt: what is typed, what its hook adds. Pure.
+"""Wire form of a message for an agent at its prompt: what is typed, what its hook adds. Pure.
 
-An agent CLI changes what is typed: it takes some texts for commands, wraps long ones in a mark
-that says they may not be obeyed, expands tabs, stops at invisible characters. So only plain
-short text is typed as it is. Of all else one line of ours is typed, and the hook that hears of
-the line adds the text itself, unchanged; what is too long for that is typed in small pieces. Should
+An agent CLI changes what is typed: it takes some texts for commands, wraps long ones in a mark that
+says they may not be obeyed, expands tabs, stops at invisible characters. So only plain short text
+is typed as it is. For all other text one line of ours is typed, and the hook that hears of the line
+adds the text itself, unchanged; a text that is too long for that is typed in small pieces. Should
 one of these be damaged on its way, the hook tells the agent how to read the text as it was sent.
 
 What a hook adds has the weight of a system's words. So what a text quotes of others stands in a
@@ -31,7 +31,7 @@ from sm.messages.queue import Message
 
 
 class Match(StrEnum):
-    """How the agent's prompt hook tells by the expected text that a message has arrived."""
+    """Way in which the agent's prompt hook finds the expected text in a prompt."""
 
     EXACT = "exact"
     """The prompt is the expected text."""
@@ -42,7 +42,7 @@ class Match(StrEnum):
 
 
 class Wire(Struct, frozen=True):
-    """What is typed, piece by piece, and how its arrival is recognised.
+    """Pieces of a message that are typed, and how its arrival is recognised.
 
     `answer` is what the hook says then, and `remedy` what it says of a damaged text: JSON, or ''.
     `added` is the text that the answer adds, and `quotes` what stands in the file that is named.
@@ -58,7 +58,7 @@ class Wire(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The first line of what is typed, by which it is known on the screen."""
+        """First line of what is typed; the screen is searched for it."""
         return self.pieces[0].split("\n", 1)[0] if self.pieces else ""
 
 
@@ -71,7 +71,7 @@ def make_wire(
     *,
     may_add: bool = True,
 ) -> Wire:
-    """The way of a message to an agent of this profile.
+    """Choose the way of a message to an agent of this profile.
 
     `shown` is what a person sees of it, `command` prints its text as it was sent, and `file` is for
     what it quotes. That never goes by a hook, whose words have a weight that others must not have.
@@ -98,11 +98,11 @@ def make_wire(
 
 
 def _tell_damage(named: str, command: str) -> tuple[str, str]:
-    """What the agent is told of a text that did not arrive as it was sent, and what a person is."""
+    """Return the words about a text that arrived damaged: for the agent, for a person."""
     damaged = f"[sm] The text of {named} was damaged on its way through the terminal."
     return f"{damaged} Read it as it was sent before you act on it: `{command}`.", damaged
 
 
 def make_last_line(ident: str) -> str:
-    """How a text ends that is typed in pieces."""
+    """Return the last line of a text that is typed in pieces."""
     return f"[sm] End of message {ident}."
