@@ -1,4 +1,4 @@
-"""How each act of a rotation is done. Each may be repeated; the caller holds the delivery lock."""
+"""Carries out the acts of a rotation. Each may be repeated; the caller holds the delivery lock."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from sm.store.failpoint import crash_point
 from sm.store.files import discard
 
 Relaunch = Callable[[int], None]
-"""Ends the agent and starts it anew as the launch of this number, unless that is done already."""
+"""Ends the agent and starts it again as the launch of this number, unless that is done already."""
 
 RETRY_S = 1.0
 DEEDS = {Act.INTERRUPT: Deed.INTERRUPT, Act.CLEAR: Deed.CLEAR, Act.RELAUNCH: Deed.RESTART}
-"""The acts that people at the terminal would feel."""
+"""Acts that people at the terminal would feel."""
 CLEARED = {
     Status.ACCEPTED: "confirmed",
     Status.TYPED: "taken",
     Status.INDETERMINATE: "unconfirmed",
 }
-"""What came of a clear, as the journal says it."""
+"""Outcomes of a clear, as the journal words them."""
 
 
 def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> float | None:
-    """Do what was decided; returns when to look again, seconds since 1970, None for at once.
+    """Do what was decided; return when to look again, seconds since 1970, None for at once.
 
     `relaunch` is None where the caller may not start agents: then the monitor does it.
 
@@ -59,9 +59,9 @@ def perform(session: Session, move: Move, relaunch: Relaunch | None = None) -> f
 
 
 def _find_people(session: Session, move: Move) -> Refusal | None:
-    """Why people at the terminal keep this from being done.
+    """Find why people at the terminal keep this from being done.
 
-    A person who asks for it by a command knows what is there. But an agent that is started anew
+    A person who asks for it by a command knows what is there. But an agent that is started again
     instead loses a draft, which its own command puts aside.
     """
     deed = DEEDS.get(move.act)
@@ -101,7 +101,7 @@ def _tell(session: Session, move: Move) -> float | None:
 
 
 def _withdraw_others(session: Session, ident: str) -> None:
-    """Take back what was to open an earlier context, which an interruption has given back."""
+    """Take back a message that was to open an earlier context: an interruption gave it back."""
     directory = session.dir
     for waiting in queue.list_messages(directory, Place.WAITING):
         if waiting.opens and waiting.id != ident:
@@ -125,7 +125,7 @@ def _text(session: Session, record: Rotation, key: Key) -> str:
 
 
 def _opening(session: Session, record: Rotation, text: str) -> str:
-    """The first prompt of the new context: its last line asks for the task."""
+    """Return the first prompt of the new context: its last line asks for the task."""
     more = protocol.repeat(session)
     own, resumed = record.cause is Cause.HANDOFF, session.settings.cycle.resumed
     naming = "" if own else rotation_texts.ask_for_task(resumed)
@@ -134,7 +134,7 @@ def _opening(session: Session, record: Rotation, text: str) -> str:
 
 
 def _path(session: Session, record: Rotation) -> str:
-    """The path of the document; of our copy, if the document itself is gone."""
+    """Return the path of the document; of our copy, if the document itself is gone."""
     if record.kept and not rotation_files.is_readable(Path(record.document)):
         return str(session.dir.document)
     return record.document
@@ -149,7 +149,7 @@ def _interrupt(session: Session, move: Move) -> float | None:
     if screen.prompt is Prompt.BUSY and session.profile.interrupt_key:
         by = Message(id=record.make_message_id(Key(MessageKind.STOP)), text="")
         screen = interrupt.interrupt(session, pane, screen, by) or screen
-        # What the conversation says of it goes with the context.
+        # The conversation about it goes with the context.
         discard(session.dir.interrupted)
     if screen.prompt is not Prompt.IDLE:
         return time.time() + RETRY_S
@@ -220,7 +220,7 @@ def _give_up(session: Session, move: Move) -> float | None:
 
 
 def _end(session: Session, record: Rotation, tell: Callable[[], None]) -> None:
-    """Tell what came of it, then forget it; what cannot be told must not hold the agent up."""
+    """Tell the outcome, then forget the rotation; a word that fails must not hold the agent up."""
     withdraw(session.dir, record)
     try:
         tell()

@@ -16,10 +16,11 @@ from sm.sessions.session import Session
 from sm.store.failpoint import crash_point
 
 CONFIRMED_S = 5.0
-"""Claude Code tells of its new context 0.1 s after Enter."""
+"""Time that a confirmation is waited for, in seconds. Claude Code tells of its new context 0.1 s
+after Enter."""
 LOOK_S = 0.005
 DRAWN_S = 0.1
-"""A client that refuses the command says so this soon after its composer is empty."""
+"""Time after its composer is empty in which a client refuses the command, in seconds."""
 GONE = Outcome(Status.WAITING, Refusal.GONE)
 
 
@@ -65,7 +66,7 @@ def _clear(session: Session, ident: str, context: str) -> Outcome:
 
 
 def _type(session: Session, sight: Sight, ident: str) -> Refusal | None:
-    """Type it; what was in the way, if anything was."""
+    """Type the command; return the obstacle, if there was one."""
     pane, screen, _ = sight
     crash_point("clear:before-typing")
     return type_once(
@@ -98,7 +99,7 @@ def _confirm(session: Session, pane: Pane, context: str) -> Status:
 
 
 def _read_context_after_clear(session: Session) -> str:
-    """The agent's context now: that it is another one is the receipt of the clear."""
+    """Read the agent's context again: that it is another one is the receipt of the clear."""
     return agent_state.read(session.dir).context
 
 
@@ -108,7 +109,7 @@ def _is_taken(session: Session, pane: Pane) -> bool:
 
 
 def _is_refused(session: Session, pane: Pane) -> bool:
-    """Whether the client says that it has not carried the command out: its turn still goes on."""
+    """Whether the client says that it has refused the command, as its turn still goes on."""
     if not session.profile.clear_refused:
         return False
     time.sleep(DRAWN_S)

@@ -1,4 +1,4 @@
-"""`sm cycle`: a handoff cycle because a person says so; what it would do, and how it goes on."""
+"""Carries out `sm cycle`, a handoff cycle that a person asks for: preview, start and progress."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ LOOK_S = 0.1
 
 
 class Preview(Struct, frozen=True, kw_only=True):
-    """What a cycle would do. `percent` of its context and `read_age_s` are None if not known.
+    """Preview of a cycle. `percent` of its context and `read_age_s` are None if not known.
 
-    `state` is what the agent is at in a word, `steps` what would be done, in order, `obstacles`
-    what would be in the way now; with a `refusal` it would not begin at all.
+    `state` is the agent's state in a word, `steps` what would be done, in order, `obstacles` what
+    would be in the way now; with a `refusal` it would not begin at all.
     """
 
     session: str
@@ -111,7 +111,7 @@ def _percent(session: Session) -> float | None:
 
 
 def preview(session: AnySession) -> Preview:
-    """What a cycle would do now, with its real values; nothing is changed.
+    """Return what a cycle would do now, with its real values; nothing is changed.
 
     Raises:
         SmError: its folder cannot be, or its configuration cannot be used.
@@ -192,7 +192,7 @@ def _obstacles(session: Session, folder: Path) -> Iterator[str]:
 
 
 def follow(session: AnySession, record: Rotation) -> Iterator[RotationEvent]:
-    """What is done for that rotation, as it is done, until it is over."""
+    """Yield the events of the rotation, as they happen, until it is over."""
     seen, over = 0, False
     while not over:
         over = not _goes_on(session, record)
@@ -212,7 +212,7 @@ def _goes_on(session: AnySession, record: Rotation) -> bool:
 
 
 def _events(session: AnySession, since: float) -> list[RotationEvent]:
-    """The session's rotation events since that moment, oldest first."""
+    """List the session's rotation events since that moment, oldest first."""
     recent = takewhile(
         lambda event: event.at >= since, journal.read_newest_first(session.root.journal)
     )
@@ -221,7 +221,7 @@ def _events(session: AnySession, since: float) -> list[RotationEvent]:
 
 
 def find_outcome(session: AnySession, record: Rotation) -> Health | None:
-    """How it has ended; None if the session has ended before it."""
+    """Return how the rotation has ended; None if the session has ended before it."""
     found = takewhile(
         lambda e: e.at >= record.began_at, health_log.read_recent(session.root, session.name)
     )

@@ -1,4 +1,4 @@
-"""What a rotation needs next: a pure function of its record and the facts.
+"""Decides on the next act of a rotation: a pure function of its record and the facts.
 
 Every act may be repeated: it is asked for until the facts show that it has happened.
 docs/CONTEXT.md tells the story; `tests/context/test_rotation.py` walks it in every order.
@@ -26,14 +26,14 @@ from sm.context.rotation import (
 from sm.context.rotation_texts import say_times
 
 REQUESTS, CLEARS, RESUMES = 2, 2, 2
-"""So often each is tried: once, and once more."""
+"""Number of document requests, clears and prompts that are tried: one, and one more."""
 TRIES = 3
-"""So often a clear may fail; after each failure the agent has a turn's time."""
+"""Number of times that a clear may fail; after each failure the agent has a turn's time."""
 SOON_S = 1.0
 
 
 def decide(record: Rotation, seen: Standing, limits: Limits) -> Move:
-    """What is to be done now."""
+    """Choose the next move."""
     record = _of_now(record, seen)
     if not seen.alive:
         due = record.step is Step.CLEAR and record.relaunched and not _is_late(record, seen, limits)
@@ -51,7 +51,7 @@ _BEFORE = (Step.REQUEST, Step.DOCUMENT, Step.QUIET, Step.CLEAR)
 
 
 def _of_now(r: Rotation, seen: Standing) -> Rotation:
-    """The record without times that are still to come, as the clock was set back since.
+    """Return the record without times in the future, as the clock was set back since.
 
     A context that had no name when it began gets it as soon as it is told.
     """
@@ -62,7 +62,7 @@ def _of_now(r: Rotation, seen: Standing) -> Rotation:
 
 
 def _is_the_nameless(r: Rotation, seen: Standing) -> bool:
-    """Whether the context that is known now is the one that had no name when the record began.
+    """Whether the present context is the one that had no name when the record began.
 
     Codex names the context of a new start with its first prompt.
     """
@@ -71,7 +71,7 @@ def _is_the_nameless(r: Rotation, seen: Standing) -> bool:
 
 
 def _counted_from(at: float, seen: Standing) -> float:
-    """From when a time counts that began at `at`: anew, where the session was paused since."""
+    """Return from when a time counts that began at `at`: again, if the session was paused since."""
     return max(at, seen.resumed_at)
 
 
@@ -81,12 +81,12 @@ def _is_fresh(record: Rotation, seen: Standing) -> bool:
 
 
 def _has_lost_nameless(r: Rotation, seen: Standing) -> bool:
-    """Whether the agent was started anew since: a context without a name cannot be resumed."""
+    """Whether the agent was started again since: a context without a name cannot be resumed."""
     return not r.context and seen.launch > r.launch > 0
 
 
 def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The agent is in another context: by our clear, a person's, or as it was started anew."""
+    """Begin again in another context: after our clear, a person's, or a new start of the agent."""
     if r.cause is Cause.LEAVE and r.document:
         return Move(Act.WAIT, r if r.step is Step.CLEAR else _to(r, Step.CLEAR, seen))
     if r.step is Step.CLEAR or (r.document and seen.begun != "clear"):
@@ -97,7 +97,7 @@ def _begun_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _to(r: Rotation, step: Step, seen: Standing, **changes: object) -> Rotation:
-    """The record at the beginning of another step."""
+    """Return the record at the beginning of another step."""
     more = {"since": seen.now, "obstacle": "", "reported": False} | changes
     steps = r.steps if step is r.step else (*r.steps, (step, seen.now))
     return structs.replace(r, step=step, steps=steps, **more)
@@ -118,7 +118,7 @@ def _request(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _accepted_at(r: Rotation, seen: Standing) -> float | None:
-    """When the agent got the message of the step."""
+    """Return when the agent got the message of the step; None: not yet."""
     return seen.accepted.get(r.key) if r.key else None
 
 
@@ -130,13 +130,13 @@ COMPACTED = "its context was summed up before it had written a document"
 
 
 def _parked(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """No time counts while it cannot answer, and what wakes it again may reach it."""
+    """Wait: no time counts while it cannot answer, and what wakes it again may reach it."""
     waiting = structs.replace(r, parked=True, since=seen.now)
     return Move(Act.WAIT, waiting, until=seen.now + limits.look_s)
 
 
 def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """Since the agent has got the request, or the one for what is missing in its document."""
+    """Wait for the document, from the request on, or the request for what it lacks."""
     if r.document:
         return _quiet(_to(r, Step.QUIET, seen), seen, limits)
     if found := seen.document:
@@ -160,7 +160,7 @@ def _document(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _share_at(r: Rotation, seen: Standing, limits: Limits) -> float:
-    """When this request has had its share of the time: a turn may end at once, and in vain."""
+    """Return when this request has had its share of the time: a turn may end at once, in vain."""
     first_at = min(seen.accepted.get(Key(MessageKind.ASK), r.since), r.since)
     return _counted_from(first_at, seen) + limits.document_s * r.requests / REQUESTS
 
@@ -172,12 +172,12 @@ def _noticed(r: Rotation, found: Document, seen: Standing) -> Rotation:
 
 
 def _whole_at(r: Rotation, found: Document, limits: Limits) -> float:
-    """When it counts as whole if it does not change; its clock may be ahead of ours."""
+    """Return when the document counts as whole if unchanged; its clock may be ahead of ours."""
     return min(found.written_at, r.found_at) + limits.settled_s
 
 
 def _is_over(asked_at: float, seen: Standing) -> bool:
-    """Whether the turn is over in which it was asked: then nothing more is to be expected."""
+    """Whether the turn with the question is over: then nothing more is to be expected."""
     return seen.idle_since is not None and seen.idle_since > asked_at
 
 
@@ -191,7 +191,10 @@ def _written(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Mo
 
 
 def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> Move:
-    """It was asked, once, for the sections that its document lacks; then that has to do."""
+    """Wait for the missing sections, which the agent is asked for once.
+
+    A document that lacks some of them after that has to do.
+    """
     asked_at = _accepted_at(r, seen)
     late = seen.now >= _counted_from(r.since, seen) + limits.document_s
     if asked_at is None and not late:
@@ -205,7 +208,7 @@ def _completed(r: Rotation, found: Document, seen: Standing, limits: Limits) -> 
 
 
 def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """Until the turn is over. The agent's own wish ends no turn; a full context has to."""
+    """Wait until the turn is over. The agent's own wish ends no turn; a full context has to."""
     since = seen.idle_since
     if since is not None and (not r.postponed_at or since > r.postponed_at):
         return _clear(_to(r, Step.CLEAR, seen, postponed_at=0.0), seen, limits)
@@ -223,7 +226,7 @@ def _quiet(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _stopped(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The turn goes on behind the document: it is interrupted, as soon as that can be."""
+    """Interrupt the turn that goes on behind the document, as soon as that can be."""
     due_at = _counted_from(r.since, seen) + limits.grace_s
     if seen.now < due_at:
         return Move(Act.WAIT, r, until=due_at)
@@ -258,12 +261,12 @@ def _typed_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _is_late(r: Rotation, seen: Standing, limits: Limits) -> bool:
-    """Whether the new start of the agent was in vain; no time counts before that start."""
+    """Whether the new launch of the agent was in vain; no time counts before it."""
     return bool(r.generation) and seen.now >= _counted_from(r.since, seen) + limits.relaunch_s
 
 
 def _blocked(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """Something is in the way, a person perhaps: it is tried again and again, and told of once."""
+    """Try again and again while there is an obstacle, a person perhaps; tell of it once."""
     if not r.reported and seen.now >= _counted_from(r.since, seen) + limits.obstacle_s:
         return Move(Act.REPORT, structs.replace(r, reported=True), tell_refusal(r.obstacle))
     return Move(Act.CLEAR, r)
@@ -286,7 +289,7 @@ def _failed(r: Rotation, seen: Standing) -> Move:
 
 
 def _resume(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The context is new, as far as is known; its first prompt comes from us, once."""
+    """Give the new context, as far as it is known to be new, its first prompt, once."""
     if (at := _accepted_at(r, seen)) is not None:
         if seen.context and seen.context == r.context:
             return _not_fresh(r, seen, limits)
@@ -309,7 +312,7 @@ def _has_resumed_enough(r: Rotation) -> bool:
 
 
 def _not_fresh(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The prompt has shown that the clear before it had no effect: it is in the old context."""
+    """Clear again, as the prompt shows that the clear had no effect: it is in the old context."""
     again = _to(r, Step.QUIET, seen, cleared=False, resumes=r.resumes + 1)
     if r.relaunched:
         return _failed(again, seen)
@@ -319,7 +322,7 @@ def _not_fresh(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """It goes on when it has named its task. That it has ended a turn proves nothing."""
+    """Go on when the agent has named its task. A turn that it has ended proves nothing."""
     if r.fresh and seen.context not in ("", r.fresh):
         return _lost_again(r, seen, limits)
     if r.fresh and not seen.context and seen.launch > r.launch > 0:
@@ -334,7 +337,7 @@ def _verify(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _unasked(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """It is asked when its turn is over and has named none, or goes on for a minute without."""
+    """Ask when the agent's turn is over and has named no task, or goes on for a minute without."""
     due_at = min(_counted_from(r.since, seen) + limits.verify_s, _said_at(r.since, seen, limits))
     if seen.now >= due_at:
         asked = _to(r, Step.VERIFY, seen, asked=True)
@@ -343,7 +346,7 @@ def _unasked(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _said_at(told_at: float, seen: Standing, limits: Limits) -> float:
-    """When all is written down that it said in the turn in which it was told that; else never."""
+    """Return when all that it said in the turn after `told_at` is written down; inf: never."""
     over = seen.idle_since if _is_over(told_at, seen) else None
     return float("inf") if over is None else over + limits.written_s
 
@@ -368,19 +371,19 @@ def _asked(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _may_clear(r: Rotation, seen: Standing) -> bool:
-    """Whether nothing is in the context but what the rotation has told, and it proves nothing."""
+    """Whether the context holds only what the rotation has told, which can be proven."""
     return r.proves and not (r.again or r.released or seen.others)
 
 
 def _once_more(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The new context is replaced by another, which begins with the same document."""
+    """Replace the new context by another, which begins with the same document."""
     begun = {"context": seen.context, "fresh": "", "again": True, "resumes": r.resumes + 1}
     anew = {"cleared": False, "tried": 0, "relaunched": False, "generation": 0}
     return _quiet(_to(r, Step.QUIET, seen, **begun, **anew), seen, limits)
 
 
 def _goes_on(r: Rotation, seen: Standing) -> bool:
-    """Whether the context that is to be replaced once more has begun to work meanwhile."""
+    """Whether the context that is to be replaced again has begun to work meanwhile."""
     return seen.others or (r.step is Step.QUIET and seen.idle_since is None)
 
 
@@ -389,14 +392,14 @@ NO_TASK = "it has not named the task that it goes on with"
 
 
 def _unproven(r: Rotation, seen: Standing) -> Move:
-    """A person has to look, unless it works and there is no way to know what it says."""
+    """Have a person look, unless it works and there is no way to know what it says."""
     if not r.went_on:
         return Move(Act.GIVE_UP, r, NO_SIGN)
     return Move(Act.GIVE_UP, r, NO_TASK) if seen.proves else Move(Act.FINISH, r)
 
 
 def _started_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """It has not told yet whether it has resumed its new context, or is in yet another one."""
+    """Wait until the agent tells whether it has resumed its new context, or is in another one."""
     due_at = seen.launched_at + limits.relaunch_s
     if seen.now < due_at:
         return Move(Act.WAIT, r, until=due_at)
@@ -404,7 +407,7 @@ def _started_anew(r: Rotation, seen: Standing, limits: Limits) -> Move:
 
 
 def _lost_again(r: Rotation, seen: Standing, limits: Limits) -> Move:
-    """The context that has got the prompt is gone before it is known to go on."""
+    """Go on after the loss of the context that got the prompt, before it is known to go on."""
     if seen.begun == "clear":
         return Move(Act.GIVE_UP, r, "a person has cleared its new context")
     if _has_resumed_enough(r):

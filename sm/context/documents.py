@@ -1,4 +1,4 @@
-"""The handoff documents of a session: their folder, and what an agent has written there.
+"""Handoff documents of a session: their folder, and what an agent has written there.
 
 No link is followed, and nothing but documents that we have asked for is ever removed.
 """
@@ -24,22 +24,22 @@ from sm.sessions.session import Session
 from sm.store.files import create_exclusive, read_foreign
 
 READ_LIMIT = 1024 * 1024
-"""Bytes of a document in which its sections are looked for."""
+"""Limit of the text in which a document's sections are looked for, in bytes."""
 PATTERN = "handoff-*.md"
 OURS = f"/{PATTERN}\n/.gitignore\n"
 SHORTEST = "handoff-.md"
 NAME = re.compile(r"handoff-[^\x00-\x1f\x7f\ud800-\udfff]*\.md")
-"""Any name that an agent may choose in place of the one that it was told.
+"""Name that an agent may choose in place of the one that it was told.
 
 It must be fit for one line of text: no control characters, and no bytes that are no text.
 """
 ASKED_FOR = re.compile(r"handoff-\d{4}-\d\d-\d\d-\d\d-\d\d\.md", re.ASCII)
-"""A name of ours: a file with any other may be a person's own."""
+"""Name that we ask for: a file with any other may be a person's own."""
 ADVICE = "change handoff_cycle.folder in the configuration"
 
 
 def find_folder(session: Session, cycle: HandoffCycle) -> Path:
-    """Where the session's documents are: an absolute path without links, which may not exist.
+    """Return the folder of the session's documents: absolute, without links; it may not exist.
 
     It is below the working directory, unless the configuration names an absolute one. Where
     several sessions may share that, each has a folder of its own in it.
@@ -61,7 +61,7 @@ def find_folder(session: Session, cycle: HandoffCycle) -> Path:
 
 
 def _real(path: Path) -> Path:
-    """Without links.
+    """Return the path without links.
 
     Raises:
         StateError: it cannot be named to an agent, or be looked up.
@@ -76,7 +76,7 @@ def _real(path: Path) -> Path:
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that a link is on the way to.
+    """Refuse a folder if a link is on the way to it.
 
     Raises:
         StateError: there is one.
@@ -107,14 +107,14 @@ def prepare(folder: Path) -> None:
 
 
 def _hide_documents(folder: Path) -> None:
-    """Others use the folder as well: of what is theirs nothing may be hidden from them."""
+    """Keep our documents out of git, and only ours: others use the folder as well."""
     with contextlib.suppress(SmError):  # a handoff has to do without a git that does not work
         if git_files.is_shown(folder / SHORTEST):
             create_exclusive(folder / ".gitignore", OURS)
 
 
 def hide_beside(session: Session, cycle: HandoffCycle) -> None:
-    """Keep documents out of git that an agent writes right into the folder, beside its own in it.
+    """Keep documents out of git that an agent writes into the folder itself, beside its own one.
 
     That folder may be a person's: nothing is made there.
     """
@@ -126,7 +126,7 @@ def hide_beside(session: Session, cycle: HandoffCycle) -> None:
 
 
 def read_stamps(folder: Path) -> tuple[str, ...]:
-    """A stamp of each document that is there now. It differs once the document is written again.
+    """Return a stamp of each document there; it differs once the document is written again.
 
     Raises:
         StateError: what is there cannot be known, so that an old one would pass for a new one.
@@ -139,10 +139,11 @@ def read_stamps(folder: Path) -> tuple[str, ...]:
 
 
 def read_stamps_beside(session: Session, folder: Path) -> tuple[str, ...] | None:
-    """The stamps of the folder that the session's own is in; None if that counts for nothing.
+    """Return the stamps of the folder above the session's own; None if that counts for nothing.
 
-    An agent that was told `handoff_cycle.folder` by others may write right there. It is that of the
-    working directory, so a document there is of the only session that works in it.
+    An agent that was told `handoff_cycle.folder` by others may write right there. The folder
+    belongs to the working directory, so a document there belongs to the only session that works in
+    it.
     """
     if folder.name != session.name or not _works_alone(session, folder):
         return None
@@ -161,7 +162,7 @@ def _works_alone(session: Session, folder: Path) -> bool:
 
 
 def find_document(session: Session, record: Rotation) -> Document | None:
-    """The document that a rotation has asked for, once it is there."""
+    """Find the document that a rotation has asked for, once it is there."""
     cycle, folder = session.settings.cycle, Path(record.folder)
     needs = (cycle.sections, cycle.needed_lines)
     found = find_written(folder, record.before, *needs)
@@ -174,10 +175,10 @@ def find_document(session: Session, record: Rotation) -> Document | None:
 def find_written(
     folder: Path, before: Collection[str], sections: Sequence[str], lines: Sequence[str] = ()
 ) -> Document | None:
-    """The newest document that is not as one of `before` (by their stamps); None without one.
+    """Find the newest document that is not as one of `before` (by their stamps); None without one.
 
-    `sections` and `lines` are what it needs. No clock has a say in it, as that of a file server may
-    be wrong. Links, special files, and what is empty or cannot be read are no documents.
+    `sections` and `lines` are what it needs. No clock has a say in it, as the clock of a file
+    server may be wrong. Links, special files, and what is empty or cannot be read are no documents.
     """
     with contextlib.suppress(OSError, StateError):
         for one in sorted(_list_new(folder, before), reverse=True):
@@ -198,7 +199,7 @@ def _list_new(folder: Path, before: Collection[str]) -> Iterator[_Found]:
 
 
 def prune(folder: Path, keep: int, never: Path) -> None:
-    """Remove all but the newest `keep` documents that have the name which we ask for.
+    """Remove all but the newest `keep` documents that have a name that we ask for.
 
     `never` stays, whatever its age, and so does what git tracks.
     """
@@ -213,7 +214,7 @@ def prune(folder: Path, keep: int, never: Path) -> None:
 
 
 class _Found(NamedTuple):
-    """A document; in order of age."""
+    """Document, sorted by age."""
 
     changed_ns: int
     name: str
@@ -226,7 +227,7 @@ class _Found(NamedTuple):
 
 
 def _documents(folder: Path) -> Iterator[_Found]:
-    """Every plain file with a document's name.
+    """List every plain file with a document's name.
 
     Raises:
         OSError: the folder cannot be read.
@@ -251,17 +252,17 @@ def _plain_file(entry: os.DirEntry[str]) -> _Found | None:
 
 
 def _read(path: Path) -> str:
-    """Its text, '' if it cannot be read, or is no plain file any more."""
+    """Return the file's text, '' if it cannot be read, or is no plain file any more."""
     try:
         return read_foreign(path, READ_LIMIT).decode("utf-8", "replace").strip("\x00")
     except OSError:
         return ""
 
 
-# What a document lacks
+# Parts that a document lacks
 
 LINE_LIMIT = 400
-"""Characters; a longer line is no heading."""
+"""Limit of a heading, in characters."""
 BOLD, BOLD_LEVEL = ("**", "__"), 7
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HASHES = re.compile(r" {0,3}(#{1,6})(?!\S)")
@@ -272,7 +273,7 @@ _BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 def find_missing(text: str, sections: Sequence[str]) -> tuple[str, ...]:
-    """Those of `sections` that the document lacks, or has nothing below their heading, in order.
+    """Return the `sections` that the document lacks, or has nothing below their heading, in order.
 
     A heading is one of any level, or a line in bold. Case, numbers, marks and what follows the name
     do not matter: `## 3. NEXT STEPS (today):` has `Next Steps`. One word below it is enough, such
@@ -292,7 +293,7 @@ def find_missing(text: str, sections: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_missing_lines(text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of `names` for which the document has no line such as `**Created**: today`, in order.
+    """Return the `names` for which the document has no line like `**Created**: today`, in order.
 
     Case and marks do not matter; something has to stand behind the colon.
     """
@@ -302,9 +303,10 @@ def find_missing_lines(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Each line with a word: its level (0: no heading), its text, whether it ends what is above.
+    """Yield each line with a word: its level, its text, whether it ends what is above.
 
-    A line in bold, or one with a rule below it, ends nothing: it may be text as well.
+    The level is 0 if the line is no heading. A line in bold, or one with a rule below it, ends
+    nothing: it may be text as well.
     """
     fence, lines = "", text.removeprefix("\ufeff").splitlines()
     for line, below in zip_longest(lines, lines[1:], fillvalue=""):
@@ -327,7 +329,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def _words(heading: str) -> str:
-    """What is compared: the words, without case, number and decoration."""
+    """Return the words that are compared, without case, number and decoration."""
     text = unicodedata.normalize("NFKC", heading).casefold()
     text = _NUMBER.sub("", text.lstrip(" *_`#"), count=1)
     return _BETWEEN_WORDS.sub(" ", text).strip()

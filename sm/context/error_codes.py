@@ -1,4 +1,4 @@
-"""What scripts know the end of a rotation by: words for people may change, these do not. Pure."""
+"""Codes of a rotation's end, for scripts: words for people may change, these do not. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Result(StrEnum):
-    """What the document of the automated cycle calls a health check."""
+    """Result of a health check, as the document of the automated cycle calls it."""
 
     OK = "ok"
     CRITICAL = "critical"
@@ -26,16 +26,16 @@ CODES = {
     "nothing shows that it goes on": "no_sign_of_life",
     "it has not named": "task_not_named",
 }
-"""By the beginning of the words."""
+"""Codes by the beginnings of the words."""
 
 
 def find_code(error: str) -> str:
-    """The code of an error, '' for none."""
+    """Return the code of an error, '' for none."""
     if not error:
         return ""
     return next((code for words, code in CODES.items() if error.startswith(words)), OTHER)
 
 
 def judge(error: str) -> Result:
-    """Whether a person has to see to it."""
+    """Return CRITICAL if a person has to see to the error."""
     return Result.CRITICAL if error else Result.OK

@@ -34,7 +34,7 @@ from sm.store.failpoint import crash_point
 
 
 def finish(session: Session, record: Rotation) -> None:
-    """The agent goes on in its new context."""
+    """End the rotation: the agent goes on in its new context."""
     _begin_anew(session, record)
     _note(session, record)
     _tell_if_frequent(session, record)
@@ -44,7 +44,10 @@ def finish(session: Session, record: Rotation) -> None:
 
 
 def give_up(session: Session, record: Rotation, reason: str) -> None:
-    """The context was not replaced, or nothing shows that the agent goes on in the new one."""
+    """Give the rotation up.
+
+    The context was not replaced, or nothing shows that the agent goes on in the new one.
+    """
     if record.cause is Cause.LEAVE:  # the session ends anyway, so nobody has to do anything
         note(session, events.Rotation(step=RotationStep.GIVEN_UP, cause="leave", reason=reason))
         return
@@ -74,12 +77,12 @@ def _begin_anew(session: Session, record: Rotation) -> None:
 
 
 def _read_context_at_the_end(session: Session) -> str:
-    """The agent's context now: the clear that was typed last may have had its effect after all."""
+    """Read the agent's context again: the clear that was typed last may have worked after all."""
     return agent_state.read(session.dir).context
 
 
 def _try_again_later(session: Session, record: Rotation, present: str) -> None:
-    """The context is as full as before, or was only summed up: let another cycle begin later."""
+    """Let another cycle begin later: the context is as full as before, or was only summed up."""
     flags = read_flags(session.dir)
     if record.cause is not Cause.CYCLE or flags.context != present:
         return
@@ -92,7 +95,7 @@ def _try_again_later(session: Session, record: Rotation, present: str) -> None:
 
 
 def _rearm(session: Session, record: Rotation) -> None:
-    """The new context fills up from nought; a reading of it may have shown that already."""
+    """Rearm the flags: the new context fills from nought, as a reading may have shown already."""
     if read_flags(session.dir).reset_at < record.resumed_at:
         rearm(session.dir, record.resumed_at)
 
@@ -106,7 +109,7 @@ def _note(session: Session, record: Rotation, error: str = "") -> None:
 
 
 def _is_new(session: Session, entry: health_log.Health) -> bool:
-    """Put it on record unless it is there. A failure must not hold the agent up."""
+    """Put the end on record; False if it is there. A failure must not hold the agent up."""
     try:
         return health_log.append(session.root, entry)
     except StateError as error:
@@ -131,7 +134,7 @@ def _make_event(entry: health_log.Health, error: str) -> events.Rotation:
 
 
 def _is_waiting(record: Rotation, present: str) -> bool:
-    """Whether the agent has done its part, and is in the context still that it wants replaced."""
+    """Whether the agent has done its part, and is still in the context that it wants replaced."""
     asked = record.cause is Cause.HANDOFF or record.step is not Step.REQUEST or record.requests > 1
     return asked and not record.is_replaced and record.context in ("", present)
 
@@ -151,7 +154,7 @@ def _tell_agent(session: Session, record: Rotation, reason: str) -> None:
 
 
 def _tell_if_frequent(session: Session, record: Rotation) -> None:
-    """More than one automated cycle an hour: the context fills up faster than a new one helps."""
+    """Tell a person if more than one automated cycle begins an hour: the context fills too fast."""
     if record.cause is not Cause.CYCLE:
         return
     count = len(health_log.find_cycles(session.root, session.name, time.time(), HOUR_S))

@@ -1,6 +1,7 @@
-"""The monitor's flags: what was done in a context, and from which percentage on it is woken.
+"""Flags of the monitor: what was done in a context, and the percentage that wakes it.
 
-`context_flags` and `threshold` in the session's directory. The status line's hook reads the second.
+They are `context_flags` and `threshold` in the session's directory. The status line's hook reads
+the second.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from sm.store.files import discard, read_harmless, write_atomic, write_json
 from sm.store.paths import SessionDir
 
 ANY = 0
-"""This threshold lets the next reading wake the monitor, whatever it says."""
+"""Threshold that lets the next reading wake the monitor, whatever it says."""
 
 
 def read_flags(directory: SessionDir) -> Flags:
-    """What was done about how full the context is; empty flags if that is lost."""
+    """Return what was done about how full the context is; empty flags if that is lost."""
     return read_rebuildable(directory.context_flags, Flags) or Flags()
 
 
@@ -31,7 +32,7 @@ def save_flags(directory: SessionDir, value: Flags) -> None:
 
 
 def rearm(directory: SessionDir, at: float) -> None:
-    """Begin anew: the context was emptied or summed up at that moment (seconds since 1970).
+    """Begin again: the context was emptied or summed up at that moment (seconds since 1970).
 
     The caller holds the delivery lock.
     """
@@ -40,7 +41,7 @@ def rearm(directory: SessionDir, at: float) -> None:
 
 
 def replace_flags(directory: SessionDir, before: Flags, after: Flags) -> None:
-    """Save the flags of a context that begins anew, in place of those of the one before.
+    """Save the flags of a context that has begun, in place of the flags of the one before.
 
     The agent never hears a notice of `before` that still waits. The next reading wakes the monitor.
     The caller holds the delivery lock.
@@ -52,7 +53,7 @@ def replace_flags(directory: SessionDir, before: Flags, after: Flags) -> None:
 
 
 def make_notice_id(directory: SessionDir, value: Flags, notice: Notice) -> str:
-    """The id of that notice in this filling of the context: always the same."""
+    """Make the id of that notice in this filling of the context: always the same."""
     return derive_id(f"{directory.path.name}:{value.context}:{value.reset_at:.6f}:{notice}")
 
 
@@ -65,5 +66,5 @@ def set_wake_threshold(directory: SessionDir, percentage: int | None) -> None:
 
 
 def read_wake_threshold(directory: SessionDir) -> int | None:
-    """The percentage at which the status line's hook wakes the monitor; None: it never does."""
+    """Return the percentage at which the status line's hook wakes the monitor; None: never."""
     return read_number(read_harmless(directory.threshold, 20).decode("ascii", "replace").strip())

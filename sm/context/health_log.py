@@ -1,4 +1,4 @@
-"""What became of each rotation of a context: a line of `health.jsonl`, for people and for us."""
+"""Outcomes of the rotations of contexts: a line of `health.jsonl` each, for people and for us."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from sm.store.paths import Root
 
 HOUR_S = 3600.0
 RAISED = 5.0
-"""Percentage points by which the cycle begins later when it has come too often."""
+"""Percentage points added to the cycle's threshold when it has come too often."""
 SLACK_S = 60.0
-"""Entries of several sessions may come in another order than they ended."""
+"""Time by which entries of several sessions may be out of order, in seconds."""
 ERROR_LIMIT, STEPS_LIMIT = 400, 40
 
 
 class Status(StrEnum):
-    """CONFIRMED: the new context has named its task. UNCONFIRMED: it has got its prompt.
+    """Result of a rotation: CONFIRMED if the new context has named its task.
 
-    FAILED: the context was not replaced, or nothing has come from the new one.
+    UNCONFIRMED: it has got its prompt. FAILED: the context was not replaced, or nothing has come
+    from the new one.
     """
 
     CONFIRMED = "confirmed"
@@ -38,7 +39,7 @@ class Status(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Status | None:
-        """What records have that were written when an ended turn was proof enough."""
+        """Map the words of records from the time when an ended turn was proof enough."""
         return {"ok": cls.UNCONFIRMED, "critical": cls.FAILED}.get(str(value))
 
 
@@ -47,7 +48,7 @@ INTERVENE = "Manual intervention required"
 
 
 class Stage(Struct, frozen=True):
-    """One step: when it began (seconds since 1970), how long it took, what came of it."""
+    """Stage of a rotation: when it began (seconds since 1970), how long it took, its outcome."""
 
     step: str
     at: float
@@ -56,7 +57,9 @@ class Stage(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True, kw_only=True):
-    """The rotation. `context_at_trigger` is a percentage, `context_fraction` the same from 0 to 1.
+    """Details of the rotation.
+
+    `context_at_trigger` is a percentage, `context_fraction` from 0 to 1.
 
     Both are None if it was not known. `task` is what the new context has named, '' for nothing. A
     person was told of an `error`.
@@ -73,7 +76,7 @@ class Details(Struct, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """How one rotation ended, `at` seconds since 1970. `project` is '' without an issue.
+    """Outcome of one rotation, `at` seconds since 1970. `project` is '' without an issue.
 
     `result` and `error_code` are for scripts; older records have neither.
     """
@@ -93,7 +96,7 @@ class Health(Struct, frozen=True, kw_only=True):
 def make_entry(
     record: Rotation, now: float, *, project: str, session: str, error: str = ""
 ) -> Health:
-    """The entry of a rotation that is over; with an `error` it was given up."""
+    """Make the entry of a rotation that is over; with an `error` it was given up."""
     return Health(
         rotation=record.id,
         at=now,
@@ -117,7 +120,7 @@ def make_entry(
 
 
 def find_fraction(percent: float | None) -> float | None:
-    """A percentage as the document of the automated cycle writes it, such as 0.87."""
+    """Return a percentage as the document of the automated cycle writes it, such as 0.87."""
     return None if percent is None else round(percent / 100, 4)
 
 
@@ -146,7 +149,7 @@ def append(root: Root, record: Health) -> bool:
 
     """
     began_at = record.at - record.details.cycle_duration_ms / 1000
-    # Of all sessions: with one alone the search would go on to its last entry.
+    # All sessions: a search for one alone would go on to its last entry.
     since = takewhile(lambda known: known.at >= began_at - SLACK_S, read_recent(root))
     ours = (record.session, record.rotation)
     if any((known.session, known.rotation) == ours for known in since):
@@ -157,10 +160,10 @@ def append(root: Root, record: Health) -> bool:
 
 
 def read_recent(root: Root, session: str = "") -> Iterator[Health]:
-    """Every entry (of one session), newest first; damaged lines are passed over.
+    """Yield every entry (of one session), newest first; damaged lines are passed over.
 
     Raises:
-        StateError: what is there is no plain file of ours.
+        StateError: what is there is not our plain file.
 
     """
     decoder = find_decoder(Health)
@@ -174,11 +177,11 @@ def read_recent(root: Root, session: str = "") -> Iterator[Health]:
 
 
 def find_cycles(root: Root, session: str, until: float, within_s: float) -> list[float]:
-    """When the session's automated cycles succeeded in that time, newest first.
+    """Find when the session's automated cycles succeeded in that time, newest first.
 
     A record that cannot be read has none: nothing may be held up by that.
     """
-    # Of all sessions: with one alone the search would go on to its last entry.
+    # All sessions: a search for one alone would go on to its last entry.
     entries = takewhile(lambda entry: entry.at >= until - within_s, read_recent(root))
     try:
         return [e.at for e in entries if e.session == session and e.at <= until and _counts(e)]
@@ -187,15 +190,15 @@ def find_cycles(root: Root, session: str, until: float, within_s: float) -> list
 
 
 def _counts(entry: Health) -> bool:
-    """One that has failed has left the context as it was: it says nothing of the next one."""
+    """Say whether the entry counts: a cycle that failed left the context as it was."""
     return entry.details.cause is Cause.CYCLE and entry.status is not Status.FAILED
 
 
 def find_raise(root: Root, session: str, now: float | None = None) -> float:
-    """By how many percentage points the session's cycle begins later at the moment.
+    """Return by how many percentage points the session's cycle begins later at the moment.
 
-    It does for an hour after a cycle that came within an hour of another: then its context fills
-    up faster than a new one helps.
+    It begins later for an hour after a cycle that came within an hour of another: then its context
+    fills up faster than a new one helps.
     """
     now = time.time() if now is None else now
     times = find_cycles(root, session, now, 2 * HOUR_S)

@@ -1,4 +1,4 @@
-"""When a session's context is to be warned of and replaced, and how a person changes that."""
+"""Levels of a session's context: when it is warned of and replaced, and how people change that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = {
 
 
 def make_levels(settings: Settings, raised_by: float = 0.0) -> Levels:
-    """The thresholds. The cycle begins `raised_by` so many points later."""
+    """Make the thresholds. The cycle begins `raised_by` percentage points later."""
     monitor, cycle = settings.monitor, settings.cycle
     return Levels(
         warning=monitor.warning_percentage if monitor.enabled else None,
@@ -62,7 +62,7 @@ def find_switched(session: Session, *, on: bool, values: Mapping[str, object]) -
     try:
         before = read_own(session.dir)
     except StateError:
-        before = OwnSettings()  # a damaged file is written anew
+        before = OwnSettings()  # a damaged file is written again
     if values and on:
         switched = {PARTS[key]: True for key in values if key in PARTS}
     else:

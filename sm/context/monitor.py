@@ -54,14 +54,14 @@ from sm.store.paths import SessionDir
 LOCK_S = 30.0
 RETRY_S = 1.0
 LOOKS = 2
-"""A second look is due when a rotation is over, or a cycle could not be begun."""
+"""Number of looks in a pass: two if a rotation is over, or a cycle failed to begin."""
 MODES = {Notice.WARNING: Mode.SEQUENTIAL, Notice.CRITICAL: Mode.URGENT}
 
 
 def tend_context(session: Session, relaunch: Relaunch | None = None) -> float:
-    """Do what is due for the session's context; returns when to look again at the latest.
+    """Do what is due for the session's context; return when to look again at the latest.
 
-    Seconds since 1970. The caller holds the session's lock.
+    The time is in seconds since 1970. The caller holds the session's lock.
 
     Raises:
         StateError: files of the session are not what they must be.
@@ -84,7 +84,7 @@ def tend_context(session: Session, relaunch: Relaunch | None = None) -> float:
 
 
 def _watch(session: Session) -> tuple[float, bool]:
-    """One look: when the next one is due, and whether the context is being replaced by now."""
+    """Look once; return when the next look is due, and whether the context is being replaced."""
     directory, looked_at = session.dir, time.time()
     again_at = usage.take(session)
     try:
@@ -105,7 +105,7 @@ def _watch(session: Session) -> tuple[float, bool]:
 
 
 def _let_people_go_first(session: Session, found: Decision) -> Decision:
-    """What may be done now: a person at the terminal is not to be reminded, nor to lose a draft."""
+    """Withhold a reminder from a person at the terminal, and a clear that would lose a draft."""
     if not found.due:
         withheld.forget(session.dir)
         return found
@@ -120,7 +120,7 @@ def _let_people_go_first(session: Session, found: Decision) -> Decision:
 
 
 def _observe(session: Session, compactions: list[Compaction], looked_at: float) -> Facts:
-    """The facts; the caller holds the delivery lock."""
+    """Gather the facts; the caller holds the delivery lock."""
     settings, profile, directory = session.settings, session.profile, session.dir
     flags, present = read_flags(directory), _read_context_under_lock(directory)
     raised = health_log.find_raise(session.root, session.name)
@@ -144,7 +144,7 @@ def _observe(session: Session, compactions: list[Compaction], looked_at: float) 
 
 
 def _read_context_under_lock(directory: SessionDir) -> str:
-    """The agent's context now.
+    """Read the agent's context again.
 
     While a reading was taken and the lock was waited for, a rotation may have replaced it.
     """
@@ -152,7 +152,7 @@ def _read_context_under_lock(directory: SessionDir) -> str:
 
 
 def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
-    """The notices that the agent has not got yet."""
+    """List the notices that the agent has not got yet."""
     if not (flags.warned or flags.critical):
         return frozenset()
     ids = {notice: make_notice_id(directory, flags, notice) for notice in Notice}
@@ -164,7 +164,7 @@ def _find_waiting(directory: SessionDir, flags: Flags) -> frozenset[Notice]:
 
 
 def _note(session: Session, seen: Facts, found: Decision) -> Flags:
-    """Do and note what needs the delivery lock, which the caller holds; returns the new flags."""
+    """Do and note what needs the delivery lock, which the caller holds; return the new flags."""
     directory, flags = session.dir, found.flags
     if seen.summed_up and is_overtaken(seen):
         discard(directory.summed_up)
@@ -196,7 +196,7 @@ def _tell(session: Session, flags: Flags, notice: Notice, found: Decision) -> No
 
 
 def tell_of_compaction(session: Session, compaction: Compaction) -> None:
-    """Tell the parent and a person, as its settings have it, that the context was summed up."""
+    """Tell the parent and a person, if its settings say so, that the context was summed up."""
     name, key = session.address, f"compact:{compaction.at}"
     what = events.Compacted(session=session.name, trigger=compaction.trigger)
     journal.record(session.root.journal, what)
@@ -226,7 +226,7 @@ def _begin_cycle(session: Session, percent: float, flags: Flags) -> None:
 
 
 def _begins(session: Session, percent: float, flags: Flags) -> bool:
-    """Begin it; True also if it can never begin, which a person is told once."""
+    """Begin the cycle; True also if it can never begin, which a person is told once."""
     try:
         begun = run.begin_cycle(session, Cause.CYCLE, percent, context=flags.context)
         crash_point("context:cycled")

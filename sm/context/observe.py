@@ -27,15 +27,17 @@ from sm.sessions.window import Window
 from sm.store.paths import SessionDir
 
 UNSAID_S = 60.0
-"""If an agent shows its prompt, and its hooks say nothing for so long, it was interrupted."""
+"""Time without word from its hooks after which an agent at its prompt was interrupted, in
+seconds."""
 SETTLED_S = 5.0
-"""An agent without hooks has finished if it shows its prompt, and nothing new for so long."""
+"""Time without anything new after which an agent at its prompt, without hooks, has finished, in
+seconds."""
 SECOND_S = 1.0
-"""tmux tells in whole seconds when a terminal has last drawn."""
+"""Precision, in seconds, with which tmux tells when a terminal has last drawn."""
 
 
 def observe(session: Session, record: Rotation) -> Standing:
-    """What is known of the agent now, as far as the rotation is concerned."""
+    """Observe what a rotation has to know of the agent now."""
     directory = session.dir
     state, known = screen_state.correct(session).told, agent.load(directory)
     told = _read_window(directory, state)
@@ -71,7 +73,7 @@ def observe(session: Session, record: Rotation) -> Standing:
 
 
 def _read_window(directory: SessionDir, state: AgentState) -> Window:
-    """What was told of the context that it is in; nothing if that was of an earlier one."""
+    """Return what was told of the agent's context; nothing if it was told of an earlier one."""
     told = window.read(directory)
     return told if told.id == state.context else Window()
 
@@ -79,7 +81,7 @@ def _read_window(directory: SessionDir, state: AgentState) -> Window:
 def _has_others(
     session: Session, record: Rotation, state: AgentState, accepted: Iterable[float | None]
 ) -> bool:
-    """Whether its new context has got a prompt that is not of the rotation."""
+    """Whether the agent's new context has got a prompt that is not of the rotation."""
     if not record.is_replaced or not state.context:
         return False
     prompts = hook_events.count(session.dir, "UserPromptSubmit", state.context)
@@ -108,7 +110,7 @@ def _find_lost(session: Session, record: Rotation) -> frozenset[Key]:
 
 
 def _idle_since(session: Session, record: Rotation, state: AgentState) -> float | None:
-    """Since when its turn is over; of one that was interrupted only the screen tells."""
+    """Return since when its turn is over; only the screen tells of an interruption."""
     if not session.profile.hooks or state.state is State.UNKNOWN:
         return _quiet_since(session)
     # Without an answer of its API it writes no document, but its context can be replaced.
@@ -120,23 +122,23 @@ def _idle_since(session: Session, record: Rotation, state: AgentState) -> float 
 
 
 def _is_untold(record: Rotation, state: AgentState, now: float) -> bool:
-    """Whether its turn may be over without a hook, as it was interrupted."""
+    """Whether the agent's turn may be over without a hook, as it was interrupted."""
     unsaid = record.interrupted or now > state.active_at + UNSAID_S
     return state.state is State.BUSY and unsaid
 
 
 def _quiet_since(session: Session) -> float | None:
-    """Since when an agent without hooks has shown its prompt and nothing new."""
+    """Return since when an agent without hooks has shown its prompt and nothing new."""
     at = _drew_at(session)
     quiet = at is not None and time.time() > at + SETTLED_S
     return at + SECOND_S if at is not None and quiet and _shows_prompt(session) else None
 
 
 def _worked_at(session: Session, state: AgentState) -> float:
-    """When it last ended a turn or used a tool.
+    """Return when the agent last ended a turn or used a tool, seconds since 1970.
 
-    One without hooks works as long as its screen changes, later than by what was typed into it, and
-    has ended its turn when the screen comes to rest.
+    An agent without hooks works as long as its screen changes, later than by what was typed into
+    it, and has ended its turn when the screen comes to rest.
     """
     if session.profile.hooks and state.context:
         return hook_events.find_last(session.dir, "Stop", "PostToolUse", context=state.context)
@@ -167,7 +169,7 @@ def _shows_prompt(session: Session) -> bool:
 
 
 def _find_task(session: Session, record: Rotation, state: AgentState, *, written: bool) -> str:
-    """The task, '' as long as none is named.
+    """Find the task, '' as long as none is named.
 
     `written` says whether all that the agent says can be read.
     """
@@ -180,7 +182,7 @@ def _find_task(session: Session, record: Rotation, state: AgentState, *, written
 
 
 def _can_be_read(session: Session, state: AgentState) -> bool:
-    """Whether its transcript has all that the agent says, in a form that we can read.
+    """Whether the transcript has all that the agent says, in a form that we can read.
 
     The file is there a moment after the first prompt.
     """
@@ -193,7 +195,7 @@ def _can_be_read(session: Session, state: AgentState) -> bool:
 
 
 def _read_written(session: Session, state: AgentState, resumed: str) -> str:
-    """What the transcript has, which is that of the new context alone."""
+    """Return the task in the transcript, which is the transcript of the new context alone."""
     known = window.read(session.dir)
     if known.conversation is None or known.id != state.context:
         return ""
@@ -202,7 +204,7 @@ def _read_written(session: Session, state: AgentState, resumed: str) -> str:
 
 
 def _read_shown(session: Session, resumed: str) -> str:
-    """What the terminal shows below what the rotation has told the new context."""
+    """Return the task that the terminal shows below what the rotation has told the new context."""
     rows = [row.text for row in parse(terminal.capture(session))]
     told = [at for at, row in enumerate(rows) if BEGINS in row or CONFIRM in row]
     return find_shown_task(rows[told[-1] + 1 if told else 0 :], resumed)

@@ -1,4 +1,4 @@
-"""A context that is being replaced, in words: for every screen that shows the session."""
+"""Words for a context that is being replaced, for every screen that shows the session."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ STEPS = {
 
 
 class Replacement(Struct, frozen=True):
-    """Who wants it and what goes on, as `by hand, waits for the document`.
+    """Replacement under way: who wants it and its progress, as `by hand, waits for the document`.
 
-    `age_s` counts from when it was asked for, else began, in seconds; `obstacle` is what is in its
-    way, '' for nothing.
+    `age_s` counts from its request, else from its beginning, in seconds; `obstacle` is what is in
+    its way, '' for nothing.
     """
 
     told: str
@@ -41,7 +41,7 @@ class Replacement(Struct, frozen=True):
 
 
 def find_replacement(directory: SessionDir) -> Replacement | None:
-    """What goes on with the context, None if it is not being replaced.
+    """Return the progress of the context's replacement, None if it is not being replaced.
 
     Raises:
         StateError: a file of it is damaged.
@@ -73,7 +73,7 @@ def _age(at: float) -> float:
 
 
 def describe(directory: SessionDir) -> str:
-    """The same as one sentence, with what is in its way; '' if nothing goes on."""
+    """Describe the replacement in a sentence, with what is in its way; '' if nothing goes on."""
     try:
         found, waits = find_replacement(directory), withheld.read(directory)
     except StateError as error:

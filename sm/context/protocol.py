@@ -1,4 +1,4 @@
-"""What an issue's agent is told of the phase protocol, and of people who follow its work."""
+"""Words for an issue's agent about the phase protocol, and about people who follow its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sm.sessions.session import Session
 
 
 def repeat(session: Session) -> str:
-    """What a new context of an issue's agent has to be told again; '' for nothing.
+    """Return the words that a new context of an issue's agent needs again; '' for none.
 
     A system prompt outlives a clear and a new start. A message does not.
     """

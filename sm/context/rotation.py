@@ -1,4 +1,4 @@
-"""The terms in which the rotation of an agent's context is decided: record, facts, acts.
+"""Terms in which the rotation of an agent's context is decided: record, facts, acts.
 
 A session has one record. The agent begins it by `sm handoff`, the monitor at a threshold, a person
 by `sm cycle`: so these cannot get in each other's way.
@@ -16,17 +16,17 @@ from sm.messages.ids import derive_id
 
 
 class Cause(StrEnum):
-    """Who wants it: the agent, a threshold, a person, or who has the session go on elsewhere."""
+    """Origin of a rotation: the agent, a threshold, a person, or a move of the session."""
 
     HANDOFF = "handoff"
     CYCLE = "cycle"
     COMMAND = "command"
     LEAVE = "leave"
-    """Its machine's time is short: with the document it is over, and nothing is cleared."""
+    """The machine's time is short: with the document it is over, and nothing is cleared."""
 
 
 class Step(StrEnum):
-    """How far it has come. From CLEAR on the old context may be gone: there is no way back."""
+    """Step of a rotation. From CLEAR on the old context may be gone: there is no way back."""
 
     REQUEST = "request"
     DOCUMENT = "document"
@@ -37,7 +37,7 @@ class Step(StrEnum):
 
 
 class MessageKind(StrEnum):
-    """What a message of a rotation is about. STOP ends a turn, and is no text."""
+    """Subject of a rotation's message. STOP ends a turn, and is no text."""
 
     ASK = "ask"
     SECTIONS = "sections"
@@ -47,11 +47,11 @@ class MessageKind(StrEnum):
 
 
 NUMBERED = (MessageKind.ASK, MessageKind.RESUME, MessageKind.CONFIRM)
-"""There may be several messages of these kinds in one rotation."""
+"""Kinds that may have several messages in one rotation."""
 
 
 class Key(NamedTuple):
-    """Names one message of a rotation: its kind, and its number among those, from 1 on.
+    """Name of one message of a rotation: its kind, and its number among its kind, from 1 on.
 
     As text it is `ask1` or `sections`: ids of messages and the journal are made of that.
     """
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 
 class Act(StrEnum):
-    """What is to be done now. TELL: deliver the message of the record. REPORT: tell a person."""
+    """Next act. TELL: deliver the message of the record. REPORT: tell a person."""
 
     WAIT = "wait"
     TELL = "tell"
@@ -77,11 +77,11 @@ class Act(StrEnum):
 
 
 class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The record of one rotation, written before each act. Times are seconds since 1970.
+    """Record of one rotation, written before each act. Times are seconds since 1970.
 
-    `context` is the agent's own id of the context to be replaced, '' if it tells none;
-    `since` is when the step began, or its act was last tried. `asked_at` is when the agent asked
-    for it, 0 if the agent did not.
+    `context` is the agent's own id of the context to be replaced, '' if it tells none; `since` is
+    when the step began, or its act was last tried. `asked_at` is when the agent asked for it, 0 if
+    the agent did not.
     """
 
     id: str
@@ -98,64 +98,65 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sections_asked: bool = False
     asked_at: float = 0.0
     parked: bool = False
-    """It cannot go on by itself, as its API has no answer, for instance: messages may pass."""
+    """The agent cannot go on by itself, as its API has no answer, say: messages may pass."""
     resting: bool = False
-    """Its turn is over without a document: until it is asked again, messages may pass."""
+    """The turn is over without a document: until it is asked again, messages may pass."""
     interrupted: bool = False
     """The turn that went on behind the document was stopped."""
     clears: int = 0
-    """How many were typed, or were to be: each has an id of its own."""
+    """Number of clears that were typed, or were to be: each has an id of its own."""
     tried: int = 0
-    """How many of them since the last failure."""
+    """Number of clears since the last failure."""
     cleared: bool = False
     """The agent CLI has taken the command, but tells of a new context only with its next prompt."""
     relaunched: bool = False
     generation: int = 0
-    """The launch by which the agent is started anew; 0: that was not done yet."""
+    """Number of the launch that starts the agent again; 0: that was not done yet."""
     resumes: int = 1
     fresh: str = ""
     """The context that has got the prompt."""
     proves: bool = False
-    """All that it says in its new context can be read: what is not there it has not said."""
+    """Our view of its new context is complete: what cannot be read there, the agent has not
+    said."""
     asked: bool = False
-    """It was asked whether it goes on."""
+    """The agent was asked whether it goes on."""
     released: bool = False
-    """It is at work and names no task: messages pass, and its context stays as it is."""
+    """The agent is at work and names no task: messages pass, and its context stays as it is."""
     again: bool = False
-    """Its new context has named no task, so it is replaced once more."""
+    """The new context has named no task, so it is replaced once more."""
     went_on: bool = False
-    """It has used a tool, or ended a turn, since it got its prompt."""
+    """The agent has used a tool, or ended a turn, since it got its prompt."""
     task: str = ""
-    """What it has named as the task that it goes on with."""
+    """Task that the agent has named as the one that it goes on with."""
     failures: int = 0
     postponed_at: float = 0.0
-    """When the clear failed; it is tried again after the next turn."""
+    """Time at which the clear failed; it is tried again after the next turn."""
     obstacle: str = ""
-    """What is in the way of the clear, since `since`: the code of a refusal, '' for nothing."""
+    """Obstacle to the clear, since `since`: the code of a refusal, '' for nothing."""
     reported: bool = False
     """A person was told of the obstacle."""
     folder: str = ""
-    """Where the document is looked for."""
+    """Folder in which the document is looked for."""
     kept: bool = False
-    """There is a copy of it."""
+    """There is a copy of the document."""
     before: tuple[str, ...] = ()
-    """What was there already when the document was asked for."""
+    """Documents that were there already when the document was asked for."""
     beside: tuple[str, ...] | None = None
-    """The same of the folder above, where the document counts as well; None if others use that."""
+    """Documents of the folder above, where the document counts as well; None if others use that."""
     found: str = ""
     """The stamp of the document that is there now, seen first at `found_at`."""
     found_at: float = 0.0
     steps: tuple[tuple[Step, float], ...] = ()
-    """Each step, and when it was begun, in order."""
+    """Steps in order, each with the time at which it was begun."""
 
     @property
     def resumed_at(self) -> float:
-        """Since when the context is a new one, as far as is known."""
+        """Time since which the context is a new one, as far as is known."""
         return max((at for step, at in self.steps if step is Step.RESUME), default=self.since)
 
     @property
     def holds(self) -> bool:
-        """Whether nothing but its own messages may reach the agent."""
+        """Whether only the rotation's own messages may reach the agent."""
         if self.step is Step.VERIFY:
             return not (self.released or self.parked)
         return not (self.postponed_at or self.parked or self.resting)
@@ -164,8 +165,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def must_go_on(self) -> bool:
         """Whether the old context may be gone, and the next one has not begun with its task.
 
-        Then a pause would leave the agent without one. A clear that something is in the way of
-        was not typed.
+        A pause would leave the agent without a task then. A clear with an obstacle was not typed.
         """
         if self.step is Step.CLEAR:
             return self.relaunched or self.tried > bool(self.obstacle)
@@ -173,12 +173,12 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the agent is in another context than the one that was to be replaced."""
+        """Whether the agent's context is another one than the one that was to be replaced."""
         return self.again or self.step in (Step.RESUME, Step.VERIFY)
 
     @property
     def key(self) -> Key | None:
-        """The message that the step is about, None if it is about none."""
+        """Key of the message that the step is about, None if it is about none."""
         return {
             Step.REQUEST: Key(MessageKind.ASK, self.requests),
             Step.DOCUMENT: Key(MessageKind.SECTIONS) if self.sections_asked else None,
@@ -187,7 +187,7 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         }.get(self.step)
 
     def list_keys(self) -> tuple[Key, ...]:
-        """The keys of all that may have been told so far, and of the next prompt."""
+        """List the keys of all that may have been told so far, and of the next prompt."""
         numbers = range(1, self.resumes + 2)
         return (
             *(Key(MessageKind.ASK, number) for number in range(1, self.requests + 1)),
@@ -197,14 +197,17 @@ class Rotation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def make_message_id(self, key: Key) -> str:
-        """The id of one of its messages: always the same, so that none is sent twice."""
+        """Make the id of one of its messages: always the same, so that none is sent twice."""
         return derive_id(f"{self.id}:{key}")
 
 
 def begin(
     ident: str, cause: Cause, now: float, context: str, document: str = "", *, launch: int = 0
 ) -> Rotation:
-    """A new record: with a document it waits for the turn's end, else the document is asked for."""
+    """Begin a record.
+
+    With a document it waits for the turn's end, else the document is asked for.
+    """
     step = Step.QUIET if document else Step.REQUEST
     return Rotation(
         id=ident,
@@ -220,10 +223,10 @@ def begin(
 
 
 class Document(Struct, frozen=True):
-    """What the agent has written since it was asked; `missing` and `lines` are what it lacks.
+    """Document that the agent has written since the request; it lacks `missing` and `lines`.
 
-    These are sections, and lines of its header.
-    `stamp` is another one once it is written again; `written_at` may be of another machine's clock.
+    `missing` are sections, and `lines` are lines of its header. `stamp` is another one once it is
+    written again; `written_at` may be of another machine's clock.
     """
 
     path: str
@@ -234,38 +237,38 @@ class Document(Struct, frozen=True):
 
     @property
     def lacks(self) -> bool:
-        """Whether anything has to be asked for."""
+        """Whether the agent has to be asked for anything."""
         return bool(self.missing or self.lines)
 
 
 class Limits(Struct, frozen=True):
-    """How long each step may take, in seconds."""
+    """Limits of each step, in seconds."""
 
     request_s: float = 1800
-    """For an agent that cannot be told anything: as a dialog is open, for instance."""
+    """Time for an agent that cannot be told anything, as a dialog is open, for instance."""
     document_s: float = 300
-    """From the first request on; both are made in that time, unless its turn goes on."""
+    """Time from the first request on; both are made within it, unless its turn goes on."""
     settled_s: float = 30
-    """A document that has not changed for so long is whole, though the turn goes on."""
+    """Time after which an unchanged document is whole, though the turn goes on."""
     grace_s: float = 60
-    """So long the turn may go on when the document is whole."""
+    """Time that the turn may go on when the document is whole."""
     background_s: float = 600
-    """So long tasks in the background are waited for; Claude Code keeps them through a clear."""
+    """Time that background tasks are waited for; Claude Code keeps them through a clear."""
     look_s: float = 60
-    """What no hook tells of, an interruption by hand for instance, is looked for so often."""
+    """Interval of looks for events that no hook tells of, an interruption by hand for instance."""
     clear_s: float = 5
     obstacle_s: float = 600
     relaunch_s: float = 60
     verify_s: float = 60
     say_s: float = 5
-    """What it says in its new context is looked at so often."""
+    """Interval of looks at what the agent says in its new context."""
     written_s: float = 5
-    """So long after a turn's end what was said in it may not be written down yet."""
+    """Time after a turn's end in which its last words may not be written down yet."""
     answer_s: float = 600
 
 
 class Standing(Struct, frozen=True):
-    """What is known of the agent at one moment. Times are seconds since 1970.
+    """Facts about the agent at one moment. Times are seconds since 1970.
 
     `accepted` tells when it got each message of the rotation, by key; `lost` are those for which
     all that could be done has been done.
@@ -274,34 +277,34 @@ class Standing(Struct, frozen=True):
     now: float
     alive: bool = True
     idle_since: float | None = None
-    """Its turn is over, and nothing of it runs in the background."""
+    """The turn is over, and nothing of it runs in the background."""
     background_since: float | None = None
-    """Its turn is over, and something runs in the background."""
+    """The turn is over, and something runs in the background."""
     context: str = ""
     begun: str = ""
-    """How its context began: startup, resume, clear or compact."""
+    """Beginning of its context: startup, resume, clear or compact."""
     begun_at: float = 0.0
-    """0 if no hook has told: long ago."""
+    """Time at which it began; 0 if no hook has told: long ago."""
     launch: int = 0
-    """Which launch of the agent this is: 1, and one more for each new start; 0 if not known."""
+    """Number of this launch of the agent: 1, and one more for each new start; 0 if not known."""
     launched_at: float = 0.0
     compacted_at: float = 0.0
     worked_at: float = 0.0
-    """When it last ended a turn or used a tool."""
+    """Time at which the agent last ended a turn or used a tool."""
     resumed_at: float = 0.0
-    """When it went on last after a pause: no time counts from before that."""
+    """Time at which it went on last after a pause: no time counts from before that."""
     parked: bool = False
-    """Its API gives it no answer, and will again."""
+    """The agent's API gives it no answer, and will again."""
     relaunched: bool = False
-    """It was started anew by this rotation, and has not told of its context yet."""
+    """The agent was started again by this rotation, and has not told of its context yet."""
     task: str = ""
-    """What it has named in its new context as the task that it goes on with."""
+    """Task that the agent has named in its new context as the one that it goes on with."""
     proves: bool = False
-    """All that it says in its context can be read: what is not there it has not said."""
+    """Our view of its context is complete: what cannot be read there, the agent has not said."""
     others: bool = False
-    """It has got a prompt in its new context that is not of the rotation."""
+    """The agent has got a prompt in its new context that is not of the rotation."""
     hands_off: bool = False
-    """It has asked for the next rotation, in its new context."""
+    """The agent has asked for the next rotation, in its new context."""
     document: Document | None = None
     readable: bool = True
     """Whether the record's document is there, a plain file that holds something."""
@@ -310,7 +313,7 @@ class Standing(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True):
-    """One act, with the record as it is to be written before; `until`: look again at the latest."""
+    """Act, with the record as it is to be written before; `until`: look again at the latest."""
 
     act: Act
     record: Rotation

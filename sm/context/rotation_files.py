@@ -1,4 +1,4 @@
-"""The files of a rotation: what the agent has asked for, the record, and what is held back.
+"""Files of a rotation: what the agent has asked for, the record, and what is held back.
 
 `hold` is there as long as either of the others is, unless the record lets messages through. It is
 all that the agent's hooks look at.
@@ -36,7 +36,7 @@ from sm.store.files import (
 from sm.store.paths import SessionDir
 
 COPY_LIMIT = 1024 * 1024
-"""Bytes of a document that are kept beside it."""
+"""Limit of the part of a document that is kept beside it, in bytes."""
 
 
 class RotationRefusedError(SmError):
@@ -44,7 +44,7 @@ class RotationRefusedError(SmError):
 
 
 class Handoff(Struct, frozen=True):
-    """What an agent has asked for: `path` is absolute, `at` seconds since 1970.
+    """Handoff that an agent has asked for: `path` is absolute, `at` seconds since 1970.
 
     `context` is the agent's own id of the context that it was asked in, '' if it tells none.
     """
@@ -78,7 +78,7 @@ def schedule(session: Session, profile: Profile, path: Path) -> None:
 
 
 def find_document(file: Path) -> Path:
-    """The file itself, behind any links. A link that takes its place later is not followed.
+    """Return the file itself, behind any links. A link that takes its place later is not followed.
 
     Raises:
         RefusedError: there is no such file, or it cannot be read, or holds nothing.
@@ -132,7 +132,7 @@ def is_wanted(directory: SessionDir) -> bool:
 
 
 def read_wish(directory: SessionDir) -> Handoff | None:
-    """What the agent has asked for, until it is taken up.
+    """Return the handoff that the agent has asked for, until it is taken up.
 
     Raises:
         StateError: the file is damaged.
@@ -142,7 +142,7 @@ def read_wish(directory: SessionDir) -> Handoff | None:
 
 
 def read_record(directory: SessionDir) -> Rotation | None:
-    """The rotation under way.
+    """Return the rotation under way.
 
     Raises:
         StateError: the file is damaged.
@@ -157,7 +157,7 @@ def write_record(directory: SessionDir, record: Rotation) -> None:
 
 
 def save(session: Session, record: Rotation) -> None:
-    """Write the record, hold back what it holds back, take back what was of an earlier step."""
+    """Write the record, hold back what it holds back, take back messages of an earlier step."""
     write_record(session.dir, record)
     crash_point("rotate:saved")
     align(session.dir, record)
@@ -217,7 +217,7 @@ def release(directory: SessionDir) -> None:
 
 
 def is_readable(path: Path) -> bool:
-    """Whether it is a plain file that holds something and can be read, and no link to one."""
+    """Whether the path is a plain file that holds something and can be read, and no link to one."""
     try:
         found = path.lstat()
         return stat.S_ISREG(found.st_mode) and found.st_size > 0 and os.access(path, os.R_OK)
@@ -240,7 +240,7 @@ def keep(directory: SessionDir, path: Path) -> None:
 
 
 def copy_document(session: Session, record: Rotation) -> Rotation | None:
-    """The record once its document is copied; None if it cannot be read any more."""
+    """Return the record once its document is copied; None if it cannot be read any more."""
     if record.kept:
         return record
     try:
@@ -260,7 +260,7 @@ def note_rotated(session: Session, record: Rotation) -> None:
 
 
 def _read_context_after_clear(session: Session) -> str:
-    """The agent's context now: the clear was typed since the pass looked."""
+    """Read the agent's context again: the clear was typed since the pass looked."""
     return agent_state.read(session.dir).context
 
 
@@ -279,14 +279,14 @@ def note_begun(directory: SessionDir, path: Path, context: str, *, kept: bool = 
 
 
 def read_last_document(directory: SessionDir) -> Path | None:
-    """The document that the last context was begun with; None also if the file is damaged."""
+    """Return the document that the last context was begun with; None also if damaged."""
     with contextlib.suppress(StateError):
         return load_last_document(directory)
     return None
 
 
 def load_last_document(directory: SessionDir) -> Path | None:
-    """The same, for a caller that is to know of the damage.
+    """Return the path of the last document, for a caller that has to know of damage.
 
     Raises:
         StateError: the file is damaged.

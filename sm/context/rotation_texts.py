@@ -1,4 +1,4 @@
-"""What an agent is told while its context is replaced, and how its answer is read. Pure."""
+"""Texts for an agent while its context is replaced, and the reading of its answer. Pure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from sm.base import quoting
 from sm.context.rotation import Cause, Key, MessageKind, Rotation
 
 BEGINS = "Read handoff from"
-"""What the first prompt of the new context begins with, unless the agent hands off by itself."""
+"""Beginning of the new context's first prompt, unless the agent hands off by itself."""
 CONFIRM = "Confirm you have resumed work from handoff"
 TASK_LIMIT = 200
-"""Characters of a task that are kept."""
+"""Limit of a task that is kept, in characters."""
 
 _MARKS = " \t-*_#>\N{BULLET}\N{BLACK CIRCLE}\N{BLACK CIRCLE FOR RECORD}"
-"""What an agent, or its terminal, puts before a line."""
+"""Marks that an agent, or its terminal, puts before a line."""
 _EMPHASIS = re.compile(r"\*\*|__|`")
 
 
 class Form(NamedTuple):
-    """What a document consists of: sections by their headings, lines by their names."""
+    """Parts that a document consists of: sections by their headings, lines by their names."""
 
     sections: Sequence[str] = ()
     lines: Sequence[str] = ()
 
     @property
     def told(self) -> str:
-        """The same for an agent, behind a blank; '' for nothing."""
+        """Sentences about the form for an agent, behind a blank; '' for nothing."""
         headings = f" Headings: {', '.join(self.sections)}." if self.sections else ""
         lines = f" Lines `**NAME**: value` for: {', '.join(self.lines)}." if self.lines else ""
         return headings + lines
@@ -45,7 +45,7 @@ def write_message(
     path: str,
     resumed: str,
 ) -> str:
-    """The message that `record` has under `key`.
+    """Write the message that `record` has under `key`.
 
     `folder` is where a document of that `form` is to be written, `path` the one that there is,
     `missing` what it lacks. A new context names its task in a line that begins with `resumed`. The
@@ -61,14 +61,14 @@ def write_message(
 
 
 def write_prompt(cause: Cause, path: str) -> str:
-    """The first prompt of the new context; `ask_for_task` is its last line, unless it hands off."""
+    """Write the first prompt of the new context; `ask_for_task` ends it, unless it hands off."""
     if cause is Cause.HANDOFF:
         return f"Read {quoting.path(path)} and continue from where you left off."
     return f"{BEGINS} {quoting.path(path)} and resume work"
 
 
 def ask_for_task(resumed: str) -> str:
-    """The request to name the task, as the first words of the new context."""
+    """Write the request to name the task, as the first words of the new context."""
     return (
         f"Before anything else, say in one line that begins with `{resumed}` which task you go on "
         "with."
@@ -76,12 +76,12 @@ def ask_for_task(resumed: str) -> str:
 
 
 def ask_again_for_task(resumed: str) -> str:
-    """What a new context is asked that has named no task."""
+    """Return the question for a new context that has named no task."""
     return f"{CONFIRM}\nSay in one line that begins with `{resumed}` which task you are at."
 
 
 def find_task(text: str, resumed: str) -> str:
-    """The task that a line of `text` names behind `resumed`, '' if none does."""
+    """Find the task that a line of `text` names behind `resumed`, '' if none does."""
     wanted = _bare(resumed)
     for line in text.splitlines():
         bare = _bare(line)
@@ -92,7 +92,7 @@ def find_task(text: str, resumed: str) -> str:
 
 
 def find_shown_task(rows: Iterable[str], resumed: str) -> str:
-    """The same for the rows of a screen, which shows our own request, too."""
+    """Find the task in the rows of a screen, which shows our own request, too."""
     return find_task("\n".join(row for row in rows if "`" not in row), resumed)
 
 
@@ -101,14 +101,14 @@ def _bare(line: str) -> str:
 
 
 def name_document(at: datetime) -> str:
-    """The name of a document that is asked for at this local time."""
+    """Name a document that is asked for at this local time."""
     return at.strftime("handoff-%Y-%m-%d-%H-%M.md")
 
 
 def name_requested(record: Rotation, number: int) -> str:
-    """What the document of that request is to be called: as none that is there already.
+    """Return the name for the document of that request, which no document has yet.
 
-    Each request names another one: the agent may find the last one in its way, damaged or a link.
+    Each request gives another name: the agent may find the last one in its way, damaged or a link.
     """
     at = datetime.fromtimestamp(record.began_at)
     if number > 1:
@@ -119,7 +119,7 @@ def name_requested(record: Rotation, number: int) -> str:
 
 
 def _free(record: Rotation, at: datetime) -> datetime:
-    """The first minute from then on that no document of before the request is named for."""
+    """Find the first minute from then on that no document of before the request is named for."""
     taken = {stamp.partition(":")[0] for stamp in record.before}
     while name_document(at) in taken:
         at += timedelta(minutes=1)
@@ -127,7 +127,7 @@ def _free(record: Rotation, at: datetime) -> datetime:
 
 
 def ask_for_document(record: Rotation, number: int, folder: str, form: Form) -> str:
-    """The request of that number for a document of that form."""
+    """Write the request of that number for a document of that form."""
     reason = "" if record.percent is None else f" - context at {min(record.percent, 100):.0f}%"
     path = quoting.path(f"{folder}/{name_requested(record, number)}")
     then = "Your context is cleared then, and you go on from this document alone."
@@ -149,5 +149,5 @@ def _ask_for_rest(missing: Form, path: str) -> str:
 
 
 def say_times(number: int) -> str:
-    """How often, in words."""
+    """Return the number of times in words."""
     return {1: "once", 2: "twice"}.get(number, f"{number} times")

@@ -32,15 +32,15 @@ from sm.store.events import RotationStep
 from sm.store.failpoint import crash_point
 
 ROUNDS = 30
-"""Decisions in one pass; it comes to rest after a few."""
+"""Number of decisions in one pass; it comes to rest after a few."""
 LOCK_S = 30.0
 RETRY_S = 1.0
 LOOK_S = 2.0
-"""An agent without hooks is looked at so often: nothing else tells what it has done."""
+"""Interval of looks at an agent without hooks, in seconds: nothing else tells what it has done."""
 
 
 def advance(session: Session, relaunch: Relaunch | None = None) -> float:
-    """Do what is due; returns when to look again at the latest, seconds since 1970.
+    """Do what is due; return when to look again at the latest, seconds since 1970.
 
     Raises:
         TemporaryError: tmux did not answer; it is tried again.
@@ -110,7 +110,7 @@ def begin_cycle(
 
 
 def _read_context_under_lock(session: Session) -> str:
-    """The agent's context now; whoever decided before the lock was held may have known another."""
+    """Read the agent's context again: a decision before the lock may have known another."""
     return agent_state.read(session.dir).context
 
 
@@ -138,7 +138,7 @@ def _advance(session: Session, relaunch: Relaunch | None) -> float:
 
 
 def _current(session: Session) -> Rotation | None:
-    """The record, with what the agent has asked for; None if there is nothing to do."""
+    """Return the record, with what the agent has asked for; None if there is nothing to do."""
     directory = session.dir
     try:
         record, wish = rotation_files.read_record(directory), rotation_files.read_wish(directory)
@@ -157,9 +157,10 @@ def _current(session: Session) -> Rotation | None:
 def _take_up(
     session: Session, record: Rotation | None, wish: rotation_files.Handoff
 ) -> Rotation | None:
-    """The record with the wish in it: it begins one, or gives one its document.
+    """Return the record with the wish in it: it begins a rotation, or gives one its document.
 
-    One of the next context has to wait; one of a context that is cleared already comes too late.
+    A wish of the next context has to wait; a wish of a context that is cleared already comes too
+    late.
     """
     directory = session.dir
     if record and _is_of_next(wish, record):
@@ -181,14 +182,14 @@ def _take_up(
 
 
 def _is_of_next(wish: rotation_files.Handoff, record: Rotation) -> bool:
-    """Whether it was made in the context that follows the one to be replaced."""
+    """Whether the wish was made in the context that follows the one to be replaced."""
     if wish.context:
         return wish.context != record.context
     return record.step is Step.VERIFY and wish.at > record.resumed_at
 
 
 def _give_up_damaged(session: Session, error: StateError) -> None:
-    """Whatever has happened to the files, the agent must not be held up by them."""
+    """Drop the files, as the agent must not be held up by them, whatever has happened to them."""
     rotation_files.forget_wish(session.dir)
     rotation_files.drop(session.dir)
     text = f"could not be given a new context: {error.message}"

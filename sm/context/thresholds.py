@@ -1,4 +1,4 @@
-"""What is due at a percentage of an agent's context. Pure, so that tests can try every order.
+"""Finds what is due at a percentage of an agent's context. Pure: tests can try every order.
 
 An agent is told each thing once in a context, even if the percentage falls and rises again. A
 compaction, a rotation and a clear begin a new filling, in which everything may be told again.
@@ -13,20 +13,20 @@ from msgspec import Struct, structs
 
 FULL = 100.0
 AGAIN_S, AGAIN_POINTS = 1800.0, 3.0
-"""A cycle that came to nothing begins again after this time, or at so many points more."""
+"""Time, in seconds, or percentage points after which a cycle that came to nothing begins again."""
 LAUNCH_S = 1.0
-"""A launch is noted in whole seconds."""
+"""Precision of the time of a launch, in seconds."""
 
 
 class Notice(StrEnum):
-    """What an agent is told of its context."""
+    """Notice to an agent about its context."""
 
     WARNING = "warning"
     CRITICAL = "critical"
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How full the context of this id was `at` that time (seconds since 1970); None: not known."""
+    """Fill of the context of this id, `at` that time (seconds since 1970); None: not known."""
 
     at: float
     context: str = ""
@@ -36,14 +36,14 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     @property
     def used(self) -> int | None:
-        """The tokens in the context; if the agent does not say, by percentage and window."""
+        """Tokens in the context; if the agent does not say, by percentage and window."""
         if self.tokens or self.percent is None or self.window is None:
             return self.tokens
         return round(self.percent * self.window / 100)
 
 
 class Flags(Struct, frozen=True, kw_only=True):
-    """What was done in the agent's context of this id, '' if it tells none.
+    """Acts that were done in the agent's context of this id, '' if it tells none.
 
     `reset_at` is when this filling began, seconds since 1970: earlier readings mean nothing. A
     cycle that came to nothing may begin again at the time `again_at`, or at `again_percent`; 0:
@@ -60,7 +60,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 
 
 class Levels(Struct, frozen=True):
-    """The percentages at which something is done; None: never."""
+    """Percentages at which something is done; None: never."""
 
     warning: float | None = None
     critical: float | None = None
@@ -68,7 +68,7 @@ class Levels(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What is known of a context in one pass. Times are seconds since 1970.
+    """Facts about a context in one pass. Times are seconds since 1970.
 
     `context` is the agent's own id of its present one, '' if it tells none; hooks tell that it
     began at `began_at`. `looked_at` is when the pass began: a reading that it took is younger.
@@ -81,23 +81,23 @@ class Facts(Struct, frozen=True, kw_only=True):
     context: str = ""
     began_at: float = 0.0
     summed_up_at: float = 0.0
-    """When a compaction began the present context; 0: none did."""
+    """Time at which a compaction began the present context; 0: none did."""
     summed_up: int | None = None
-    """How many tokens the context before that compaction had."""
+    """Number of tokens that the context before that compaction had."""
     has_hooks: bool = True
     launched_at: float = 0.0
-    """When an agent without hooks was started."""
+    """Time at which an agent without hooks was started."""
     reading: Reading | None = None
     compactions: tuple[float, ...] = ()
-    """Those that were not told of yet."""
+    """Compactions that were not told of yet."""
     retracts: frozenset[Notice] = frozenset()
-    """The notices that still wait although the monitor was switched off."""
+    """Notices that still wait although the monitor was switched off."""
     is_replaceable: bool = True
     is_rotating: bool = False
 
 
 class Due(Struct, frozen=True):
-    """What is to be done now: a notice, or the automated cycle, which goes before any notice."""
+    """Action that is due now: a notice, or the automated cycle, which goes before any notice."""
 
     notice: Notice | None = None
     cycle: bool = False
@@ -108,7 +108,7 @@ class Due(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What a pass does, in this order. `flags` are those of the present filling, before `due`.
+    """Actions of a pass, in this order. `flags` are of the present filling, before `due`.
 
     The hook is to wake the monitor from the percentage `wake_at` on, None: never; and a pass is due
     at the time `again_at` at the latest.
@@ -116,7 +116,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     flags: Flags
     is_new: bool = False
-    """The context has begun anew, so `flags` replace those that were kept."""
+    """A context has begun, so `flags` replace those that were kept."""
     retracts: frozenset[Notice] = frozenset()
     due: Due = Due()
     percent: float = 0.0
@@ -129,7 +129,7 @@ NOTHING = Due()
 
 
 def decide(seen: Facts) -> Decision:
-    """What is to be done about how full the context is."""
+    """Decide what is to be done about how full the context is."""
     flags = _find_present_flags(seen)
     found, reading = NOTHING, _choose(seen, flags)
     if reading is not None and reading.percent is not None:
@@ -150,14 +150,14 @@ def decide(seen: Facts) -> Decision:
 
 
 def put_off(found: Decision, until: float) -> Decision:
-    """The same without what is due, which has to wait for people at the terminal until then."""
+    """Return the decision without what is due, which waits for people at the terminal."""
     again_at = min(found.again_at, until)
     # Each update of the status line would wake it meanwhile.
     return structs.replace(found, due=NOTHING, wake_at=None, again_at=again_at)
 
 
 def _find_present_flags(seen: Facts) -> Flags:
-    """The flags of the present filling; the very same ones if no other has begun."""
+    """Return the flags of the present filling; the very same ones if no other has begun."""
     flags = seen.flags
     for at in seen.compactions:
         flags = keep_pause(flags, rearm_flags(flags, seen.context, at, seen.now), seen.now)
@@ -167,9 +167,9 @@ def _find_present_flags(seen: Facts) -> Flags:
 
 
 def _find_new_beginning(seen: Facts, flags: Flags) -> float | None:
-    """When a context began in which nothing was done yet; None if the flags are of the present one.
+    """Return when a context without any act began; None if the flags are of the present one.
 
-    Of an agent without hooks only the launch is known, to the second.
+    The launch alone is known of an agent without hooks, to the second.
     """
     if seen.context and flags.context != seen.context:
         return seen.began_at
@@ -181,7 +181,7 @@ def _find_new_beginning(seen: Facts, flags: Flags) -> float | None:
 
 
 def rearm_flags(before: Flags, present: str, at: float, now: float) -> Flags:
-    """The flags of context `present`, which began to fill at that moment.
+    """Return the flags of context `present`, which began to fill at that moment.
 
     The last of several moments counts. One in the future is now: the clock was set back.
     """
@@ -190,7 +190,7 @@ def rearm_flags(before: Flags, present: str, at: float, now: float) -> Flags:
 
 
 def keep_pause(before: Flags, flags: Flags, now: float) -> Flags:
-    """The flags after a compaction: one that comes soon after a cycle in vain begins no other.
+    """Return the flags after a compaction: soon after a cycle in vain it begins no other.
 
     Until the pause is over the percentage does not count, as it rises and falls with each of them.
     """
@@ -202,8 +202,8 @@ def keep_pause(before: Flags, flags: Flags, now: float) -> Flags:
 
 
 def _choose(seen: Facts, flags: Flags) -> Reading | None:
-    """The reading by which something may be due."""
-    if seen.is_rotating or not seen.is_replaceable:  # nothing that it could be told would help
+    """Choose the reading that may make something due."""
+    if seen.is_rotating or not seen.is_replaceable:  # no notice would help
         return None
     return choose_reading(
         seen.reading, flags, seen.context, seen.summed_up_at, seen.now, seen.summed_up
@@ -218,7 +218,7 @@ def choose_reading(
     now: float,
     summed_up: int | None = None,
 ) -> Reading | None:
-    """The reading, if it says how full the context `present` is in its present filling."""
+    """Return the reading, if it says how full the context `present` is in its present filling."""
     if reading is None or reading.percent is None:
         return None
     if reading.context != present or flags.context != present:
@@ -241,7 +241,10 @@ def is_overtaken(seen: Facts) -> bool:
 
 
 def find_due(percent: float, levels: Levels, flags: Flags, now: float) -> Due:
-    """What is due at `percent`. After a jump past several thresholds only the highest counts."""
+    """Find what is due at `percent`.
+
+    After a jump past several thresholds only the highest counts.
+    """
     if _is_reached(percent, levels.cycle) and (not flags.cycled or _is_again(percent, flags, now)):
         return Due(cycle=True)
     if _is_reached(percent, levels.critical):
@@ -263,7 +266,7 @@ def _is_reached(percent: float, level: float | None) -> bool:
 
 
 def mark_done(flags: Flags, done: Due) -> Flags:
-    """The flags after that was done. The more urgent notice stands for the other one.
+    """Return the flags after that was done. The more urgent notice stands for the other one.
 
     A cycle stands for no notice: if it comes to nothing, the agent has to know.
     """
@@ -278,20 +281,20 @@ def mark_done(flags: Flags, done: Due) -> Flags:
 
 
 def mark_untold(flags: Flags, notice: Notice) -> Flags:
-    """The flags after a notice was taken back before the agent got it."""
+    """Return the flags after a notice was taken back before the agent got it."""
     if notice is Notice.CRITICAL:
         return structs.replace(flags, critical=False)
     return structs.replace(flags, warned=False)
 
 
 def mark_in_vain(flags: Flags, percent: float, now: float) -> Flags:
-    """The flags after a cycle that came to nothing at `percent`."""
+    """Return the flags after a cycle that came to nothing at `percent`."""
     more = min(percent, FULL) + AGAIN_POINTS
     return structs.replace(flags, cycled=True, again_at=now + AGAIN_S, again_percent=more)
 
 
 def list_ahead(levels: Levels, flags: Flags) -> list[tuple[str, float]]:
-    """What is still to come in this context, and at which percentage, the nearest first."""
+    """List what is still to come in this context, and at which percentage, the nearest first."""
     found = [
         (what, level)
         for what, level, done in (
@@ -305,20 +308,20 @@ def list_ahead(levels: Levels, flags: Flags) -> list[tuple[str, float]]:
 
 
 def _find_next_cycle(levels: Levels, flags: Flags) -> float | None:
-    """The percentage of the next cycle; None if it waits for a time only."""
+    """Find the percentage of the next cycle; None if it waits for a time only."""
     if levels.cycle is None or not flags.cycled:
         return levels.cycle
     return max(levels.cycle, flags.again_percent) if flags.again_percent <= FULL else None
 
 
 def find_upcoming(levels: Levels, flags: Flags) -> int | None:
-    """The next percentage at which something is due, rounded up; None if there is none."""
+    """Find the next percentage at which something is due, rounded up; None if there is none."""
     found = list_ahead(levels, flags)
     return math.ceil(found[0][1]) if found else None
 
 
 def write_notice(notice: Notice, percent: float, tokens: int | None) -> str:
-    """What the agent is told."""
+    """Write the notice for the agent."""
     at = f"[sm context] Context at {min(percent, FULL):g}%"
     if notice is Notice.CRITICAL:
         return (
@@ -330,5 +333,5 @@ def write_notice(notice: Notice, percent: float, tokens: int | None) -> str:
 
 
 def write_compaction(name: str) -> str:
-    """What the parent of session `name` is told after a compaction."""
+    """Write what the parent of session `name` is told after a compaction."""
     return f"[sm context] Compaction fired for {name}. Context was lost."

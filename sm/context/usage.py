@@ -1,4 +1,4 @@
-"""How full an agent's context is: readings, and how one is taken.
+"""Readings of how full an agent's context is, and how one is taken.
 
 A reading is the line `usage`. The status line's hook writes it. An agent without such a hook is
 asked now and then: its profile names a command that prints the percentage, or a pattern of the row
@@ -29,26 +29,26 @@ from sm.store.files import read_harmless, write_atomic
 from sm.store.paths import SessionDir
 
 WORDS, LIMITS, TOKENS = 8, 4, 8
-"""Words of a line without tokens, of the usage limits in it; which one the tokens are."""
+"""Number of words in a line without tokens, of usage limits among them; index of the tokens."""
 LINE_LIMIT = 400
 WIDTH = 159
-"""A line is as long as the hook's, which overwrites the one before."""
+"""Length of a line, the same as the hook's, which overwrites the one before."""
 
 EVERY_S = 30.0
-"""An agent is asked so often."""
+"""Interval of questions to an agent, in seconds."""
 DRAWN_S = 2.0
-"""A hook is called so long, at most, before the screen is drawn anew."""
+"""Time between a hook's call and the screen drawn again, in seconds, at most."""
 COMMAND_S = 5.0
-"""The command may take so long."""
+"""Time that the command may take, in seconds."""
 NUMBER = re.compile(r"\s*+([0-9]{1,3}(?:\.[0-9]++)?)\s*+%?\s*+")
 LEFT = "left"
-"""The group of a pattern that shows what is left, not what is used."""
+"""Group of a pattern that shows what is left, not what is used."""
 POINTS = 10.0
-"""A reading and the transcript may differ by so many points: warnings go by the reading."""
+"""Percentage points by which reading and transcript may differ: warnings go by the reading."""
 
 
 def read(directory: SessionDir) -> Reading | None:
-    """The last reading, of any context; None if there is none, or the line is damaged."""
+    """Return the last reading, of any context; None if there is none, or the line is damaged."""
     words = _words(directory)
     if len(words) < WORDS or (at := read_seconds(words[0])) is None:
         return None
@@ -97,7 +97,7 @@ def _word(number: float | None) -> str:
 
 
 def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
-    """The last reading, if it says how full the present context is."""
+    """Return the last reading, if it says how full the present context is."""
     present = agent_state.read(directory).context
     return choose_reading(
         None if window.is_compacting(directory) else read(directory),
@@ -110,7 +110,7 @@ def read_current(directory: SessionDir, flags: Flags) -> Reading | None:
 
 
 def read_summary_time(directory: SessionDir, present: str) -> float:
-    """When a compaction began the present context; 0 if none did.
+    """Return when a compaction began the present context; 0 if none did.
 
     The compaction itself began a while before. A reading of that while is of the context before.
     """
@@ -119,14 +119,17 @@ def read_summary_time(directory: SessionDir, present: str) -> float:
 
 
 def read_summed_up(directory: SessionDir) -> int | None:
-    """How many tokens the context before the last compaction had; None: not known."""
+    """Return how many tokens the context before the last compaction had; None: not known."""
     words = read_harmless(directory.summed_up, 40).decode("ascii", "replace").split()
     tokens = read_seconds(words[0]) if words else None
     return None if tokens is None else int(tokens)
 
 
 def read_beginning(directory: SessionDir, present: str, otherwise: float | None = None) -> float:
-    """When the present context began, seconds since 1970; `otherwise`, or now, if no hook told."""
+    """Return when the present context began, seconds since 1970.
+
+    If no hook told, return `otherwise`, or the time now.
+    """
     known = window.read(directory)
     if known.at and known.id == present:
         return known.at
@@ -137,7 +140,7 @@ def read_beginning(directory: SessionDir, present: str, otherwise: float | None 
 
 
 def take(session: Session) -> float:
-    """Take a reading if one is due; returns when the next one is due, seconds since 1970.
+    """Take a reading if one is due; return when the next one is due, seconds since 1970.
 
     That is infinite if the profile names no way. A reading that fails is noted as unknown, so that
     the agent is asked every half minute at most.
@@ -160,7 +163,7 @@ def take(session: Session) -> float:
 
 
 def read_launch_time(directory: SessionDir) -> float:
-    """When the agent was started, seconds since 1970, rounded down; 0 if that is not known."""
+    """Return when the agent was started, seconds since 1970, rounded down; 0 if not known."""
     with contextlib.suppress(StateError):
         known = agent.load(directory)
         return known.launched_at if known else 0.0
@@ -173,7 +176,7 @@ def _is_at_rest(state: AgentState, looked_at: float) -> bool:
 
 
 def _ask_command(session: Session) -> float | None:
-    """What the command prints; None if it fails, takes too long, or prints no number."""
+    """Return the number that the command prints; None if it fails, hangs, or prints no number."""
     names = {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.environ.get("HOME", "/")}
     env = names | session.environment
     command = session.profile.context_command
@@ -186,12 +189,12 @@ def _ask_command(session: Session) -> float | None:
 
 
 def _ask_screen(session: Session) -> float | None:
-    """What the last matching row shows; None if no row matches."""
+    """Return the percentage in the last matching row; None if no row matches."""
     return find_percent(session.profile, terminal.capture(session))
 
 
 def find_percent(profile: Profile, capture: str) -> float | None:
-    """The percentage used that a screen shows (from `capture-pane -e`); None if there is none."""
+    """Find the percentage used that a screen shows (from `capture-pane -e`); None if none is."""
     pattern = re.compile(profile.context_pattern.replace("{glyph}", re.escape(profile.glyph)))
     for text in reversed(_rows(profile, capture)):
         if found := pattern.search(text):
@@ -204,7 +207,7 @@ def find_percent(profile: Profile, capture: str) -> float | None:
 
 
 def _rows(profile: Profile, capture: str) -> list[str]:
-    """The rows that may show it: all, or only those below the composer, where no agent writes."""
+    """Return the rows that may show it: all, or those below the composer, where no agent writes."""
     texts = [row.text for row in parse(capture)]
     if not profile.context_footer:
         return texts
@@ -212,11 +215,11 @@ def _rows(profile: Profile, capture: str) -> list[str]:
     return texts[begins[-1] + 1 :] if begins else []
 
 
-# What the transcript says
+# The transcript
 
 
 def compare_with_transcript(directory: SessionDir, reading: Reading | None) -> str:
-    """How the reading differs from the transcript, in words; '' if they agree.
+    """Return how the reading differs from the transcript, in words; '' if they agree.
 
     The transcript has what the API counted for each answer. It names no window: that of the reading
     is taken.
@@ -233,7 +236,7 @@ def compare_with_transcript(directory: SessionDir, reading: Reading | None) -> s
 
 
 def _written(directory: SessionDir, reading: Reading) -> float | None:
-    """The percentage by the transcript of the reading's context."""
+    """Return the percentage by the transcript of the reading's context."""
     known = window.read(directory)
     if known.conversation is None or known.id != reading.context or not reading.window:
         return None

@@ -1,4 +1,4 @@
-"""Keeps for people what is due for a context and waits for a person at its terminal."""
+"""Keeps for people an act on a context that waits for a person at its terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sm.store.paths import SessionDir
 
 
 class Withheld(Struct, frozen=True):
-    """What waits, and why, since that moment (seconds since 1970)."""
+    """Act that waits, the reason, and since when (seconds since 1970)."""
 
     deed: Deed
     refusal: Refusal
@@ -25,12 +25,12 @@ class Withheld(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What a person reads."""
+        """Sentence for a person."""
         return f"{self.deed} waits: {self.refusal.sentence}"
 
 
 def read(directory: SessionDir) -> Withheld | None:
-    """What waits now; None for nothing.
+    """Return the act that waits now; None for none.
 
     Raises:
         StateError: the file is damaged.
@@ -54,6 +54,6 @@ def note(session: Session, deed: Deed, refusal: Refusal) -> None:
 
 
 def forget(directory: SessionDir) -> None:
-    """Nothing waits any more."""
+    """Note that nothing waits any more."""
     if directory.withheld.exists():
         discard(directory.withheld)
