@@ -1,4 +1,4 @@
-"""What a way to a person is: the one shape of issue comments, question files, commands and chats.
+"""Shape that every way to a person has: issue comments, question files, commands and chats.
 
 A channel is a function that opens a `Channel` for a session, or returns None where the session has
 no such channel. The core's own are in this room. A plugin names its own among its parts:
@@ -35,7 +35,7 @@ from sm.base.need import NeedKind
 
 
 class Word(Struct, frozen=True):
-    """What a person is to read: `text` is Markdown, `shortly` one line behind the session's name.
+    """Text for a person: `text` is Markdown, `shortly` one line behind the session's name.
 
     A process may die between telling and noting it, and the next one tells again with the same
     `id`: by it a channel finds that it has told this. `people` are those that are asked, by their
@@ -78,14 +78,14 @@ class Reply(Struct, frozen=True):
 
 
 class Channel:
-    """One way to a person, open for one session. A channel overrides what it can do.
+    """Way to a person, open for one session. A channel overrides what it can do.
 
     A process may die before it has noted that a word was told. The next one tells it again: then
     nothing more is told.
     """
 
     place: ClassVar[str] = ""
-    """Where a question stands, such as "in the vault"; '' for a channel that only notifies.
+    """Place of a question, such as "in the vault"; '' for a channel that only notifies.
 
     People are told of a question that could not be put into a place: "not in the vault: …".
     """
@@ -94,7 +94,7 @@ class Channel:
         """Tell something that needs no answer."""
 
     def ask(self, word: Word) -> None:
-        """Put a question."""
+        """Put a question to people."""
 
     def remind(self, word: Word) -> None:
         """Say that a question is still open."""

@@ -1,4 +1,4 @@
-"""A person's own `notify_command`. It is a process of its own, so that sm does not wait for it."""
+"""Runs a person's own `notify_command` in a process of its own: sm does not wait for it."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from sm.store import events, journal
 from sm.store.paths import Root
 
 COMMAND_S = 10.0
-"""How long a command and its children may take."""
+"""Time that a command and its children may take, in seconds."""
 LIMIT = 32 * 1024
-"""Bytes of a text. A pipe holds so many before the command reads."""
+"""Limit of a text, in bytes: what a pipe holds before the command reads."""
 ALERTED = "alerted"
-"""The row of a receipt that says that the command was run."""
+"""Row of a receipt that says that the command was run."""
 
 
 class Command(Channel, Struct, frozen=True):
-    """The command, which is told of everything in one line."""
+    """Command of a person, which is told of everything in one line."""
 
     session: Session
     command: str
 
     def tell(self, word: Word) -> None:
-        """Have it run, once for each word; that it fails is noted, and holds nothing up.
+        """Have it run, once for each word; a failure is noted, and holds nothing up.
 
-        It is run again only where this process dies before it could say that it was run.
+        It is run again only if this process dies before it could say that it was run.
         """
         key = f"{ALERTED}:{word.id}"
         if not word.shortly or plans.has_receipt(self.session.dir, key):
@@ -54,7 +54,7 @@ class Command(Channel, Struct, frozen=True):
     ask = remind = tell
 
     def reaches(self, need: NeedKind) -> bool:
-        """Say yes: it is told of everything."""
+        """Return True: it is told of everything."""
         return bool(need)
 
 
@@ -80,7 +80,7 @@ def start(session: Session, text: str, command: str, deadline_s: float = COMMAND
 def start_aside(
     root: Root, name: str, text: str, command: str, *, log: Path, deadline_s: float = COMMAND_S
 ) -> None:
-    """Do the same about a session that may be none of this machine, or about none ('').
+    """Start the command about a session that may be none of this machine, or about none ('').
 
     Raises:
         SmError: the command cannot be started.
@@ -108,7 +108,7 @@ def main(root: str, session: str, command: str, deadline_s: str, reading: str) -
     with os.fdopen(int(reading), "rb") as pipe:
         words = pipe.read()
     try:
-        # Since it was started its machine may have stood still.
+        # The machine may have been asleep since the command was started.
         with fence.guard(registry.find(Root(Path(root)), session) if session else None):
             before_act()
         run("/bin/sh", "-c", command, stdin=words, timeout_s=float(deadline_s))
@@ -122,7 +122,7 @@ def _note(root: Root, session: str, error: SmError) -> None:
 
 
 def _explain(error: SmError) -> str:
-    """Say what went wrong without the command: the address in it is a secret as a rule."""
+    """Say what went wrong without the command, as its address is a secret as a rule."""
     if isinstance(error, CommandError):
         said = (error.result.stderr or error.result.stdout).strip().splitlines()
         return f"it failed ({error.result.code}): {hide_address(said[-1]) if said else 'no word'}"

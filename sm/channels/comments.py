@@ -1,4 +1,4 @@
-"""The issue itself: people are told by comments, and answer by comments."""
+"""Comments of the issue itself: people are told by them, and answer by them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sm.channels.channel import Asked, Channel, Reply, Word
 from sm.sessions.session import IssueSession
 
 COMMENT = "comment-"
-"""The id of an answer on the forge begins with it."""
+"""Beginning of the id of an answer on the forge."""
 
 
 class Comments(Channel, Struct, frozen=True):
-    """The comments on the issue of `session`. A hidden mark in each of ours tells which it is."""
+    """Comments on the issue of `session`. A hidden mark in each that we write tells which it is."""
 
     session: IssueSession
     place: ClassVar[str] = "on the issue"
@@ -31,7 +31,7 @@ class Comments(Channel, Struct, frozen=True):
     def list_replies(self, asked: Asked) -> list[Reply]:
         """Return the comments of trusted people behind the question's own.
 
-        They have the time of the forge, which may differ from that of this machine. So they are
+        They have the time of the forge, which may differ from the time of this machine. So they are
         compared with that comment, where there is one.
         """
         ours = [one.at for one in asked.comments if asked.id and one.marker == asked.id]

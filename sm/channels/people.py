@@ -22,7 +22,7 @@ from sm.store import events, journal
 Open = Callable[[Session], Channel | None]
 
 OURS: tuple[Open, ...] = (command.open_command, vault.open_vault)
-"""The core's channels beside the issue; those of plugins come behind them."""
+"""Channels of the core beside the issue; channels of plugins come behind them."""
 
 
 def open_channels(session: Session) -> tuple[Channel, ...]:
@@ -44,7 +44,7 @@ def _open_part(part: Part, session: Session) -> Channel | None:
 
 
 def _open(session: Session, open_channel: Open) -> Channel | None:
-    """Open a channel; one that cannot be opened is not there, which is noted once."""
+    """Open a channel; one that cannot be opened is left out, which is noted once."""
     try:
         return open_channel(session)
     except SmError as error:
@@ -57,7 +57,7 @@ def reaches(session: Session, need: NeedKind) -> bool:
     return any(channel.reaches(need) for channel in _open_beside(session))
 
 
-# What people are told
+# Words to people
 
 
 def tell(session: IssueSession, word: Word) -> None:
@@ -147,7 +147,7 @@ def _note_once(session: Session, error: SmError) -> None:
     journal.record_once(session.root.journal, problem)
 
 
-# What people answer
+# Answers of people
 
 
 def list_replies(session: IssueSession, asked: Asked) -> tuple[list[Reply], str]:
@@ -166,7 +166,7 @@ def list_watched(session: Session) -> list[Path]:
     return [path for channel in open_channels(session) for path in channel.list_watched()]
 
 
-# What an agent, or a person, is told of the channels themselves
+# Words to agents and people about the channels themselves
 
 
 def introduce(session: Session, channels: Iterable[Channel]) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def name_ways(session: Session, channels: Iterable[Channel]) -> tuple[str, ...]:
 
 
 def _collect(session: Session, calls: Iterable[Callable[[], str]]) -> tuple[str, ...]:
-    """Return what they say; one that fails says nothing, which is noted once."""
+    """Return what people say in a channel; one that fails says nothing, which is noted once."""
     said = list[str]()
     for call in calls:
         try:

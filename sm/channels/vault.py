@@ -1,4 +1,4 @@
-"""The vault: a folder with a Markdown file for each question; a person answers in the file."""
+"""Vault: a folder with a Markdown file for each question; a person answers in the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ An agent waits for your answer: write it below the last heading and save the fil
 
 
 class Vault(Channel, Struct, frozen=True):
-    """The file `file` for the question of `session`. The file has the question's mark."""
+    """File `file` for the question of `session`. The file has the question's mark."""
 
     session: IssueSession
     file: Path
@@ -58,7 +58,7 @@ class Vault(Channel, Struct, frozen=True):
         put_away(self.file)
 
     def list_replies(self, asked: Asked) -> list[Reply]:
-        """Return what is written below the question, which may be before the forge has taken it."""
+        """Return the text below the question, which may be there before the forge has taken it."""
         if not (text := read_answer(self.file, marker=asked.id)):
             return []
         try:
@@ -162,7 +162,7 @@ def put_away(path: Path) -> Path:
 
 
 def _is_question(path: Path) -> bool:
-    """Say whether the file is a question of ours; an unreadable file is none."""
+    """Say whether the file is one of our questions; an unreadable file is none."""
     try:
         return _is_ours(_read(path) or "")
     except SmError:
@@ -170,7 +170,7 @@ def _is_question(path: Path) -> bool:
 
 
 def _is_ours(text: str) -> bool:
-    """Say whether a text is a question of ours; quoted lines in it begin with '>'."""
+    """Say whether a text is one of our questions; quoted lines in it begin with '>'."""
     return any(line.startswith("<!-- sm:") for line in text.splitlines())
 
 
