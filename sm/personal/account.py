@@ -1,4 +1,4 @@
-"""What is done at a fault of the account of a session without an issue, which has no matrix.
+"""Handles a fault of the account of a session without an issue, which has no matrix.
 
 It rests as all sessions of its account do, and is told to go on when it is its turn.
 """
@@ -30,7 +30,7 @@ Restart = Callable[[str, str, int], None]
 
 
 def tend(session: AdHocSession, restart: Restart) -> float:
-    """Do what is due; return when to look again, seconds since 1970."""
+    """Tend to the fault; return when to look again, seconds since 1970."""
     again_at = account_alerts.tend(session, 0.0)
     told = agent_state.read(session.dir)
     failure = turn.read(session.dir, told).failure if session.profile.hooks else None
@@ -46,7 +46,7 @@ def tend(session: AdHocSession, restart: Restart) -> float:
         queue.put(session.dir, Message(id=ident, text=GO_ON, mode=Mode.IMPORTANT))
     else:
         known, prompt = agent.load(session.dir), GO_ON
-        if failure.at_menu:  # what it was to begin with it has not had
+        if failure.at_menu:  # it has not had its first prompt yet
             prompt = read_first_prompt(session.dir)
         restart(prompt, told.context, known.generation + 1 if known else 1)
     return math.inf

@@ -10,12 +10,12 @@ from sm.sessions import agent, agent_process, agent_state, terminal
 from sm.sessions.session import Session
 
 SETTLE_S = 2.0
-"""An agent that lives so long has begun, whatever it shows: many have no hooks."""
+"""Time after which a living agent has begun, in seconds, whatever it shows: many have no hooks."""
 
 LOOK_S, SCREEN_S = 0.02, 0.2
 
 WORDS_S = 0.5
-"""tmux writes the agent's last words a moment after the agent has ended, so long at most."""
+"""Time after an agent's end in which tmux writes its last words, in seconds, at most."""
 
 
 def await_first_signs(session: Session) -> None:

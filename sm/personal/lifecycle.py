@@ -1,4 +1,4 @@
-"""Sessions without an issue: `sm new` begins them, and `sm kill` ends them."""
+"""Begins and ends sessions without an issue, for `sm new` and `sm kill`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LIKE_AN_ID = re.compile(r"s-[0-9a-f]*|dev-.*|[0-9]+")
 
 
 class Order(Struct, frozen=True):
-    """What `sm new` was asked for; `parent` is the id of the calling session, '' for a person."""
+    """Request of `sm new`; `parent` is the id of the calling session, '' for a person."""
 
     provider: str
     directory: Path

@@ -1,4 +1,4 @@
-"""What is done at a limit of a session without an issue, which has no matrix.
+"""Handles a limit of a session without an issue, which has no matrix.
 
 Nothing is typed to it while it may spend nothing, its turn is interrupted, and a person is told
 once. It writes no document. After a raise it is told to go on.
@@ -31,7 +31,7 @@ RETRY_S = 1.0
 
 
 def tend(session: AdHocSession) -> float:
-    """Do what is due; return when to look again, seconds since 1970."""
+    """Tend to the limit; return when to look again, seconds since 1970."""
     before = spending_hold.read(session.dir)
     again_at = limiting.tend(session)
     if before and before.stop and not spending_hold.is_set(session.dir):

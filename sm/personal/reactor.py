@@ -1,4 +1,4 @@
-"""One pass over a session without an issue: what `sm react` does for it."""
+"""Makes one pass over a session without an issue: what `sm react` does for it."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
 
 FAR_S = 600.0
-"""Nothing is due for so long: hooks, watched files and the agent's end wake earlier.
+"""Time until the next pass if nothing is due, in seconds.
 
-Nothing wakes if a terminal goes and its agent stays; dev-poll notices that, if it runs.
-"""
+Hooks, watched files and the agent's end wake earlier. Nothing wakes if a terminal goes and its
+agent stays; dev-poll notices that, if it runs."""
 
 STARTED, CUT_SHORT = "has begun", "was never begun: its start was cut short"
 ENDED, DIED, LOST = "has ended", "has died", "has lost its terminal, and runs on without one"
@@ -86,7 +86,7 @@ def _tend(session: AdHocSession) -> None:
 
 
 def _keep_limit(session: AdHocSession, error: UsageError) -> None:
-    """See to it that it spends no more than it may, while its configuration cannot be used.
+    """Keep it from spending more than it may, while its configuration cannot be used.
 
     Raises:
         UsageError: that `error`; it is not known what the configuration said before.
@@ -103,8 +103,6 @@ def _keep_limit(session: AdHocSession, error: UsageError) -> None:
 
 
 def _tend_context(session: AdHocSession) -> float:
-    """Care for its context."""
-
     def relaunch(generation: int) -> None:
         start = structs.replace(launch_with(session, session.profile), keeps_environment=True)
         agent_process.relaunch(session.tmux, session, start, generation=generation)

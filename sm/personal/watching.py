@@ -1,4 +1,4 @@
-"""What a tick does for sessions without an issue. Few have any, so it imports little."""
+"""Steps of a tick for sessions without an issue. Few machines have any, so it imports little."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sm.sessions.undone import Unable
 from sm.store.paths import Root
 
 KEPT_S = 7 * 86400.0
-"""How long the record of an ended session stays."""
+"""Time that the record of an ended session stays, in seconds."""
 
 
 def keep_watched(root: Root) -> Iterator[str]:
