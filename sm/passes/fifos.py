@@ -11,7 +11,7 @@ STDIN, STDOUT, STDERR = range(3)
 
 
 def open_fifo(path: Path, how: int) -> int | None:
-    """Open a FIFO of ours without waiting; None if there is none, or nobody at its other end."""
+    """Open one of our FIFOs without waiting; None if there is none, or nobody at its other end."""
     try:
         fd = os.open(path, how | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -30,7 +30,7 @@ def say(answer: int, line: str) -> None:
 
 
 def close(*ends: int | None) -> None:
-    """Close what is open of them."""
+    """Close the FIFOs of a pass that are open."""
     for end in ends:
         if end is not None:
             with contextlib.suppress(OSError):

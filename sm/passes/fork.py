@@ -1,4 +1,4 @@
-"""What a fork of the server of passes becomes: what the monitor's own child would have been."""
+"""Turns a fork of the server of passes into the child that the monitor would have had."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from sm.store.files import open_guarded
 from sm.store.paths import SessionDir
 
 CALLER_S = 30.0
-"""How long a fork waits for what its monitor writes at once."""
+"""Time that a fork waits for what its monitor writes at once, in seconds."""
 ELSEWHERE = 199
-"""The exit code by which a fork has the monitor make the pass by itself."""
+"""Exit code of a fork that leaves the pass to the monitor."""
 FAILED = 1
 
 
 class Learned(msgspec.Struct):
-    """What a pass has loaded that its server had not."""
+    """Modules and notes that a pass has loaded and its server had not."""
 
     modules: list[str]
     noted: list[at_hand.Noted]
 
 
 class Caller(NamedTuple):
-    """What a pass has of its monitor: what a child of the monitor would have inherited."""
+    """Environment of a pass's monitor: what a child of the monitor would have inherited."""
 
     umask: int
     folder: str
@@ -47,7 +47,7 @@ class Caller(NamedTuple):
 
 
 class Fork:
-    """What a fork knows of the pass that it is to make."""
+    """Fork of the server, for the pass that it is to make."""
 
     def __init__(self, session: str, tell: int) -> None:
         """Keep in mind what is loaded now; `tell` is where the server listens."""
@@ -65,7 +65,7 @@ class Fork:
 
 
 def become_child(folder: SessionDir, caller: int, ident: str, *, python: str, limits: str) -> None:
-    """Be what the monitor's own child would be; ends the fork if it cannot.
+    """Become what the monitor's own child would be; end the fork if that fails.
 
     `caller` is the FIFO into which the monitor of the session in `folder` writes what it is.
     `python` and `limits` are the server's own: a monitor with others makes its pass itself.
@@ -115,7 +115,7 @@ def _read_caller(fd: int, ident: str) -> Caller | None:
 
 
 def describe_limits() -> str:
-    """What the kernel lets this process do and see; a sandbox that an agent is in has less.
+    """Describe the kernel's limits on this process; an agent's sandbox leaves it less.
 
     As `_describe_limits` in lib/passes.sh has it.
     """
@@ -150,7 +150,7 @@ def _set_locale(name: str) -> str | None:
 
 
 def read_learned(fd: int) -> Learned | None:
-    """What a pass that has ended told; None for nothing, or only half of it."""
+    """Return what a pass that has ended told; None for nothing, or only half of it."""
     os.set_blocking(fd, False)
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         return decode(os.read(fd, 1 << 16), Learned)

@@ -1,4 +1,4 @@
-"""What the server of passes has loaded: for all forks at once, and as it is on disk."""
+"""Modules that the server of passes has loaded: for all forks at once, and as they are on disk."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ PRELOADED = (
     "sm.store.sqlite_file",
     "yaml",
 )
-"""With what they import; a pass imports some of them only where it comes to use them."""
+"""Modules to load, with what they import; a pass imports some only where it comes to use them."""
 
 ASKED: tuple[Kind, ...] = ("followers", "meters")
-"""The parts of plugins that each pass asks."""
+"""Parts of plugins that each pass asks."""
 
 Stamp = tuple[int, int, int]
-"""Of a file: which one it is, how long it is, and when it was written."""
+"""Stamp of a file: which one it is, how long it is, and when it was written."""
 
 
 def preload() -> None:
-    """Import what passes import, and make what each fork would make anew at its first use."""
+    """Import what passes import, and make what each fork would make again at its first use."""
     for module in PRELOADED:
         import_module(module)
     for kind in ASKED:
@@ -57,7 +57,7 @@ def preload() -> None:
 
 
 def _load_for(part: Part) -> None:
-    """Import a part, and what its module names to be there for all passes as well."""
+    """Import a part, and what its module wants loaded for all passes as well."""
     module = plugin.load(part.entry.partition(":")[0])
     for name in getattr(module, "PRELOADED", ()):
         import_module(name)
@@ -70,7 +70,7 @@ def freeze() -> None:
 
 
 def stamp_loaded(read: Iterable[str] = ()) -> dict[str, Stamp | None]:
-    """The files of sm, of plugins and those `read`, as they are now; an update replaces them."""
+    """Stamp the files of sm, of plugins and those `read`, as they are: an update replaces them."""
     packages = plugin.list_packages()
     files = {
         module.__file__
@@ -81,7 +81,7 @@ def stamp_loaded(read: Iterable[str] = ()) -> dict[str, Stamp | None]:
 
 
 def stamp(file: str) -> Stamp | None:
-    """The file as it is now; None if it is not there."""
+    """Return the stamp of the file as it is now; None if it is not there."""
     try:
         found = os.stat(file)  # noqa: PTH116 - before each pass, for hundreds of files
     except OSError:

@@ -43,32 +43,33 @@ from sm.passes.tally import Tally
 from sm.store.paths import Root
 
 LOCK = 9
-"""The descriptor under which the monitor that starts the server holds the lock."""
+"""Descriptor under which the monitor that starts the server holds the lock."""
 HIGHEST = 1 << 12
-"""No descriptor that it is started with is above it."""
+"""Limit of the descriptors that it is started with."""
 
 REST_S = 60.0
-"""Without a pass, after which it ends: its speed is worth its memory only while there is work."""
+"""Time without a pass after which it ends, in seconds: its speed is worth its memory only while
+there is work."""
 LOOK_S = 5.0
-"""How often it looks whether the FIFO is still the one that monitors find."""
+"""Interval of looks whether the FIFO is still the one that monitors find, in seconds."""
 AT_ONCE = 2 * (os.cpu_count() or 1)
 YOUNG_S = 0.5
-"""Of passes younger than that, so many are made at once: more would only take memory from one
-another. An older one waits for something else than a processor, and keeps nobody waiting.
-"""
+"""Age of a pass, in seconds. `AT_ONCE` passes that are younger are made at once: more would only
+take memory from one another. An older one waits for something else than a processor, and keeps
+nobody waiting."""
 CROWDED_S = 0.05
-"""How often it looks whether one has become older."""
+"""Interval of looks whether a pass has become older, in seconds."""
 
 
 class Request(NamedTuple):
-    """What a monitor asks for."""
+    """Request of a monitor."""
 
     session: str
     ident: str
 
 
 class Pass(NamedTuple):
-    """A fork that makes a pass, and the pipes of it that the server has."""
+    """Fork that makes a pass, and the pipes of it that the server has."""
 
     request: Request
     answer: int
@@ -77,7 +78,7 @@ class Pass(NamedTuple):
 
 
 class PassServer:
-    """The server of one state root."""
+    """Server of one state root."""
 
     def __init__(self, root: Root) -> None:
         """Take over what the monitor that has started us left open, and nothing else."""
@@ -87,9 +88,9 @@ class PassServer:
         self.ended = hear_of_children()
         self.running: dict[int, Pass] = {}
         self.waiting: list[Request] = []
-        """Nothing more is read before these have begun."""
+        """Requests that have to begin before anything more is read."""
         self.begun: dict[str, str] = {}
-        """The last request of each session: one that comes again is answered already."""
+        """Last request of each session: one that comes again is answered already."""
         self.noted: dict[at_hand.Noted, tuple[str, ...]] = {}
         self.tally = Tally(root.passes_made)
         loaded.preload()
@@ -137,12 +138,12 @@ class PassServer:
             self._see_whether_wanted(is_alone=bool(events.get(self.requests)))
 
     def _see_whether_wanted(self, *, is_alone: bool) -> None:
-        """Be done after a rest, when no monitor is left, or when none could find us."""
+        """End after a rest, when no monitor is left, or when none could find us."""
         has_rested = not self.running and time.monotonic() >= self.since + REST_S
         self.is_wanted = not (has_rested or is_alone) and self._is_found()
 
     def _read(self) -> list[Request]:
-        """The requests that wait, the last one of each session."""
+        """Read the requests that wait, the last one of each session."""
         with contextlib.suppress(BlockingIOError):
             self.half += os.read(self.requests, 1 << 16)
         *lines, self.half = self.half.split(b"\n")
@@ -163,7 +164,7 @@ class PassServer:
         folder = self.root.session(request.session)
         answer = open_fifo(folder.pass_answer, os.O_WRONLY)
         caller = open_fifo(folder.pass_caller, os.O_RDONLY)
-        if answer is None or caller is None:  # the monitor has gone, and the next one asks anew
+        if answer is None or caller is None:  # the monitor has gone, and the next one asks again
             close(answer, caller)
             return None
         self.begun[request.session] = request.ident
@@ -220,7 +221,7 @@ class PassServer:
         self.stamps = self._stamp() | self.stamps
 
     def _stamp(self) -> dict[str, loaded.Stamp | None]:
-        """What we have loaded, as it is on disk now."""
+        """Stamp the files that we have loaded, as they are on disk now."""
         return loaded.stamp_loaded(path for paths in self.noted.values() for path in paths)
 
     def _begin_anew(self) -> None:
@@ -257,7 +258,7 @@ def serve_lines() -> bool:
     stamps = loaded.stamp_loaded()
     while select.select([STDIN], [], []):
         if loaded.stamp_loaded() != stamps:
-            # The line that waits is read by the new code.
+            # The new code reads the line that waits.
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 (what we are, once more)
         if not os.read(STDIN, 1):
             break
@@ -273,13 +274,13 @@ def serve_lines() -> bool:
 
 
 def tell_status(status: int) -> int:
-    """How a pass has ended: as a shell has it, with 128 and the signal for a killed one."""
+    """Return how a pass has ended, as a shell has it: 128 and the signal for a killed one."""
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
 
 
 def _open_requests(root: Root) -> int:
-    """Open the FIFO for reading alone, so that the last monitor's end is its end.
+    """Open the FIFO for reading alone, so that it ends with the last monitor.
 
     Raises:
         UsageError: stdin is not that FIFO, or the lock is not open.

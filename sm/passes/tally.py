@@ -1,7 +1,7 @@
-"""How many passes the server has made, how they ended, and how long they took.
+"""Tally of the passes that the server has made: their number, ends and durations.
 
-The sums go on when the server begins anew. They are written now and then, and as the server ends:
-if it is killed, those of the last seconds are lost.
+The sums go on when the server begins again. They are written now and then, and as the server ends:
+if it is killed, the sums of the last seconds are lost.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
 
 BOUNDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Seconds: how many passes took no longer than each, and more than the one before."""
+"""Limits in seconds: each counts the passes that took no longer, and longer than the one before."""
 WRITE_S = 5.0
-"""The sums are written so often at most."""
+"""Interval of writing the sums, in seconds, at least."""
 KILLED = 128
-"""The exit code of a killed process has the signal added to that."""
+"""Number that a killed process's exit code adds the signal to."""
 
 
 class Ended(StrEnum):
-    """How a pass has ended."""
+    """End of a pass."""
 
     DONE = "done"
     FAILED = "failed"
     KILLED = "killed"
     ELSEWHERE = "elsewhere"
-    """Its monitor makes it by itself."""
+    """The monitor makes the pass by itself."""
 
 
 class Sums(Struct):
-    """The passes since `since`, seconds since 1970: by their end, by time, and their whole time.
+    """Sums of passes since `since`, seconds since 1970: by end, by time, and their whole time.
 
     `took` has a number for each of `BOUNDS`, and one for those that took longer.
     """
@@ -50,7 +50,7 @@ class Sums(Struct):
 
 
 def judge(code: int) -> Ended:
-    """How a pass with that exit code has ended."""
+    """Return the end of a pass with that exit code."""
     if code == ELSEWHERE:
         return Ended.ELSEWHERE
     if code > KILLED:
@@ -59,16 +59,16 @@ def judge(code: int) -> Ended:
 
 
 def read_sums(path: Path) -> Sums | None:
-    """The sums that were written last; None if there are none."""
+    """Return the sums that were written last; None if there are none."""
     found = read_rebuildable(path, Sums)
     return found if found and len(found.took) == len(BOUNDS) + 1 else None
 
 
 class Tally:
-    """The sums of one server."""
+    """Tally of one server."""
 
     def __init__(self, path: Path) -> None:
-        """Go on with what the server before had."""
+        """Go on with the sums of the server before."""
         self._path = path
         self._sums = _read_or_begin(path)
         self._is_new = False
