@@ -22,14 +22,14 @@ from sm.base.text import format_count
 from sm.store.bounded import parse_json
 
 ASK_S = 20.0
-"""Seconds for a question that the clone can answer, too."""
+"""Time for a question that the clone can answer, too, in seconds."""
 
 HUB = "hub"
-"""The remote that is added if `origin` is on another machine."""
+"""Name of the remote that is added if `origin` is on another machine."""
 
 
 class Remote(Struct, frozen=True):
-    """A remote; `bare` is the repository, if it is a bare one on this machine."""
+    """Remote; `bare` is the repository, if it is a bare one on this machine."""
 
     name: str
     url: str
@@ -113,9 +113,10 @@ def ask_primary_branch(repo: Path, remote: str) -> str | None:
 
 
 def advise_on_branch(repo: Path, remote: str, branch: str) -> str:
-    """Return what helps if the remote has no branch `branch`: it may have got another name.
+    """Return what helps if the remote has no branch `branch`: its name may have changed.
 
-    One that the remote once had is not to be pushed again: that would bring a dead branch back.
+    A branch that the remote once had is not to be pushed again: that would bring a dead branch
+    back.
     """
     push = f"run git push {remote} {branch}"
     theirs = ask_primary_branch(repo, remote)
@@ -186,7 +187,7 @@ def _is_python(repo: Path) -> bool:
 
 
 def _npm(repo: Path) -> str | None:
-    """Install first, because a clean checkout has no packages."""
+    """Return the command that tests; it installs first, as a clean checkout has no packages."""
     try:
         data = parse_json(_text(repo / "package.json").encode())
     except ValueError:

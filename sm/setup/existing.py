@@ -1,4 +1,4 @@
-"""A clone's project that a configuration has already: a further `sm init` keeps to it."""
+"""Project of a clone that a configuration has already: a further `sm init` keeps to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sm.store.paths import name_session
 
 
 class Existing(Struct, frozen=True):
-    """The project, and the file that it is in."""
+    """Project, and the file that it is in."""
 
     file: Path
     project: ProjectSettings
@@ -25,7 +25,7 @@ class Existing(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The agent's command line, which may be its profile's."""
+        """Command line of the agent, which may be its profile's."""
         return self.project.agent.command or Project(self.config, self.project).profile.command
 
 
@@ -45,7 +45,7 @@ def find_existing(clone: Path, name: str | None, output: Path | None, cwd: Path)
 
 
 def _read(output: Path | None, env: Mapping[str, str], cwd: Path) -> Iterator[tuple[Path, Config]]:
-    """The files that can be read; what is wrong with another one is said by who needs it."""
+    """Read the files that can be read; who needs another one says what is wrong with it."""
     try:
         source = output or find(None, env, cwd)
         files = list_files(source) if source.is_dir() else [source]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """Whether all is well, a person should look, or nothing works."""
+    """Level of a finding: all is well, a person should look, or nothing works."""
 
     OK = "ok"
     WARN = "warn"
@@ -24,7 +24,7 @@ class Level(StrEnum):
 
 
 class Fix(Struct, frozen=True):
-    """What is safe to do about a finding, and is done by `sm doctor --fix` alone.
+    """Remedy that is safe for a finding, and is applied by `sm doctor --fix` alone.
 
     `doing` and `done` say it, such as “remove …” and “removed …”. `make` does it, and returns why
     it did not, '' if it is done. It may be called long after the finding, so it looks again first.
@@ -40,7 +40,10 @@ class Fix(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """What was found: `what`, in `where` (a project, or the machine), and what to do about it."""
+    """Result of a check: `what`, in `where`, and what to do about it.
+
+    `where` is a project, or the machine.
+    """
 
     level: Level
     what: str
@@ -73,7 +76,7 @@ def guard(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
 
 
 class Check(NamedTuple):
-    """What a plugin checks: the machine once, each project, or both. It changes nothing."""
+    """Checks of a plugin: of the machine once, of each project, or both. They change nothing."""
 
     machine: Callable[[Config], Iterable[Finding]] | None = None
     project: Callable[[Project], Iterable[Finding]] | None = None

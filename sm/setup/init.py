@@ -32,19 +32,19 @@ from sm.store.files import write_atomic
 from sm.store.paths import check_name
 
 NO_CI = "none"
-"""The answer for no CI, or no setup; an empty answer takes the guess."""
+"""Answer for no CI, or no setup; an empty answer takes the guess."""
 
 DEFAULT_PREFIX = "fix"
 
 SEED = "refs/sm/seed"
-"""Holds in a new hub what a partial clone lacks, until the branch is there."""
+"""Ref that holds in a new hub what a partial clone lacks, until the branch is there."""
 
 COPY_S = 3600.0
-"""Seconds for the first copy of a repository, which may be large."""
+"""Time for the first copy of a repository, which may be large, in seconds."""
 
 
 class Hub(Struct, frozen=True):
-    """The bare repository that agents push to.
+    """Bare repository that agents push to.
 
     `remote` is its name in the clone, `is_new` whether there is no such repository yet, `is_named`
     whether the clone has the remote all the same, `beside` the remote of the clone's origin, if
@@ -59,7 +59,7 @@ class Hub(Struct, frozen=True):
 
 
 class Setup(Struct, frozen=True):
-    """Everything that was decided."""
+    """Decisions of one `sm init`."""
 
     name: str
     repo: Path
@@ -74,16 +74,16 @@ class Setup(Struct, frozen=True):
     worktree_setup: str = ""
     worktree_copy: tuple[str, ...] = ()
     existing: Existing | None = None
-    """The project as its file has it, which stays as it is."""
+    """Project as its file has it, which stays as it is."""
 
     @property
     def command(self) -> str:
-        """The agent's command line."""
+        """Command line of the agent."""
         return find_agent(self.agent)[0]
 
     @property
     def agent_settings(self) -> AgentSettings:
-        """What the configuration says of the agent."""
+        """Settings of the agent, as the configuration has them."""
         if self.existing:
             return self.existing.project.agent
         chosen = self.variables
@@ -93,12 +93,12 @@ class Setup(Struct, frozen=True):
 
     @property
     def profile(self) -> Profile:
-        """How the agent is driven."""
+        """Profile for driving the agent."""
         return find_agent(self.agent)[1]
 
     @property
     def values(self) -> Values:
-        """The configuration file's keys."""
+        """Keys of the configuration file."""
         chosen = self.variables
         both = {"pass_env": list(chosen.passed), "withheld_env": list(chosen.withheld)}
         passed = {key: names for key, names in both.items() if names}
@@ -116,14 +116,14 @@ class Setup(Struct, frozen=True):
 
     @property
     def _own_ci(self) -> Values:
-        """How pushes are tested; a forge elsewhere knows that itself."""
+        """Values of how pushes are tested; a forge elsewhere knows that itself."""
         if self.forge.is_elsewhere:
             return {}
         return {"ci": {"command": "" if self.ci == NO_CI else self.ci}}
 
     @property
     def _own_prefix(self) -> Values:
-        """Where git cannot have the usual branches beside one that is there."""
+        """Prefix of branches, where git cannot have the usual ones beside one that is there."""
         if self.branch_prefix == DEFAULT_PREFIX:
             return {}
         return {"branch_prefix": self.branch_prefix}
@@ -139,7 +139,7 @@ class Setup(Struct, frozen=True):
 
     @property
     def project(self) -> ProjectSettings:
-        """The project that this makes.
+        """Project that this makes.
 
         Raises:
             UsageError: a value cannot be used.
@@ -149,7 +149,7 @@ class Setup(Struct, frozen=True):
 
 
 def _list_own_keys(forge: ForgeSettings) -> dict[str, str | bool | list[str]]:
-    """The keys of the forge that are not as they are by themselves."""
+    """List the keys of the forge that differ from their defaults."""
     defaults = {field.encode_name: field.default for field in structs.fields(forge)}
     values = to_builtins(forge, enc_hook=str)
     return {key: value for key, value in values.items() if value != defaults.get(key, NODEFAULT)}
@@ -230,7 +230,7 @@ def _check_file(setup: Setup, *, force: bool) -> None:
 
 
 def _content(path: Path) -> str:
-    """The file's text without blanks at its end; '' if it says nothing."""
+    """Return the file's text without blanks at its end; '' if it says nothing."""
     try:
         text = path.read_text(errors="replace")
     except OSError as error:
@@ -294,12 +294,12 @@ def _write(setup: Setup) -> Iterator[str]:
 
 
 def list_changes(setup: Setup) -> Iterator[Change]:
-    """What the clone's configuration needs, once there is a hub."""
+    """Yield the changes that the clone's configuration needs, once there is a hub."""
     return mend.list_changes(setup.repo, setup.hub.remote, setup.primary)
 
 
 def spell_pull(setup: Setup) -> str:
-    """How what agents have merged comes into the clone."""
+    """Spell the command that brings what agents have merged into the clone."""
     git, upstream = Git(setup.repo), f"branch.{setup.primary}"
     at_hub = git.setting(f"{upstream}.remote") == setup.hub.remote
     if at_hub and git.setting(f"{upstream}.merge") == f"refs/heads/{setup.primary}":

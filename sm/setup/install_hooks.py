@@ -16,7 +16,7 @@ from sm.shell_root import find_shell_root
 
 
 class HookView(Struct, frozen=True):
-    """One hook: the command that `sm hooks install` sets, and whether it is in the settings."""
+    """Hook: the command that `sm hooks install` sets, and whether it is in the settings."""
 
     event: str
     command: str
@@ -24,7 +24,7 @@ class HookView(Struct, frozen=True):
 
 
 class HooksView(Struct, frozen=True):
-    """All hooks in one settings file; `wraps` is the person's own status line, or ''."""
+    """Hooks in one settings file; `wraps` is the person's own status line, or ''."""
 
     settings: Path
     installed: bool
@@ -118,7 +118,7 @@ def look(path: Path) -> HooksView:
 def list_missing(path: Path) -> list[str]:
     """Return the events whose hook is not there, or leads nowhere; none if no hook is installed.
 
-    Those of another clone of sm, which is there, will do.
+    Hooks of another clone of sm, which is there, will do.
 
     Raises:
         UsageError: the file cannot be used as settings.

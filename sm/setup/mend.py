@@ -1,4 +1,4 @@
-"""What `sm init` settles in the clone, so that the work of agents leaves it and arrives in it."""
+"""Settles in the clone, for `sm init`, that the work of agents leaves it and arrives in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sm.setup.repository import is_relative
 
 
 class Change(Struct, frozen=True):
-    """A change of the clone's configuration: what it is for, and what makes it."""
+    """Change of the clone's configuration: what it is for, and what makes it."""
 
     what: str
     make: Callable[[], None]
@@ -30,7 +30,7 @@ def list_changes(repo: Path, remote: str, primary: str) -> Iterator[Change]:
 
 
 def _absolute(repo: Path, remote: str, *, push: bool) -> Iterator[Change]:
-    """A path that begins at the clone leads elsewhere from a worktree, and from a submodule."""
+    """Mend a path that begins at the clone: it leads elsewhere from a worktree, and a submodule."""
     name = f"remote.{remote}.{'pushurl' if push else 'url'}"
     url = Git(repo).setting(name)
     if is_relative(url) and (repo / url).exists():

@@ -106,7 +106,7 @@ def _has_branch(git: Git, project: ProjectSettings) -> None:
 
 
 def _forge(project: ProjectSettings) -> Iterator[str]:
-    """What the forge finds wrong with its settings, and with where the agents push."""
+    """Yield what the forge finds wrong with its settings, and with where the agents push."""
     try:
         url = remote_url(project.repo, project.remote)
     except SmError as error:

@@ -16,18 +16,18 @@ from sm.config.load import load_machine, make_default_machine
 from sm.store.paths import Root
 
 MODULE = ("-Im", "-m")
-"""How Python is told to run a module."""
+"""Options that tell Python to run a module."""
 
 
 class Program(Struct, frozen=True):
-    """One of them, and the command line that began it."""
+    """Program that runs, and the command line that began it."""
 
     process: Process
     command: str
 
 
 def list_programs(root: Root, is_shown: Callable[[str], bool]) -> Iterator[Program]:
-    """Yield those that run now, but for this one; `is_shown`: a verb that a person calls."""
+    """Yield the programs that run now, but for this; `is_shown`: a verb that a person calls."""
     ours = {one.pid for one in procfs.find_ancestors(os.getpid())}
     for pid in map(int, procfs.list_pids()):
         process = None if pid in ours else procfs.find(pid)
@@ -37,7 +37,7 @@ def list_programs(root: Root, is_shown: Callable[[str], bool]) -> Iterator[Progr
 
 
 def _find_words(command: list[str]) -> list[str]:
-    """`sm` or `dev-poll` with its arguments; [] for any other program."""
+    """Return `sm` or `dev-poll` with its arguments; [] for any other program."""
     for at, word in enumerate(command[:3]):
         name = os.path.basename(word)  # noqa: PTH119 - there are thousands
         if name == "dev-poll" or (name == "sm" and at):
@@ -47,7 +47,7 @@ def _find_words(command: list[str]) -> list[str]:
 
 
 def _is_left(words: list[str], is_shown: Callable[[str], bool]) -> bool:
-    """Whether a person has begun it. What sm itself has begun ends by itself."""
+    """Whether a person has begun the program. A program that sm has begun ends by itself."""
     if words[:1] == ["dev-poll"]:
         return "--loop" in words
     verb = next(iter(_skip_config(words[1:])), "")
@@ -55,14 +55,14 @@ def _is_left(words: list[str], is_shown: Callable[[str], bool]) -> bool:
 
 
 def _skip_config(arguments: list[str]) -> list[str]:
-    """The arguments behind the option that comes before a verb."""
+    """Return the arguments behind the option that comes before a verb."""
     if arguments[:1] == ["--config"]:
         return arguments[2:]
     return arguments[1:] if arguments and arguments[0].startswith("--config=") else arguments
 
 
 def _find_root(process: Process, words: list[str]) -> Path | None:
-    """The state root that it uses; None if it has ended."""
+    """Find the state root that it uses; None if it has ended."""
     try:
         env, folder = procfs.read_environment(process), procfs.read_folder(process)
     except OSError:

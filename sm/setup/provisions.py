@@ -17,9 +17,9 @@ LOCKS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("Gemfile.lock",), "bundle install"),
     (("composer.lock",), "composer install"),
 )
-"""Lock files, and what installs just what they name."""
+"""Lock files, and the command that installs just what they name."""
 YARN = ("yarn install --frozen-lockfile", "yarn install --immutable")
-"""Of version 1, and of later ones, which have a `.yarnrc.yml`."""
+"""Commands for yarn of version 1, and of later ones, which have a `.yarnrc.yml`."""
 SHOWN = 20
 
 

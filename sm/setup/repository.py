@@ -1,7 +1,7 @@
-"""What a clone has that keeps agents from working on it as its owner does, and what helps.
+"""Troubles of a clone that keep agents from working on it as its owner does, and their remedies.
 
-`sm init` and `sm doctor` say it before an agent meets it. What `sm` can settle by itself is not
-here: it is settled where the worktree, the hub or the configuration is made.
+`sm init` and `sm doctor` name them before an agent meets them. A trouble that `sm` can settle by
+itself is not here: it is settled where the worktree, the hub or the configuration is made.
 """
 
 from __future__ import annotations
@@ -34,50 +34,50 @@ SHELL_WORDS = re.compile(r"[|&;<>()$`\\\"'\s]")
 
 
 class Trouble(Struct, frozen=True):
-    """What is in the way, and what helps."""
+    """Obstacle, and what helps."""
 
     what: str
     advice: str
 
 
 class Clone(Struct, frozen=True):
-    """The clone of a project, as the checks look at it."""
+    """Clone of a project, as the checks look at it."""
 
     project: ProjectSettings
 
     @property
     def git(self) -> Git:
-        """Git there."""
+        """Git in the clone."""
         return Git(self.project.repo)
 
     @property
     def words(self) -> str:
-        """How a command line calls it."""
+        """Beginning of a command line about the clone."""
         return f"git -C {shlex.quote(str(self.project.repo))}"
 
     @property
     def tip(self) -> str:
-        """The ref that agents begin from, as far as the clone has it; '' for none."""
+        """Ref that agents begin from, as far as the clone has it; '' for none."""
         name = self.project.primary_branch
         refs = (f"refs/remotes/{self.project.remote}/{name}", f"refs/heads/{name}")
         return next((ref for ref in refs if self.git.rev_parse(ref)), "")
 
     @property
     def hub(self) -> Path | None:
-        """The repository on this machine that agents push to, if the forge is the embedded one."""
+        """Repository on this machine that agents push to, if the forge is the embedded one."""
         if not isinstance(self.project.forge, LocalSettings):
             return None
         return find_bare(self.project.repo, self.read_url())
 
     def read_url(self, *, push: bool = False) -> str:
-        """Where the remote leads, with a person's `insteadOf`; '' if there is none."""
+        """Return where the remote leads, with a person's `insteadOf`; '' if there is none."""
         args = ("remote", "get-url", *(["--push"] if push else []), self.project.remote)
         said = call(self.project.repo, *args, accept=tuple(ANY_CODE))
         return said.stdout.removesuffix("\n") if said.code == 0 else ""
 
 
 def list_troubles(project: ProjectSettings) -> Iterator[Trouble]:
-    """Yield all that is in the way; of a check that fails itself, why."""
+    """Yield all troubles; for a check that fails itself, the reason."""
     clone = Clone(project)
     for look in LOOKS:
         try:
@@ -87,7 +87,7 @@ def list_troubles(project: ProjectSettings) -> Iterator[Trouble]:
 
 
 def _bareness(clone: Clone) -> Iterator[Trouble]:
-    """A clone that calls itself bare, as an editor or a script has set it by mistake."""
+    """Find a clone that calls itself bare, as an editor or a script has set it by mistake."""
     if clone.git.setting("core.bare") == "true" and (clone.project.repo / ".git").is_dir():
         yield Trouble(
             f"'{clone.project.repo}' has files, and calls itself bare: git status fails there",
@@ -131,7 +131,7 @@ def _remote(clone: Clone) -> Iterator[Trouble]:
 
 
 def _other_remotes(clone: Clone) -> Iterator[Trouble]:
-    """A `pushurl` that is also where something is fetched cannot be turned away by itself."""
+    """Find a `pushurl` that is also fetched from: it cannot be turned away by itself."""
     for name in list_open(clone.project.repo, clone.project.remote):
         yield Trouble(
             f"agents are only asked not to push to '{name}': its push address is also fetched from",
@@ -208,7 +208,10 @@ def _has_server(clone: Clone) -> bool:
 
 
 def _filters(clone: Clone) -> Iterator[Trouble]:
-    """Other filters, such as git-crypt: with `required`, git makes no worktree without them."""
+    """Find other filters, such as git-crypt.
+
+    If a filter is `required`, git makes no worktree without it.
+    """
     used = lfs.list_filters(clone.project.repo, clone.tip) - {lfs.NAME} if clone.tip else ()
     for name in sorted(used):
         process = clone.git.setting(f"filter.{name}.process")
@@ -222,7 +225,7 @@ def _filters(clone: Clone) -> Iterator[Trouble]:
 
 
 def _hooks(clone: Clone) -> Iterator[Trouble]:
-    """Hooks in a folder that only the clone has, as husky makes one."""
+    """Find hooks in a folder that only the clone has, as husky makes one."""
     repo, path = clone.project.repo, clone.git.setting("core.hooksPath")
     if not path or path.startswith(("/", "~")) or clone.project.new_worktree.setup is not None:
         return
@@ -236,7 +239,7 @@ def _hooks(clone: Clone) -> Iterator[Trouble]:
 
 
 def _signing(clone: Clone) -> Iterator[Trouble]:
-    """Sign what nothing refers to, without a terminal or a display, as an agent has to."""
+    """Try to sign something without a terminal or a display, as an agent has to; keep nothing."""
     if clone.git.setting("commit.gpgsign").lower() not in ("true", "yes", "on", "1"):
         return
     tree = clone.git.empty_tree
@@ -276,7 +279,7 @@ def _needs(clone: Clone) -> Iterator[Trouble]:
 
 
 def find_branch_prefix(repo: Path, remote: str, wanted: str) -> str:
-    """Return a prefix beside whose branches the clone has no other one: `wanted` if that does."""
+    """Return a prefix that no other branch of the clone rules out: `wanted` if it will do."""
     git = Git(repo)
     for prefix in (wanted, *SPARE_PREFIXES):
         where = ("refs/heads", f"refs/remotes/{remote}")
@@ -306,4 +309,4 @@ LOOKS: tuple[Callable[[Clone], Iterator[Trouble]], ...] = (
     _signing,
     _needs,
 )
-"""In the order of the output."""
+"""Checks in the order of the output."""

@@ -22,14 +22,14 @@ from sm.config.schema import ProjectSettings
 from sm.setup import discover
 
 TRANSFER_S = 3600.0
-"""Seconds for the transfer, which may be large and slow."""
+"""Time for the transfer, which may be large and slow, in seconds."""
 NAMED = 3
 ATTEMPTS = 3
-"""Meanwhile an agent may merge, or a person may push."""
+"""Number of attempts: meanwhile an agent may merge, or a person may push."""
 
 
 class Direction(StrEnum):
-    """Where commits must go."""
+    """Direction in which commits must go."""
 
     NONE = "none"
     IN = "into the hub"
@@ -38,7 +38,7 @@ class Direction(StrEnum):
 
 
 class Standing(Struct, frozen=True):
-    """The primary branch of both, and how many commits each has that the other lacks."""
+    """Standing of the primary branch on both sides, and how many commits each side lacks."""
 
     hub: str
     beside: str
@@ -50,7 +50,7 @@ class Standing(Struct, frozen=True):
 
     @property
     def direction(self) -> Direction:
-        """What must be done."""
+        """Direction that brings both sides together."""
         if self.only_ours and self.only_theirs:
             return Direction.APART
         if self.only_ours:
@@ -59,12 +59,12 @@ class Standing(Struct, frozen=True):
 
     @property
     def receiver(self) -> str:
-        """The remote that lacks commits."""
+        """Remote that lacks commits."""
         return self.hub if self.direction is Direction.IN else self.beside
 
     @property
     def update(self) -> Update:
-        """What to push there. The remote must be where we saw it, so nothing is lost."""
+        """Update to push there. The remote must be where we saw it, so nothing is lost."""
         old, new = self.theirs, self.ours
         if self.direction is Direction.IN:
             old, new = new, old
@@ -72,7 +72,7 @@ class Standing(Struct, frozen=True):
 
 
 class Synced(Struct, frozen=True):
-    """The state before, and the carried commits, newest first, as git names them."""
+    """State before, and the carried commits, newest first, as git names them."""
 
     standing: Standing
     commits: tuple[str, ...]
@@ -152,7 +152,7 @@ def sync(project: ProjectSettings, remote: str) -> Synced:
 
 
 def merge(project: ProjectSettings, remote: str) -> tuple[str, Synced]:
-    """Merge what both sides have into the hub, and carry it over; the merge, '' if none was needed.
+    """Merge both sides into the hub, and carry the merge over; return it, '' if none was needed.
 
     Raises:
         MergeConflictError: they do not go together.

@@ -17,7 +17,7 @@ LAST_LINES = 15
 
 
 class Trial(Struct, frozen=True):
-    """The result: `log` is the end of the log, '' if the command passed."""
+    """Result: `log` is the end of the log, '' if the command passed."""
 
     state: CheckState
     took_s: float

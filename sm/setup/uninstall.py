@@ -1,4 +1,4 @@
-"""What `sm` has made on this machine, and how it goes again; what a person would lose is kept."""
+"""Removes what `sm` has made on this machine; what a person would lose is kept."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from sm.shell_root import find_shell_root
 from sm.store import lock
 
 COMMANDS = ("sm", "dev-poll", "agent-session")
-"""What a person links into a folder on PATH."""
+"""Commands that a person links into a folder on PATH."""
 
 
 class Part(Struct, frozen=True):
-    """Something of ours. `kept` says why it stays, '' if it goes; `remove` does that."""
+    """Part that is ours. `kept` says why it stays, '' if it goes; `remove` does that."""
 
     what: str
     kept: str = ""
@@ -65,7 +65,7 @@ def check_nothing_runs(
 
 
 def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) -> Iterator[Part]:
-    """Return all of ours, in the order in which it goes; nothing is changed."""
+    """Return all parts that are ours, in the order in which they go; nothing is changed."""
     for settings in config.projects if config else ():
         assert config is not None
         project = Project(config, settings)
@@ -115,13 +115,13 @@ def _list_worktrees(project: Project) -> Iterator[Part]:
 
 
 def _find_branches(project: Project, in_worktrees: set[int]) -> list[str]:
-    """The clone's own branches that were made for issues. A branch in a worktree goes with that."""
+    """Find the clone's own branches for issues. A branch in a worktree goes with the worktree."""
     found = remnants.list_local_branches(project)
     return [branch for issue, branch in found.items() if issue not in in_worktrees]
 
 
 def _list_hub(project: Project) -> Iterator[Part]:
-    """The embedded forge, the bare repository and the remote, if `sm init` has made them."""
+    """List the embedded forge, the bare repository and the remote, if `sm init` has made them."""
     settings = project.settings
     if not isinstance(settings.forge, LocalSettings):
         yield Part(f"labels and claims at {settings.forge.place}", kept="others may use them")
@@ -145,9 +145,9 @@ def _list_hub(project: Project) -> Iterator[Part]:
 
 
 def _find_only_there(project: Project, bare: Path) -> str:
-    """Why the hub must stay: commits that no branch of the person, and no other remote has.
+    """Find why the hub must stay: commits that no branch of the person, and no other remote has.
 
-    The branches of agents in the clone do not count: those of dropped worktrees go.
+    The branches of agents in the clone do not count: branches of dropped worktrees go.
     """
     settings, git = project.settings, project.git
     heads = BareRepository(bare).heads()

@@ -19,13 +19,13 @@ class Variables(Struct, frozen=True):
     withheld: tuple[str, ...] = ()
 
     def list_open(self, command: str) -> list[str]:
-        """Return those that agents with this command line lack, and nobody has decided on."""
+        """Return the variables that agents with this command line lack, and that are undecided."""
         return list_hidden(
             AgentSettings(command=command, pass_env=self.passed, withheld_env=self.withheld)
         )
 
     def settle(self, names: list[str], *, may_see: bool) -> Variables:
-        """Return the same, with these decided on."""
+        """Return the variables with these decided on."""
         if may_see:
             return Variables((*self.passed, *names), self.withheld)
         return Variables(self.passed, (*self.withheld, *names))
