@@ -1,4 +1,4 @@
-"""The forge for the agent of a session: its reactor writes, and the last look is shared."""
+"""Forge of a session's agent: the session's reactor writes, and the last look is shared."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ask_for(
     head: str = "",
     on_pull: bool = False,
 ) -> T:
-    """Have the session's reactor do it; return what came of it.
+    """Have the session's reactor do it; return the result.
 
     Raises:
         RefusedRequestError: it is refused.
@@ -105,12 +105,12 @@ def list_pulls(
 
 
 def find_seen_trust(session: IssueSession) -> Trust:
-    """Return who is trusted of those who have said something, as it was last seen."""
+    """Return the trusted people among those who have said something, as it was last seen."""
     return _last(session).trust(session.project.settings)
 
 
 def _last_whole(session: IssueSession) -> Snapshot:
-    """The last look at everything; one that was brought here is the occasion for another one."""
+    """Return the last look at everything; if the last look was partial, have another made first."""
     from sm.issues.act.forge_requests import ForgeVerb
     from sm.issues.look.snapshot import Snapshot, last_whole_snapshot
 

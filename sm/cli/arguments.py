@@ -1,4 +1,4 @@
-"""The arguments that name a session, an issue or a pull request, each defined once."""
+"""Arguments that name a session, an issue or a pull request, each defined once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _find_issue(
 def _split_words(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, str]:
-    """The project's name, '' where it goes without saying, and the number."""
+    """Return the project's name, '' where it goes without saying, and the number."""
     from sm.sessions.address import OF_ISSUE
 
     match words:
@@ -58,7 +58,7 @@ def _arguments_after(ctx: click.Context, param: click.Parameter) -> list[click.A
 
 
 def _sole_project(ctx: click.Context, number: str) -> Project:
-    """The project that a number alone is of.
+    """Return the project of a number that stands alone.
 
     Raises:
         UsageError: there are several, and we are in the clone of none.
@@ -89,7 +89,7 @@ Also as `PROJECT#NUMBER`, and as `NUMBER` where there is one project, or within 
 
 
 def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
+    """Add the arguments PROJECT ISSUE, in any of these ways: `project: Project, issue: int`."""
 
     @click.argument("numbered", metavar="PROJECT ISSUE", callback=_find_issue, nargs=-1)
     @functools.wraps(function)
@@ -101,7 +101,10 @@ def project_issue(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def issue_and_text(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, and the text behind, in one word or several: `text: tuple[str, ...]`."""
+    """Add the arguments PROJECT ISSUE and a text, in one word or several.
+
+    The text arrives as `text: tuple[str, ...]`.
+    """
 
     @click.argument("given", metavar="PROJECT ISSUE TEXT...", callback=_find_text, nargs=-1)
     @functools.wraps(function)
@@ -119,7 +122,7 @@ def _find_text(
     count = 1 if words and _stands_alone(ctx, words) else 2
     if not (text := words[count:]):
         if count == 1 or (len(words) == 2 and ISSUE.fullmatch(words[1])):
-            _find_issue(ctx, param, words)  # what is wrong with the words themselves comes first
+            _find_issue(ctx, param, words)  # an error in the words themselves comes first
             called = f"{ctx.command_path} {' '.join(words)}"
             raise UsageError(
                 f"the text is missing: {called} TEXT; '-' reads it from standard input"
@@ -174,7 +177,7 @@ def leave_to_node(project: Project, issue: int) -> None:
 
 
 def leave_named_to_node(ctx: click.Context, text: str) -> None:
-    """The same for what a session is called that is not on record here."""
+    """Leave the command to the node of a named session that is not on record here."""
     from sm.config.load import NoConfigError
     from sm.issues.reaching import find_elsewhere
 
@@ -190,7 +193,7 @@ def leave_named_to_node(ctx: click.Context, text: str) -> None:
 
 
 def find_session(ctx: click.Context, name: str) -> AnySession:
-    """Return the session of this machine that is called so.
+    """Return the session of this machine that has this name.
 
     Raises:
         UsageError: there is none, or there are several.
@@ -214,7 +217,7 @@ def _target(
 
 
 def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
-    """What a session is called, from `TARGET` or `PROJECT ISSUE`; '' for no words.
+    """Spell the name of a session, from `TARGET` or `PROJECT ISSUE`; '' for no words.
 
     Raises:
         UsageError: it is neither.
@@ -231,7 +234,7 @@ def name_target(ctx: click.Context, words: tuple[str, ...]) -> str:
 
 
 def spell_in_full(ctx: click.Context, text: str) -> str:
-    """`7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
+    """Spell `7` as `PROJECT#7`, unless a session has that name; any other text as it is."""
     from sm.config.load import NoConfigError
     from sm.sessions import registry
 
@@ -275,16 +278,16 @@ def _target_name(ctx: click.Context, _param: click.Parameter, words: tuple[str, 
 optional_target_name: Decorator = click.argument(
     "target", metavar="[TARGET | PROJECT ISSUE]", callback=_target_name, nargs=-1
 )
-"""`target: str`, what a session is called, which may be over; '' for none."""
+"""`target: str`, the name of a session, which may be over; '' for none."""
 
 
-# Any of these; one that is over, too
+# Any of these, also a past session
 
 
 def find_place(
     ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> AnySession | tuple[Project, int]:
-    """A session by what it is called, or a project and an issue.
+    """Return a session by its name, or a project and an issue.
 
     Raises:
         UsageError: there is no such thing.
@@ -339,7 +342,7 @@ past_place_argument: Decorator = click.argument(
     nargs=-1,
     required=True,
 )
-"""`place: AnySession | tuple[Project, int] | str`: the same, or the id of a past one."""
+"""`place: AnySession | tuple[Project, int] | str`: as `place_argument`, or a past session's id."""
 
 
 def _find_past_name(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""How wide the columns of a table are, and how a cell that is too long is cut. Pure."""
+"""Widths of a table's columns, and cuts in cells that are too long. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEAST = 6
-"""Cells that a column of any length has at least, if its own words are not shorter."""
+"""Number of cells that a column of any length has at least, if its own words are not shorter."""
 COMMAND = re.compile(r"(?:(?<=[:,] )|^)sm [a-z]")
-"""Where a cell of ours begins to name a command, which goes on up to its end."""
+"""Beginning of a command in one of our cells; the command goes on up to the cell's end."""
 NUMBER = re.compile(r"[#!]?\d[\w.,:%/-]*")
 
 
 class Demand(NamedTuple):
-    """What a column asks for: the cells of its longest word, and its share of scarce room.
+    """Demand of a column: the cells of its longest word, and its share of scarce room.
 
     Without a share it has what it needs before those that have one.
     """

@@ -96,7 +96,7 @@ def _hearers(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _find_own(click_context: click.Context, target: str) -> AnySession:
-    """The session that may be set."""
+    """Find the session that may be set."""
     from sm.sessions import registry
     from sm.sessions.caller import identify
 
@@ -115,7 +115,7 @@ def _set(session: AnySession, verb: str, values: Mapping[str, object]) -> None:
     from sm.context import levels
     from sm.store import lock
 
-    # Held while it is read, too: the answer is what was set, not what has come of it since.
+    # Held while it is read, too: the answer is what was set, without any change since.
     with lock.hold(session.dir.lock, timeout_s=120):
         levels.switch(session, on=verb == "enable", values=values)
         told = _tell(session)

@@ -1,4 +1,4 @@
-"""How full contexts are, as tables and lines."""
+"""Tables and lines about how full contexts are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def draw_contexts(found: Sequence[Gauge]) -> RenderableType:
-    """The table for a terminal; what is to be known of single sessions is below it, in full."""
+    """Draw the table for a terminal; notes on single sessions are below it, in full."""
     from rich.console import Group
     from rich.text import Text
 
@@ -35,7 +35,7 @@ def _count(number: int | None) -> str:
 
 
 def list_lines(one: Gauge) -> list[str]:
-    """All that is known of one session."""
+    """List all that is known of one session."""
     return [f"{label:<9} {text}" for label, text in _details(one)]
 
 
@@ -70,4 +70,4 @@ COLUMNS = (
     Column("Last handoff", lambda one: one.last_handoff, VERY_WIDE, share=3),
     Column("Note", lambda one: "; ".join(one.notes)),
 )
-"""The columns of the table; a terminal has the notes below it."""
+"""Columns of the table; a terminal has the notes below it."""

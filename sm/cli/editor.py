@@ -17,7 +17,7 @@ SCISSORS = "<!-- sm: the first line is the title, the rest the text; this line a
 
 
 def edit(title: str = "", body: str = "") -> tuple[str, str]:
-    """What a person makes of the title and the text, in $VISUAL, $EDITOR or the system's editor.
+    """Return the title and the text as a person edits them, in $VISUAL, $EDITOR or the default.
 
     Raises:
         UsageError: there is no terminal, the editor failed, or nothing was written.
@@ -39,7 +39,7 @@ def edit(title: str = "", body: str = "") -> tuple[str, str]:
 
 @contextmanager
 def keep(text: str) -> Iterator[None]:
-    """Keep in a file what a person has written, if it cannot be used or Ctrl-C ends the wait."""
+    """Keep a person's text in a file, if it cannot be used or Ctrl-C ends the wait."""
     try:
         yield
     except BaseException:

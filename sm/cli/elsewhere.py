@@ -1,4 +1,4 @@
-"""Commands about a session that runs elsewhere: the same command line, by the `sm` of its node."""
+"""Runs commands about a session elsewhere: the same command line, by the `sm` of its node."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 FOLLOWS = ("-f", "--follow")
 WATCHES = ("-w", "--watch")
-"""What does not end by itself; the channel to a node has answers, and no streams."""
+"""Options that never end by themselves; the channel to a node has answers, and no streams."""
 WAIT_S = 300.0
-"""A node waits so long at a time, as an answer of it may take 600 s at the most."""
+"""Time for which a node waits at once, in seconds: its answer may take 600 s at the most."""
 ROOT_OPTION = "--config"
 NOTIFY = "--notify-on-stop"
 
@@ -89,7 +89,7 @@ def _recover_here(there: Elsewhere) -> list[str]:
 
 
 ENDED_HERE = {"kill": _kill_here, "recover": _recover_here}
-"""What is done by this machine once the host is lost: it may be dead for good."""
+"""Verbs that this machine carries out once the host is lost: it may be dead for good."""
 
 
 def _leave_out_root_options(argv: list[str]) -> list[str]:
@@ -157,7 +157,7 @@ def _reply(there: Elsewhere, runner: Runner, words: list[str]) -> int:
 
 
 def _wait(there: Elsewhere, runner: Runner, words: list[str]) -> int:
-    """Wait as long as a person wants to, which may be longer than one answer of a node takes."""
+    """Wait as long as a person wants, which may be longer than one answer of a node takes."""
     from sm.base.clock import Deadline
     from sm.base.output import warn
     from sm.cli.wait import EVENTS, command
@@ -215,7 +215,7 @@ def _read_log_options(words: list[str]) -> tuple[list[str], bool]:
 
 
 def _read_event_options(words: list[str]) -> tuple[list[str], bool]:
-    """Return the options of `sm events`; what it says is never raw."""
+    """Return the options of `sm events`, whose output is never raw."""
     from sm.cli.events import command
 
     found = _read_options("events", command, words)
@@ -238,7 +238,7 @@ def _watch_context(there: Elsewhere, words: list[str]) -> int:
 
 
 def find_past(ctx: Context, place: tuple[Project, int] | str) -> Elsewhere | None:
-    """Return where a session was that is over, if that was elsewhere; `place` may be its id."""
+    """Return where a session that is over was, if elsewhere; `place` may be its id."""
     from sm.cli.options import load_config
     from sm.config.load import NoConfigError
     from sm.issues import reaching
@@ -251,9 +251,9 @@ def find_past(ctx: Context, place: tuple[Project, int] | str) -> Elsewhere | Non
 
 
 def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:
-    """Have each node with sessions of these projects do the same; yield what it says, or why not.
+    """Have each node with sessions of these projects do it as well; yield its words, or why not.
 
-    A node that does not answer is told of on stderr: there it has to be said again.
+    A node that does not answer is named on stderr: there it has to be said again.
     """
     from sm.base.output import warn
     from sm.issues.placements import list_placements

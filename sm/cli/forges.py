@@ -1,4 +1,4 @@
-"""What the verbs of the forge share: who speaks, texts from options, lists, and problems."""
+"""Parts that the verbs of the forge share: the speaker, texts from options, lists, and problems."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ file_option: Decorator = click.option(
 
 
 def _number(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> int:
-    """The number in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; `project_option` has the project."""
+    """Return the number in `7`, `#7`, `PROJECT 7` or `PROJECT#7`; note the project, if named."""
     from sm.cli.options import name_project
     from sm.sessions.address import OF_ISSUE
 
@@ -69,7 +69,7 @@ WIDTH_OF_A_PIPE = 10_000
 
 
 def read_text(text: str | None, file: Path | None) -> str:
-    """The text that was given, on the command line or in a file."""
+    """Return the text that was given, on the command line or in a file."""
     if text is not None and file is not None:
         raise UsageError("the text is given twice: leave out --body or --file")
     if file is None:
@@ -133,10 +133,10 @@ def print_remarks(remarks: Iterable[Comment | Review]) -> None:
 def check_labels(
     forge: Forge, project: Project, labels: Iterable[str], *, new: bool = False
 ) -> None:
-    """Refuse a label that nothing has, and that is nearly one which is known.
+    """Refuse a label that nothing has, and that is almost a known one.
 
     Raises:
-        UsageError: there is such a one.
+        UsageError: there is such a label.
 
     """
     from sm.base.nearest import find_nearest
@@ -152,7 +152,7 @@ def check_labels(
 
 
 def end_with(problems: Sequence[str]) -> None:
-    """Tell of the files that could not be read, after all others were; then it was no success."""
+    """Name the files that could not be read, after all others; then it was no success."""
     for problem in problems:
         warn(problem)
     if problems:

@@ -101,12 +101,12 @@ def _context(row: Recorded) -> str:
 
 
 def _outcome(row: Recorded) -> str:
-    """Why it was given up, else the task, else the document that the new context has begun with."""
+    """Return why it was given up, else the task, else the first document of the new context."""
     details = row.entry.details
     return details.error or details.task or details.handoff_file.rpartition("/")[2]
 
 
 def _steps(row: Recorded) -> str:
-    """How long each has taken: `request 0.4s, document 41s`."""
+    """Return the duration of each step: `request 0.4s, document 41s`."""
     stages = row.entry.details.steps
     return ", ".join(f"{one.step} {format_span(one.duration_ms / 1000)}" for one in stages)

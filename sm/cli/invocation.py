@@ -1,4 +1,4 @@
-"""What one run of `sm` was asked for: all that commands share and that needs no click."""
+"""Request of one run of `sm`: everything that commands share and that needs no click."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def import_msgspec() -> None:
 
 
 class ElsewhereError(SmError):
-    """The command is about a session that runs elsewhere, so it is for the `sm` there."""
+    """The command is for the `sm` of another machine, as its session runs there."""
 
     def __init__(self, there: Elsewhere) -> None:
         one = there.placement
@@ -49,19 +49,19 @@ class ElsewhereError(SmError):
 
 
 class Invocation:
-    """One run of `sm`: what the root's options said, and the configuration once it is loaded."""
+    """Run of `sm`: what the root's options said, and the configuration once it is loaded."""
 
     def __init__(self) -> None:
         self.explicit: Path | None = None
         self.config: Config | None = None
         self.again: Callable[[list[str]], int] | None = None
-        """Runs another command line, in a fork of ours."""
+        """Runs another command line, in a fork of this process."""
         self.tells_left_out = True
-        """A program that begins anew at each tick has told it already."""
+        """A program that begins again at each tick has told it already."""
 
     @property
     def root(self) -> Root:
-        """The state root, as far as it is known yet."""
+        """State root, as far as it is known yet."""
         from sm.store.paths import DEFAULT_ROOT, Root
 
         if self.config is not None:
@@ -70,9 +70,9 @@ class Invocation:
 
     @property
     def configured_root(self) -> Root:
-        """The state root that the configuration names, as far as that can be read.
+        """State root that the configuration names, as far as that can be read.
 
-        Also for commands that have not read it, and for those that have ended in reading it.
+        This serves commands that have not read it, too, and commands that have ended in reading it.
         """
         from sm.sessions.machine import load_here
         from sm.store.paths import Root
@@ -83,7 +83,7 @@ class Invocation:
         return self.root
 
     def load_config(self) -> Config:
-        """The configuration, read at the first call.
+        """Return the configuration, read at the first call.
 
         Raises:
             UsageError: there is none, or it cannot be used.
@@ -97,7 +97,7 @@ class Invocation:
         return self.config
 
     def load_any_config(self) -> Config:
-        """The configuration, also one without a project.
+        """Return the configuration, also one without a project.
 
         Raises:
             UsageError: there is none, or it cannot be used.
@@ -110,7 +110,7 @@ class Invocation:
         return found
 
     def find_left_out(self) -> str:
-        """What to say of a configuration that lies here and does not count, '' if there is none."""
+        """Explain a configuration that lies here and does not count, '' if there is none."""
         from sm.config.allowed import explain
         from sm.config.load import find_left_out
 
@@ -118,7 +118,7 @@ class Invocation:
         return explain(left, left.name) if left else ""
 
     def tell_left_out(self) -> None:
-        """Warn of it, once."""
+        """Warn once of a configuration that is left out."""
         if self.tells_left_out and (text := self.find_left_out()):
             from sm.base.output import warn
 
@@ -127,7 +127,7 @@ class Invocation:
 
 
 def find_project(config: Config, name: str) -> Project:
-    """The project of that name.
+    """Return the project of that name.
 
     Raises:
         UsageError: there is none; the nearest one is named, or all.
@@ -143,7 +143,7 @@ def find_project(config: Config, name: str) -> Project:
 
 
 def find_meant_project(config: Config) -> Project | None:
-    """The one project that there is, else that of the clone or worktree around us; or None."""
+    """Return the only project, else that of the clone or worktree around us; or None."""
     from sm.sessions.project import Project
 
     meant = config.projects if len(config.projects) == 1 else _list_projects_here(config)
@@ -151,7 +151,7 @@ def find_meant_project(config: Config) -> Project | None:
 
 
 def _list_projects_here(config: Config) -> list[ProjectSettings]:
-    """The projects whose clone, or worktree of an issue, is the nearest around us."""
+    """List the projects whose clone, or worktree of an issue, is the nearest around us."""
     from sm.store.files import follow_links
 
     try:
@@ -165,7 +165,7 @@ def _list_projects_here(config: Config) -> list[ProjectSettings]:
 
 
 def _is_of(project: ProjectSettings, folder: Path, follow_links: Callable[[Path], Path]) -> bool:
-    """Whether `folder` is the project's clone, or where it has the worktree of some issue."""
+    """Whether `folder` is the project's clone, or the place of the worktree of some issue."""
     if follow_links(project.repo) == folder:
         return True
     number = folder.name.removeprefix(f"{project.name}-")
@@ -173,5 +173,5 @@ def _is_of(project: ProjectSettings, folder: Path, follow_links: Callable[[Path]
 
 
 def list_names(names: list[str]) -> str:
-    """Each of them in quotes."""
+    """Join the names, each in quotes."""
     return ", ".join(f"'{name}'" for name in names)

@@ -42,7 +42,7 @@ body_option = click.option("-b", "--body", metavar="TEXT", help="The text, Markd
 
 
 def _take_title(ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> str | None:
-    """The title in one word; several may be a title without quotes, or begin with a project."""
+    """Take the title in one word; several are a title without quotes, or begin with a project."""
     if len(words) > 1:
         quoted = shlex.join([" ".join(words)])
         raise UsageError(f"the title is to be in quotes: {ctx.command_path} {quoted}")
@@ -100,7 +100,7 @@ def add(
 
 
 def _say_what_it_waits_for(project: Project) -> None:
-    """A word to the person where nothing would take the issue up now."""
+    """Tell a person if nothing would take the issue up now."""
     from sm.sessions import pause
     from sm.views.polling import START, word_absence
 
@@ -271,7 +271,7 @@ def label(
 
 
 def make_comment(*, on_pull: bool) -> click.Command:
-    """The verb that comments, of `sm issue` or of `sm pr`: a forge may number them apart."""
+    """Make the verb that comments, of `sm issue` or of `sm pr`: a forge may number them apart."""
 
     @click.command()
     @number_argument

@@ -1,4 +1,4 @@
-"""Output that goes on until Ctrl-C: a table drawn anew every second, lines as they come."""
+"""Output that goes on until Ctrl-C: a table drawn again every second, lines as they come."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def show_live(verb: str, draw: Callable[[int, int], RenderableType], *, as_json:
 
 
 def pause_for_reader(seconds: float) -> None:
-    """Wait so long between two looks for something to print.
+    """Pause between two looks for something to print.
 
     Raises:
         BrokenPipeError: the reader of the output has gone. With `| head`, it would not be missed

@@ -92,7 +92,7 @@ def _source(
     place: AnySession | tuple[Project, int] | str,
     monitor: bool,
 ) -> tuple[Path, Callable[[], bool]]:
-    """The file, and whether nothing more will be added to it."""
+    """Return the file, and whether nothing more will be added to it."""
     from sm.sessions.session import AdHocSession
     from sm.views import logs
 

@@ -1,4 +1,4 @@
-"""What waits for a person, as lines: a sentence, and the command that answers it, never cut."""
+"""Lines about what waits for a person: a sentence, and the command that answers it, never cut."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from sm.views.open_need import OpenNeed
 
 NOTHING, UNSEEN = "nothing needs you", "nothing is known to need you"
-"""What is said where nothing does; and where a project has not been looked at yet."""
+"""Words for no needs, and for a project that has not been looked at yet."""
 INDENT = 5
-"""Cells before a sentence: an age, and a gap."""
+"""Number of cells before a sentence: an age, and a gap."""
 GAP = 3
 TITLE = 40
-"""Characters of a title: it is there to be recognised."""
+"""Number of characters of a title: it is there to be recognised."""
 
 
 def draw_needs(needs: Sequence[OpenNeed], width: int, most: int | None = None) -> list[Text]:
@@ -49,7 +49,7 @@ def draw_needs(needs: Sequence[OpenNeed], width: int, most: int | None = None) -
 
 
 def list_whole_needs(needs: Sequence[OpenNeed]) -> Iterator[str]:
-    """Each with all that is known of it: nothing of a sentence or of what an agent said is cut."""
+    """List each need in full: nothing of a sentence or of an agent's words is cut."""
     for one in needs:
         name, text = one.name or one.project, one.text.removesuffix(CUT).rstrip()
         about = f"{name} “{one_line(one.title)}”" if one.title else name
@@ -60,7 +60,7 @@ def list_whole_needs(needs: Sequence[OpenNeed]) -> Iterator[str]:
 
 
 def _find_column(texts: Sequence[str], commands: Sequence[str], width: int) -> int:
-    """Where commands begin beside their sentences; 0 if they stand below them."""
+    """Find the column of the commands beside their sentences; 0 if they stand below them."""
     from rich.cells import cell_len
 
     column = INDENT + max(map(cell_len, texts)) + GAP
@@ -94,7 +94,7 @@ def _name_age(one: OpenNeed) -> str:
 
 
 def _tell(one: OpenNeed, width: int) -> str:
-    """Whom it is about, and the sentence, in two lines at most; the title if there is room."""
+    """Return who it is about, and the sentence, in two lines at most; if it fits, the title."""
     name = one.name or one.project
     text = one_line(one.text)
     told = f"{name}: {text}" if name else text
@@ -103,7 +103,7 @@ def _tell(one: OpenNeed, width: int) -> str:
 
 
 def list_plain_needs(needs: Sequence[OpenNeed]) -> Iterator[str]:
-    """The same for another program: one line each."""
+    """List the needs for another program: one line each."""
     for one in needs:
         name = one.name or one.project
         about = f"{name} {one.title}".strip()

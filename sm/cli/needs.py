@@ -69,7 +69,7 @@ def _say_nothing(projects: tuple[Project, ...]) -> None:
 
 
 def _list(ctx: click.Context, projects: tuple[Project, ...]) -> list[OpenNeed]:
-    """Those of the projects, and of the sessions without one unless projects are named."""
+    """List needs of the projects, and of sessions without one unless projects are named."""
     from sm.views.needs import list_all_needs, list_machine_needs
 
     machine = load_machine(ctx)

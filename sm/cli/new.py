@@ -92,7 +92,7 @@ def command(
 
 
 def _provider(machine: Machine, name: str, line: str) -> str:
-    """The profile that was named, else that of the command's program."""
+    """Return the profile that was named, else the profile of the command's program."""
     from sm.adapters.agent.profiles import resolve
     from sm.config.schema import AgentSettings
 

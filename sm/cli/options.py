@@ -1,4 +1,4 @@
-"""What commands share: the loaded configuration, and each common option, defined once."""
+"""Options that commands share, each defined once, and the loaded configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def load_config(ctx: click.Context) -> Config:
-    """The configuration of this run, read at the first call.
+    """Return the configuration of this run, read at the first call.
 
     Raises:
         UsageError: there is none, or it cannot be used.
@@ -42,7 +42,7 @@ def pass_config(function: Callable[Concatenate[Config, P], R]) -> Callable[P, R]
 
 
 def load_any_config(ctx: click.Context) -> Config:
-    """The configuration of this run, also one without a project.
+    """Return the configuration of this run, also one without a project.
 
     Raises:
         UsageError: there is none, or it cannot be used.
@@ -52,7 +52,7 @@ def load_any_config(ctx: click.Context) -> Config:
 
 
 def load_machine(ctx: click.Context) -> Machine:
-    """The machine's settings of this run; a configuration need not be there.
+    """Return the machine's settings of this run; a configuration need not be there.
 
     Raises:
         UsageError: there is one, and it cannot be used.
@@ -77,7 +77,7 @@ def pass_machine(function: Callable[Concatenate[Machine, P], R]) -> Callable[P, 
 
 
 NAMED_PROJECT = "sm.named_project"
-"""Where a run keeps the project that an argument such as `shop#7` has named."""
+"""Key under which a run keeps the project that an argument such as `shop#7` has named."""
 
 
 def name_project(ctx: click.Context, name: str) -> None:
@@ -145,7 +145,7 @@ projects_option: Decorator = click.option(
 
 
 def list_named(ctx: click.Context, projects: tuple[Project, ...]) -> tuple[str, ...]:
-    """The names of the projects that were chosen on the command line; none for all of them."""
+    """Return the names of the projects that were chosen on the command line; none for all."""
     from click.core import ParameterSource
 
     is_named = ctx.get_parameter_source("projects") is ParameterSource.COMMANDLINE
@@ -160,4 +160,4 @@ known_projects_option: Decorator = click.option(
     multiple=True,
     help="Only this project; may be given several times.",
 )
-"""The chosen projects; none if there is no configuration."""
+"""Projects that were chosen; none if there is no configuration."""

@@ -12,7 +12,7 @@ from sm.cli.invocation import Invocation
 @click.argument("words", metavar="SESSION | PROJECT ISSUE", nargs=-1, required=True)
 @click.pass_context
 def react(click_context: click.Context, words: tuple[str, ...]) -> None:
-    """One pass of the reactor; a session that is gone is no error."""
+    """Make one pass of the reactor; a session that is gone is no error."""
     passes.react(click_context.ensure_object(Invocation), list(words))
 
 
@@ -36,7 +36,7 @@ def rotate(click_context: click.Context, name: str) -> None:
 @click.argument("name", metavar="SESSION")
 @click.pass_context
 def watch(click_context: click.Context, name: str) -> None:
-    """Start it, for a hook that has found none; a session that is gone is no error."""
+    """Start the monitor, for a hook that found none; a session that is gone is no error."""
     passes.watch(click_context.ensure_object(Invocation), [name])
 
 
@@ -44,5 +44,5 @@ def watch(click_context: click.Context, name: str) -> None:
 @click.argument("words", metavar="JOURNAL POSITION [PROJECT]...", nargs=-1, required=True)
 @click.pass_context
 def news(click_context: click.Context, words: tuple[str, ...]) -> None:
-    """A line for each event that people wait for; the last line is where the journal ends."""
+    """Print a line for each event that people wait for; the last line is where the journal ends."""
     passes.news(click_context.ensure_object(Invocation), list(words))

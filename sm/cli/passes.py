@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def react(invocation: Invocation, words: list[str]) -> None:
-    """One pass of the reactor over `SESSION` or `PROJECT ISSUE`; one that is gone is no error.
+    """Make a pass of the reactor over `SESSION` or `PROJECT ISSUE`.
+
+    A session that is gone is no error.
 
     Raises:
         UsageError: `words` are neither.
@@ -30,7 +32,9 @@ def react(invocation: Invocation, words: list[str]) -> None:
 
 
 def rotate(invocation: Invocation, words: list[str]) -> None:
-    """Do what is due now in replacing the context of `SESSION`; one that is gone is no error.
+    """Do what is due now in replacing the context of `SESSION`.
+
+    A session that is gone is no error.
 
     Raises:
         UsageError: `words` are not one session.
@@ -45,7 +49,9 @@ def rotate(invocation: Invocation, words: list[str]) -> None:
 
 
 def watch(invocation: Invocation, words: list[str]) -> None:
-    """Start the monitor of `SESSION` if it has none, as a hook has found; one that is over is none.
+    """Start the monitor of `SESSION` if it has none, as a hook has found.
+
+    A session that is over gets none.
 
     Raises:
         UsageError: `words` are not one session.
@@ -63,7 +69,7 @@ def watch(invocation: Invocation, words: list[str]) -> None:
 def serve_passes(invocation: Invocation, words: list[str]) -> None:
     """Make the passes that monitors ask for, each in a fork of this process.
 
-    With `SESSION` those of one monitor of an earlier version, for each line of stdin.
+    With `SESSION` it makes passes for one monitor of an earlier version, for each line of stdin.
 
     Raises:
         UsageError: `words` are more, or no monitor has started this process.

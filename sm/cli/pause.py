@@ -61,7 +61,7 @@ def resume(click_context: click.Context, words: tuple[str, ...]) -> None:
 
 
 def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
-    """Have the nodes do the same that have sessions of these projects."""
+    """Have each node that has sessions of these projects do it as well."""
     from sm.config.load import NoConfigError
     from sm.sessions.pause import Extent
     from sm.sessions.project import Project
@@ -82,7 +82,7 @@ def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part], str]:
-    """The state root, what the words mean there, and who has said it."""
+    """Return the state root, what the words mean there, and who has said it."""
     from sm.config.load import NoConfigError
     from sm.messages import pausing
     from sm.sessions.caller import identify

@@ -23,7 +23,7 @@ from sm.store.root_check import check_root
 
 
 def _repeat(ctx: click.Context, _param: click.Parameter, loop: bool) -> bool:
-    """Of a loop each line on stdout is shown once; what goes to stderr is shown at each tick."""
+    """Show each line on stdout of a loop once; what goes to stderr is shown at each tick."""
     invocation = ctx.ensure_object(Invocation)
     if loop and (text := invocation.find_left_out()):
         say(f"{time.strftime('%H:%M:%S')} {text}")
@@ -74,7 +74,7 @@ def command(
             problems[project.name] = error.message
             say(f"{_now()} {project.name}: {error.message}", err=True)
             if not isinstance(error, TemporaryError):
-                # Of several projects the others are worth going on for.
+                # The other projects are worth going on for.
                 code = error.exit_code if len(projects) == 1 else 1
     if not dry_run:
         for line in keep_watched(root):
@@ -107,7 +107,7 @@ def _tell_plugins(
     problems: Mapping[str, str],
     began: float,
 ) -> None:
-    """Have plugins hear of the ticks that were completed since `began` (of the monotonic clock)."""
+    """Tell plugins of the ticks that were completed since `began` (of the monotonic clock)."""
     from sm.issues.look.polled import read_polled
     from sm.issues.ticks import Tick, tell_listeners
 
@@ -119,7 +119,10 @@ def _tell_plugins(
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:
-    """What brings work to these projects; of one that cannot be looked at, what may mend it."""
+    """Yield the paths that bring work to these projects.
+
+    For a project that cannot be looked at, yield the paths that may mend it.
+    """
     from sm.issues.poll import list_signs
 
     for project in projects:
@@ -132,7 +135,7 @@ def _signs(projects: Iterable[Project]) -> Iterator[Path]:
 
 
 def _hang_bell(root: Root, projects: Iterable[Project]) -> Iterator[Path]:
-    """The FIFO by which the loop is woken, if nodes may wish for something."""
+    """Make the FIFO that wakes the loop, if nodes may wish for something."""
     from sm.issues.look.wishes import hang_bell
     from sm.issues.runners import list_runners
 
@@ -142,9 +145,9 @@ def _hang_bell(root: Root, projects: Iterable[Project]) -> Iterator[Path]:
 
 
 def _tell_of_news(root: Root, projects: Iterable[Project]) -> None:
-    """Lines for the loop: where its news begin, and of which projects it tells them.
+    """Print for the loop where its news begin, and which projects they are about.
 
-    They come first, so that it tells the news while the tick is at work.
+    These lines come first, so that it tells the news while the tick is at work.
     """
     named = ((one.name, one.settings) for one in projects)
     _tell_loop(f"project {name} {one.remote} {one.primary_branch}" for name, one in named)

@@ -86,7 +86,7 @@ def list_(project: Project, state: str, as_json: bool) -> None:
 
 
 def _verdict(pull: PullRequest, trust: Trust) -> str:
-    """What the reviewers agree on, as `sm status` says it; '' for nothing yet."""
+    """Return the reviewers' verdict, in the words of `sm status`; '' for none yet."""
     from sm.adapters.forge.review import verdict
     from sm.views.session import VERDICTS
 
@@ -128,7 +128,7 @@ def show(project: Project, number: int, as_json: bool) -> None:
 
 
 def _say_check(check: Check) -> None:
-    """What CI says, with its log where it failed."""
+    """Print the state of CI, with its log where it failed."""
     step = f" ({one_line(check.step)})" if check.step else ""
     say(f"CI: {check.state}{step} {one_line(check.url)}".rstrip())
     for what, names in (
@@ -206,7 +206,7 @@ def diff(project: Project, number: int, stat: bool) -> None:
 
 
 def _coloured(line: str) -> tuple[str | Styled, ...]:
-    """A line of a patch, or of the overview with `--stat`, in git's colours."""
+    """Return a line of a patch, or of the overview with `--stat`, in git's colours."""
     if overview := STAT.fullmatch(line):
         return overview[1], Styled(overview[2], "green"), Styled(overview[3], "red")
     if line.startswith(HEADS):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sm.sessions.session import AnySession
 
 LINE = 100
-"""Characters of a message that its line in the list shows."""
+"""Number of characters of a message that its line in the list shows."""
 
 
 @click.command("queue")

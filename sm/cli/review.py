@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sm.adapters.forge.model import InlineComment
 
 NAMED = 5
-"""How many files an error lists."""
+"""Number of files that an error lists."""
 REMARK = re.compile(r"(?P<path>.+?):(?P<line>[1-9]\d{0,8}):(?P<text>.*\S.*)", re.DOTALL)
 
 
@@ -105,7 +105,7 @@ def _name_some(files: list[str]) -> str:
 
 
 def read_remark(text: str) -> InlineComment:
-    """The remark in `FILE:LINE:TEXT`."""
+    """Parse the remark in `FILE:LINE:TEXT`."""
     from sm.adapters.forge.model import InlineComment
 
     found = REMARK.fullmatch(text)

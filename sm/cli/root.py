@@ -1,4 +1,4 @@
-"""The root of the command line: a table of verbs, each imported only when it is called."""
+"""Root of the command line: a table of verbs, each imported only when it is called."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ COMMANDS: dict[str, Verb] = {
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
-"""The verbs of the core: each the `command` of a module of this package, or what is named there."""
+"""Verbs of the core: each the `command` of a module of this package, or what is named there."""
 
 
 def list_verbs() -> dict[str, Verb]:
-    """Every verb, in the order of the help: the core's, and those of plugins among them."""
+    """List every verb, in the order of the help: the core's, and those of plugins among them."""
     added = {
         name: part.entry
         for name, part in plugin.list_parts("verbs").items()
@@ -85,12 +85,12 @@ def arrange(verbs: Mapping[str, Verb], added: Mapping[str, Verb]) -> dict[str, V
 
 
 def knows(name: str) -> bool:
-    """Whether there is a verb of that name; plugins are asked only if the core has none."""
+    """Whether a verb has that name; plugins are asked only if the core has none."""
     return name in COMMANDS or name in plugin.list_parts("verbs")
 
 
 def load_verb(name: str) -> click.Command:
-    """The command of a verb, imported now.
+    """Return the command of a verb, imported now.
 
     Raises:
         UsageError: its module is missing, or the plugin that brings it has a fault.
@@ -111,14 +111,14 @@ def load_verb(name: str) -> click.Command:
 
 
 class Verbs(click.Group):
-    """A group whose commands are found by name; its help imports none of them."""
+    """Group whose commands are found by name; its help imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names that a person may use, in the order of the help."""
+        """List the names that a person may use, in the order of the help."""
         return [name for name, verb in list_verbs().items() if not verb.hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, imported now."""
+        """Return the command of that name, imported now."""
         if not knows(cmd_name):
             return None
         import_msgspec()
@@ -127,14 +127,17 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click; an unknown name is answered with the nearest one."""
+        """Resolve as click does; an unknown name is answered with the nearest one."""
         if args and not args[0].startswith("-") and not knows(args[0]):
             meant = advise(args[0], self.list_commands(ctx), "see 'sm --help'")
             raise UsageError(f"no such command '{args[0]}': {meant}")
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        """As in click, which would import shutil with three archive formats for the width."""
+        """Write help as click does.
+
+        Click would import shutil with three archive formats for the width.
+        """
         if ctx.terminal_width is None:
             ctx.terminal_width = max(min(_find_columns(), HELP_COLUMNS) - 2, 50)
         return super().get_help(ctx)
@@ -147,11 +150,11 @@ class Verbs(click.Group):
 
 
 HELP_COLUMNS = 80
-"""No line of click's help is longer (`click.formatting.HelpFormatter`)."""
+"""Width of click's help: no line is longer (`click.formatting.HelpFormatter`)."""
 
 
 def _find_columns() -> int:
-    """The width of the terminal, as `shutil.get_terminal_size` has it."""
+    """Find the width of the terminal, as `shutil.get_terminal_size` has it."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told):
         return int(told)
@@ -162,7 +165,7 @@ def _find_columns() -> int:
 
 
 def version() -> str:
-    """The version of the installed distribution."""
+    """Return the version of the installed distribution."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from sm.views.projects import ProjectsReader
 
 NEEDS = 10
-"""What waits for a person that is listed in a terminal; the others are counted."""
+"""Number of needs of a person that a terminal lists; the others are counted."""
 LISTED = 5
-"""Issues of the backlog that are listed; the others are counted."""
+"""Number of issues of the backlog that are listed; the others are counted."""
 ROOM = 4
-"""Lines of a live view that are left for heading, header and rule."""
+"""Number of lines of a live view that are left for heading, header and rule."""
 
 
 @click.command("status")
@@ -70,7 +70,7 @@ def command(
 
 
 def open_watched(ctx: click.Context, projects: tuple[Project, ...]) -> Watched:
-    """What reads everything. Without a configuration, only what needs none."""
+    """Return the reader of everything; without a configuration, of what needs none."""
     from sm.views.project import read_sessions_without_project
 
     machine = load_machine(ctx)
@@ -80,7 +80,7 @@ def open_watched(ctx: click.Context, projects: tuple[Project, ...]) -> Watched:
 
 
 class Watched:
-    """Reads everything anew, each time that it is asked, also the configuration if it changed."""
+    """Reader of everything, again each time that it is asked; also of a changed configuration."""
 
     def __init__(
         self, machine: Machine, projects: tuple[Project, ...], names: tuple[str, ...]
@@ -90,7 +90,7 @@ class Watched:
         self._reader: ProjectsReader | None = None
 
     def look(self) -> list[Overview]:
-        """Read it with the configuration that was read last."""
+        """Read everything with the configuration that was read last."""
         from sm.views.project import read_all, read_overview
 
         now = time.time()
@@ -99,7 +99,7 @@ class Watched:
         return read_all(self._machine, self._projects, now)
 
     def draw(self, width: int, height: int) -> Group:
-        """Read all, and draw it for a terminal of that size."""
+        """Read everything, and draw it for a terminal of that size."""
         from sm.views.projects import ProjectsReader
 
         if self._reader is None:
@@ -115,7 +115,7 @@ def draw_status(
     height: int | None = None,
     of_machine: OpenNeed | None = None,
 ) -> Group:
-    """The projects for a terminal; with a `height`, no more sessions than it has room for.
+    """Draw the projects for a terminal; with a `height`, no more sessions than fit.
 
     `of_machine` is a need beside those of the projects.
     """
@@ -140,10 +140,10 @@ def _list_needs(seen: Sequence[Overview], of_machine: OpenNeed | None = None) ->
 
 
 def _list_resting(seen: Sequence[Overview]) -> list[str]:
-    """What is paused, each decision once: it concerns several projects, perhaps.
+    """List what is paused, each decision once, as it may concern several projects.
 
-    Then the limits that keep projects from beginning anything. One that a person has to raise is
-    among the needs.
+    The limits that keep projects from beginning anything follow. A limit that a person has to raise
+    is among the needs.
     """
     paused = dict.fromkeys(sentence for one in seen for sentence in one.paused)
     found = ((one.project, one.objection) for one in seen)
@@ -211,7 +211,7 @@ def _heading(one: Overview) -> str:
 
 
 def _notes(one: Overview) -> Iterator[tuple[str, str]]:
-    """What is said below the table: a label and one line each."""
+    """Yield the lines below the table: a label and a text each."""
     if one.ad_hoc:
         yield from (("person", f"{kin.name}: {kin.person}") for kin in one.ad_hoc if kin.person)
         told = ((kin.name, one_line(kin.rotation)) for kin in one.ad_hoc if kin.rotation)
@@ -257,7 +257,7 @@ def _issues(label: str, lines: list[str]) -> Iterator[tuple[str, str]]:
 def _next_step(one: Overview) -> str:
     from sm.base.text import format_count
 
-    # While all rests, the last look may be of before: `sm kill --all` has given issues back since.
+    # While all rests, the last look may be older than `sm kill --all`, which gave issues back.
     if one.paused or one.sessions or any(issue.ready for issue in one.waiting):
         return ""
     if one.waiting:

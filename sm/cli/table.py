@@ -1,4 +1,4 @@
-"""The table of sessions: for a terminal of any width, and as plain text for a pipe."""
+"""Table of sessions: for a terminal of any width, and as plain text for a pipe."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 NARROW, WIDE, ROOMY, VERY_WIDE = 0, 120, 150, 200
 GAP = 2
 READABLE = 16
-"""Cells that a column with a share needs before there is room for one that can be spared."""
+"""Number of cells that a column with a share needs before one that can be spared has room."""
 UNBOUNDED = 10**6
-"""The need of a column that takes whatever room there is."""
+"""Need of a column that takes whatever room there is."""
 
 STYLES = {
     **dict.fromkeys(("working", "starting", "pending"), "cyan"),
@@ -37,18 +37,20 @@ STYLES = {
     "ok": "green",
     "critical": "bold red",
 }
-"""The colour of a word, in each column that has words of ours alone."""
+"""Colour of a word, in each column that has only our own words."""
 
 
 class Column(NamedTuple):
-    """A column, shown from `narrowest` up to below `widest`; `share` of room that is scarce.
+    """Column of a table, shown from `narrowest` up to below `widest`.
 
-    It is at least `least` characters wide: what grows by itself moves no other column. In a live
-    view it has room for `longest` characters, so that another word moves none either; one with a
-    share has just that there, unless its words are `steady`. By `grows` characters a cell may yet
-    grow while nothing happens. The words of a `coloured` one have the colours of `STYLES`. One that
-    `yields` is left out of a terminal's table while it is empty, unless that is a live view. One of
-    numbers stands at the `right`. A `spare` one goes before those with a share become unreadable.
+    `share` is its part of scarce room. A column is at least `least` characters wide: a cell that
+    grows by itself moves no other column. In a live view it has room for `longest` characters, so
+    that another word moves none either; a column with a share has just that room there, unless its
+    words are `steady`. `grows` is the number of characters by which a cell may yet grow while
+    nothing happens. The words of a `coloured` column have the colours of `STYLES`. One that
+    `yields` is left out of a terminal's table while it is empty, unless that is a live view. A
+    column of numbers stands at the `right`. A `spare` one goes before columns with a share become
+    unreadable.
     """
 
     header: str
@@ -71,7 +73,7 @@ def _longest(words: Iterable[str]) -> int:
 
 
 LONGEST_AGE = 3
-"""Characters of an age of less than a hundred days."""
+"""Number of characters of an age of less than a hundred days."""
 
 
 def _counted(row: StatusRow) -> list[tuple[int, str]]:
@@ -79,7 +81,7 @@ def _counted(row: StatusRow) -> list[tuple[int, str]]:
 
 
 def format_tries(row: StatusRow) -> str:
-    """Fixes, review rounds and restarts by their initials: `2f 1r`; restarts are `x`."""
+    """Format fixes, review rounds and restarts by their initials: `2f 1r`; restarts are `x`."""
     initials = {"fix": "f", "round": "r", "restart": "x"}
     return " ".join(f"{count}{initials[what]}" for count, what in _counted(row) if count)
 
@@ -93,7 +95,7 @@ TRIES_HELP = "f: fixes after a CI failure, r: review rounds, x: restarts"
 
 
 def explain(rows: Iterable[StatusRow], width: int) -> str:
-    """What the initials mean that a table of this width has for the `rows`; '' for none."""
+    """Explain the initials that a table of this width has for the `rows`; '' for none."""
     abbreviated = any(column.cell is format_tries for column in choose_columns(width))
     return TRIES_HELP if abbreviated and any(map(format_tries, rows)) else ""
 
@@ -103,7 +105,7 @@ SEE_NEEDS = "you: sm needs"
 
 
 def _event(row: StatusRow) -> str:
-    """The last event, without the error that is told below the table already."""
+    """Return the last event, without the error that is told below the table already."""
     if row.problem and row.problem in row.last_event:
         return row.last_event.partition(":")[0]
     return row.last_event
@@ -122,7 +124,7 @@ def _waits_for(row: StatusRow) -> str:
 
 
 def _waits_for_shortly(row: StatusRow) -> str:
-    """The same beside a list of what a person is needed for, and beside the pull requests."""
+    """Shorten what a row waits for, beside a list of needs, and beside the pull requests."""
     return SEE_NEEDS if row.need else _waits_for(row).replace("pull request ", "")
 
 
@@ -177,7 +179,7 @@ KIN = (
     Column("Parent", lambda row: row.parent, WIDE),
     Column("Directory", lambda row: row.cwd, share=3),
 )
-"""The columns of sessions that work on no issue."""
+"""Columns of sessions that work on no issue."""
 
 
 LONGEST_FIGURE = 8
@@ -187,14 +189,14 @@ HOST = Column("Host", lambda row: row.host, share=1)
 
 
 def add_host(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
-    """These columns with one for the machine behind the title, if any of the rows has another."""
+    """Return the columns and one for the machine behind the title, if any row has another."""
     if not any(row.host for row in rows):
         return list(of)
     return [*of[:2], HOST, *of[2:]]
 
 
 def add_figures(of: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
-    """These columns with one for each kind of figure that any of the rows has, behind the age."""
+    """Return the columns and one for each kind of figure that any row has, behind the age."""
     headers = list_headers() if any(row.figures for row in rows) else {}
     added = [
         Column(
@@ -222,7 +224,7 @@ def choose_columns(width: int, of: Sequence[Column] = COLUMNS) -> list[Column]:
 
 
 def _choose_telling(width: int, of: Sequence[Column], rows: Sequence[object]) -> list[Column]:
-    """Those of them that say something of these rows."""
+    """Choose the fitting columns that say something of these rows."""
     fitting = choose_columns(width, of)
     return [one for one in fitting if not one.yields or any(map(one.cell, rows))]
 
@@ -235,9 +237,9 @@ def make_table(
     live: bool = False,
     below: Sequence[Sequence[str]] = (),
 ) -> Table:
-    """The rows as a table for a terminal of `width` characters, by default this one's.
+    """Make the table of the rows for a terminal of `width` characters, by default this one's.
 
-    The columns of a `live` one stay where they are while its rows go on. Dimmed `below` them come
+    The columns of a `live` table stay where they are while its rows go on. Dimmed `below` them come
     lines that have only their first cells.
     """
     import shutil
@@ -291,7 +293,7 @@ def _list_demands(
     *,
     live: bool,
 ) -> list[Demand]:
-    """What each column needs for these rows, and for the lines below them."""
+    """List the demand of each column for these rows, and for the lines below them."""
     return [
         _demand(
             column,
@@ -312,7 +314,7 @@ def _grows(column: Column, row: object) -> int:
 
 
 def _demand(column: Column, cells: Sequence[str], *, live: bool) -> Demand:
-    """What a column with these cells needs; one that changes all the time takes its share."""
+    """Return the demand of a column with these cells; one that changes often takes its share."""
     from rich.cells import cell_len
 
     if live and column.share and not column.steady:
@@ -322,7 +324,7 @@ def _demand(column: Column, cells: Sequence[str], *, live: bool) -> Demand:
 
 
 def make_notes(notes: Iterable[tuple[str, Text]]) -> Table:
-    """What is said below a table: a label and a text each."""
+    """Make the grid below a table: a label and a text each."""
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 1, 0, 0))
@@ -334,7 +336,7 @@ def make_notes(notes: Iterable[tuple[str, Text]]) -> Table:
 
 
 def list_plain_lines(rows: Sequence[object], of: Sequence[Column] = COLUMNS) -> list[str]:
-    """The rows as lines for another program: no colours, cells up to 1,000 characters."""
+    """List the rows as lines for another program: no colours, cells up to 1,000 characters."""
     from rich.cells import cell_len
 
     shown = choose_columns(VERY_WIDE, of)

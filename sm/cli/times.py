@@ -9,7 +9,7 @@ UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def format_age(seconds: float) -> str:
-    """A duration in its largest fitting unit: `42s`, `3m`, `2h`; two days and more: `5d`."""
+    """Format a duration in its largest fitting unit: `42s`, `3m`, `2h`; from two days on: `5d`."""
     whole = max(0, int(seconds))
     if 86400 <= whole < 2 * 86400:
         return f"{whole // 3600}h"
@@ -18,7 +18,7 @@ def format_age(seconds: float) -> str:
 
 
 def format_span(seconds: float) -> str:
-    """A duration in its two largest units: `1m02s`, `3h07m`; below ten seconds: `0.4s`."""
+    """Format a duration in its two largest units: `1m02s`, `3h07m`; below ten seconds: `0.4s`."""
     if seconds < 10:
         return f"{max(0.0, seconds):.1f}s"
     whole = int(seconds)
@@ -29,5 +29,5 @@ def format_span(seconds: float) -> str:
 
 
 def format_moment(at: float) -> str:
-    """Seconds since the epoch as the local date and time."""
+    """Format seconds since the epoch as the local date and time."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

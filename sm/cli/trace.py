@@ -93,7 +93,7 @@ def _story(click_context: click.Context, place: AnySession | tuple[Project, int]
 
 
 def _add_node(click_context: click.Context, place: tuple[Project, int] | str, ours: Story) -> Story:
-    """Add what the node tells of a session that has ended there; without it, say why."""
+    """Add what the node tells of a session that has ended there; if it does not answer, say why."""
     from sm.cli.elsewhere import find_past
     from sm.views.there import read_past_story
 
@@ -121,7 +121,7 @@ def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:
 
 
 def sum_up(summary: Summary) -> str:
-    """The summary as one sentence: outcome, duration, attempts."""
+    """Sum up in a sentence: outcome, duration, attempts."""
     from sm.base.text import format_count
 
     counted = (

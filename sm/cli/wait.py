@@ -19,7 +19,7 @@ EVENTS = {
     "end": "has not ended",
     "dialog": "has asked nothing",
 }
-"""What is waited for, and what a session is or has done as long as it has not come."""
+"""Events that can be waited for, and the state of a session in which each is still to come."""
 
 
 @click.command("wait")

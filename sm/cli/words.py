@@ -1,4 +1,4 @@
-"""What verbs that pass texts on share: the text that was given, and values as JSON."""
+"""Texts and values of the verbs that pass texts on: the text that was given, values as JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from sm.sessions.session import AnySession
 
 TIME_UP = 124
-"""The exit code of a verb that waited in vain, as that of timeout(1)."""
+"""Exit code of a verb that waited in vain, the same as that of timeout(1)."""
 
 
 def read_text(words: tuple[str, ...]) -> str:
-    """The words as one text, or standard input where '-' is all there is.
+    """Return the words as one text, or standard input where '-' is all there is.
 
     Raises:
         UsageError: what was read is not UTF-8, or too large.
@@ -27,7 +27,7 @@ def read_text(words: tuple[str, ...]) -> str:
 
 
 def read_stdin() -> str:
-    """Standard input to its end.
+    """Return standard input to its end.
 
     Raises:
         UsageError: as `read_stream`.
@@ -37,7 +37,7 @@ def read_stdin() -> str:
 
 
 def read_stream(stream: BinaryIO, what: str) -> str:
-    """The text that is left in `stream`, which errors call `what`.
+    """Return the text that is left in `stream`, which errors call `what`.
 
     Raises:
         UsageError: it is not UTF-8, or larger than any text may be; then the rest is not read.
@@ -58,7 +58,7 @@ def read_stream(stream: BinaryIO, what: str) -> str:
 
 
 def print_json(value: object) -> None:
-    """A value, or a list of them, for programs; a path, for instance, as its text."""
+    """Print a value, or a list of them, for programs; a path, for instance, as its text."""
     import msgspec
 
     encoded = msgspec.json.encode(value, enc_hook=str)
@@ -66,7 +66,7 @@ def print_json(value: object) -> None:
 
 
 def tell_paused(session: AnySession, *, err: bool = False) -> None:
-    """Say that the session is paused, if it is: what was asked for waits until it goes on."""
+    """Say that the session is paused, if it is: the request waits until it goes on."""
     from sm.acts.execution import list_paused
 
     for sentence in list_paused(session):
