@@ -15,7 +15,7 @@ class Error(Struct, frozen=True):
 
 
 class Answer(Response):
-    """A value as JSON."""
+    """A JSON answer."""
 
     media_type = "application/json"
 

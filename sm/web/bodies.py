@@ -18,19 +18,19 @@ from sm.web.errors import HttpError
 T = TypeVar("T")
 
 BODY_S = 10.0
-"""How long a body may take to arrive."""
+"""Time that a body may take to arrive, in seconds."""
 
 
 class Room:
-    """Memory for bodies that anyone may send: so many bytes of all of them together."""
+    """Memory for bodies that anyone may send: a number of bytes that all of them share."""
 
     def __init__(self, size: int) -> None:
-        """All of it is free."""
+        """Begin with all of it free."""
         self._free = size
 
     @contextlib.contextmanager
     def share(self) -> Iterator[Share]:
-        """A share that grows with a body, and is given back at the end."""
+        """Yield a share that grows with a body; it is given back at the end."""
         share = Share(self)
         try:
             yield share
@@ -38,7 +38,7 @@ class Room:
             self._free += share.size
 
     def take(self, size: int) -> None:
-        """Take so many bytes.
+        """Take that number of bytes.
 
         Raises:
             HttpError: there are not so many (503).
@@ -53,11 +53,11 @@ class Share:
     """The part of a room that one body has."""
 
     def __init__(self, room: Room) -> None:
-        """It has nothing yet."""
+        """Begin with nothing taken."""
         self._room, self.size = room, 0
 
     def take(self, size: int) -> None:
-        """Take so many bytes more; HttpError if there is no room."""
+        """Take that number of bytes more; HttpError if there is no room."""
         self._room.take(size)
         self.size += size
 
@@ -115,7 +115,7 @@ def decode(body: bytes, shape: type[T]) -> T:
 
 
 def convert(query: Mapping[str, str], shape: type[T]) -> T:
-    """Return what stands behind the `?` of an address, as a value of that shape.
+    """Return the query of an address, after its `?`, as a value of that shape.
 
     Raises:
         HttpError: it has another shape (422).

@@ -1,4 +1,4 @@
-"""An endpoint: one method and path, what answers it, and the shapes of its body and its answer."""
+"""Endpoints: one method and path, what answers it, and the shapes of its body and its answer."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _of_session(call: Call[Any]) -> str:
 
 
 class Endpoint(Struct, frozen=True):
-    """One endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
+    """An endpoint. `limit`: bytes of its body; `errors`: the statuses of its refusals.
 
     A `slow` one works on terminals and forges: few run at a time in each `pool`. A `signed` one
     takes a webhook, whose body is checked by its signature before it is read. `status`: of success.
     One without a body may have a `query`, whose keys all have defaults; it is the call's body then.
 
-    `acts`: whether it changes anything. A token that only reads is refused where it is not False.
+    `acts`: whether it changes anything. A token that only reads is refused unless this is False.
     """
 
     method: str

@@ -7,10 +7,10 @@ from sm.sessions.caller import CallerError
 
 
 class HttpError(SmError):
-    """A refused request with a status of its own."""
+    """A refused request, with its own status."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Keep the status."""
+        """Keep the status beside the message."""
         super().__init__(message)
         self.status = status
 

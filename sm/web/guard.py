@@ -1,7 +1,7 @@
-"""Decides first who may ask at all: no web page, and no client without the token.
+"""Guard before the application: admits no web page, and no client without the token.
 
-Before that it refuses a head that two readers could understand differently (CWE-444): what is asked
-of whom, and by whom, has to be the same for a proxy before this server and for the server itself.
+Before that it refuses a head that two readers could understand differently (CWE-444): a proxy
+before this server and the server itself have to agree on who asks what of whom.
 
 A page in a browser can send requests to this machine. But it cannot choose `Host` and `Origin`. So
 a foreign name (CWE-350, DNS rebinding) or another origin is refused. A client with the token is no
@@ -33,16 +33,16 @@ AUTHORITY = re.compile(
 ORIGIN = re.compile(r"https?://(.+)")
 
 HEAD_LIMIT = 16 * 1024
-"""Bytes, from the method to the empty line."""
+"""Bytes of a head, from the method to the empty line."""
 SINGLE = (b"host", b"authorization", b"content-type", b"origin")
-"""The answer depends on these."""
+"""Headers that the answer depends on; each may come once."""
 
 SLOWEST_S = 30.0
-"""How long any body may take to arrive, also one that comes byte by byte."""
+"""Time that any body may take to arrive, in seconds, also one that comes byte by byte."""
 DRAIN_S = 1.0
 DRAIN_LIMIT = 8 * 1024 * 1024
-"""How much of an unwanted body we read. Otherwise a client that still writes would find
-the connection reset, and would never read why."""
+"""Bytes of an unwanted body that we read. Otherwise a client that still writes would find the
+connection reset, and would never read why."""
 
 
 class Rules(Struct, frozen=True):
@@ -73,13 +73,13 @@ class Rules(Struct, frozen=True):
 
     @property
     def keys(self) -> Keys:
-        """What lets in."""
+        """Tokens and trust that let a client in."""
         has_token = bool(self.token or self.readers)
         trust = self.trust or _choose_trust(has_token)
         return Keys(self.token, self.readers, trust, self.look)
 
     def lets_in(self, method: str, path: str) -> bool:
-        """Whether the application alone decides about such a request, by its signature."""
+        """Say whether the application alone decides about such a request, by its signature."""
         return self.signed != "" and method == "POST" and path.startswith(self.signed)
 
     def refusal(
@@ -87,7 +87,7 @@ class Rules(Struct, frozen=True):
     ) -> tuple[int, str] | None:
         """Return status and reason for refusing this request; None if it is allowed.
 
-        `decides`: what answers it decides itself about tokens.
+        `decides`: the application decides itself about tokens.
         """
         if self.keys.find_brought(headers.get("authorization", "")):
             return None  # no page has the token, so any name for us is fine
@@ -175,7 +175,7 @@ def refuse_head(scope: Scope) -> tuple[int, str] | None:
 
 
 def find_method(scope: Scope) -> str:
-    """The method of a request; that of a WebSocket's is always the same (RFC 6455, 4.1)."""
+    """Return the method of a request; a WebSocket's is always the same (RFC 6455, 4.1)."""
     return str(scope.get("method", "GET"))
 
 
@@ -187,7 +187,7 @@ def _measure_head(scope: Scope) -> int:
 
 
 def _find_unknown(_scope: Scope) -> Declared:
-    """What a route counts as of which nothing was said."""
+    """Declare nothing of the route, which then counts as one that acts."""
     return Declared(BaseRoute(), acts=None)
 
 
@@ -211,7 +211,7 @@ class Guard:
         await self._choose(scope, request.headers)(scope, request.receive, request.send)
 
     def _choose(self, scope: Scope, headers: Headers) -> ASGIApp:
-        """Return what answers: a refusal, or the application."""
+        """Return the application that answers, or a refusal."""
         unclear = refuse_head(scope)
         if unclear:
             return answer_failure(*unclear, {"Connection": "close"})

@@ -95,7 +95,7 @@ def _read(file: Path) -> str:
 
 
 def parse_tls_origin(url: str) -> str:
-    """Return that origin for a page: only over TLS a browser keeps what lets it in to itself.
+    """Return the origin for a page; only over TLS do browsers keep a login to themselves.
 
     Raises:
         UsageError: browsers cannot use it.

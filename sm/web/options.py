@@ -1,4 +1,4 @@
-"""What the commands that answer over HTTP share: where they listen, and who may ask."""
+"""Options of the commands that answer over HTTP: where they listen, and who may ask."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def listening(
     path: str = "",
     public_url: str = "",
 ) -> Iterator[tuple[socket.socket, Rules]]:
-    """A socket that listens as the options say, and who may ask; prints its URL, with `path`.
+    """Listen as the options say, and yield the socket and who may ask; print its URL, with `path`.
 
     `public_url`: where a proxy on this machine offers it to others, '' for nowhere. Then what is
     behind it issues tokens of its own.
@@ -105,7 +105,7 @@ def check_may_serve(machine: Machine) -> None:
 def listening_on_port(
     address: str, port: int, protected: bool, public: str
 ) -> Iterator[socket.socket]:
-    """A socket that listens there; only on this machine if there is a `public` URL.
+    """Yield a socket that listens there; only on this machine if there is a `public` URL.
 
     Raises:
         UsageError: there is no such address, or others could reach it.
@@ -124,7 +124,7 @@ def listening_on_port(
 
 @contextlib.contextmanager
 def ending_quietly() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C end the process without an error: a server is stopped by them.
+    """Let SIGTERM and Ctrl-C end the process without an error: they are how a server is stopped.
 
     The server has its own way once it runs.
     """

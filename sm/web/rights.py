@@ -1,7 +1,7 @@
-"""What whoever asks may do: nothing, read, or act; by the token that it brings, or by who it is.
+"""Rights of a client: nothing, read, or act; by the token that it brings, or by who it is.
 
-Each route says itself whether it acts. So a token that only reads can be given to a dashboard: it
-is refused by whatever acts, also by a route that is asked with GET.
+Each route says itself whether it acts. So a token that only reads can be given to a dashboard: a
+route that acts refuses it, also one that is asked with GET.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 PEER = "sm.peer"
-"""Where a scope has the user id at the other end of a Unix socket."""
+"""Key of a scope for the user id at the other end of a Unix socket."""
 ONLY_READS = "this token only reads: what acts needs the token of --token-file"
 
 
 class Right(IntEnum):
-    """What somebody may do. Each includes those before it."""
+    """Right of a client. Each includes those before it."""
 
     NOTHING = 0
     READ = 1
@@ -31,7 +31,7 @@ class Right(IntEnum):
 
 
 class Trust(Enum):
-    """Who needs no token."""
+    """Clients that need no token."""
 
     ANYONE = "anyone who reaches the server"
     OWNER = "the user whose server it is, at the other end of a Unix socket, and root"
@@ -46,10 +46,10 @@ class Tokens(NamedTuple):
 
 
 class Keys(Struct, frozen=True):
-    """What lets in: the `token` of those who act, '' for none, and tokens of those who only read.
+    """Keys of a server: the `token` of those who act, '' for none, and tokens that only read.
 
-    These are of the start; `look` returns those that count now, if they can change. `trust` says
-    who needs none.
+    These tokens are of the start; `look` returns those that count now, if they can change. `trust`
+    says who needs none.
     """
 
     token: str = ""
@@ -58,21 +58,21 @@ class Keys(Struct, frozen=True):
     look: Callable[[], Tokens] | None = None
 
     def find_brought(self, authorization: str) -> Right:
-        """What the token in this header is good for."""
+        """Return the right that the token in this header gives."""
         kind, _, brought = authorization.partition(" ")
         if kind.lower() != "bearer":
             return Right.NOTHING
         return self.find_secret(brought.strip())
 
     def find_secret(self, secret: str) -> Right:
-        """What this token is good for. It is compared with each, so time tells nothing."""
+        """Return the right of this token. It is compared with each, so time tells nothing."""
         token, readers = self.look() if self.look else (self.token, self.readers)
         known = [(token, Right.ACT), *((one, Right.READ) for one in readers)]
         fits = [right for token, right in known if _is_same(secret, token)]
         return max(fits, default=Right.NOTHING)
 
     def find_trusted(self, scope: Scope) -> Right:
-        """What whoever sends this may do without a token."""
+        """Return the right of whoever sends this without a token."""
         if self.trust is Trust.ANYONE:
             return Right.ACT
         if self.trust is Trust.OWNER and scope.get(PEER) in (os.geteuid(), 0):
@@ -80,7 +80,7 @@ class Keys(Struct, frozen=True):
         return Right.NOTHING
 
     def find_right(self, scope: Scope) -> Right:
-        """What whoever sends this may do, by the token in it or by who it is."""
+        """Return the right of whoever sends this, by the token in it or by who it is."""
         brought = self.find_brought(Headers(scope=scope).get("authorization", ""))
         return brought or self.find_trusted(scope)
 
@@ -91,7 +91,7 @@ def _is_same(secret: str, token: str) -> bool:
 
 
 class Declared(Struct, frozen=True):
-    """A route, and whether it `acts`. None: it was not said, so it counts as one that does.
+    """A route, and whether it `acts`. None: not declared, so it counts as one that does.
 
     `decides`: what is behind it decides itself who may ask.
     """
@@ -102,10 +102,10 @@ class Declared(Struct, frozen=True):
 
 
 NOTHING = Declared(BaseRoute(), acts=False)
-"""What answers no request."""
+"""Declaration for a request that no route answers."""
 
 
 def find_answering(routes: Iterable[Declared], scope: Scope) -> Declared:
-    """The route that answers a request."""
+    """Return the declaration of the route that answers a request."""
     matching = (one for one in routes if one.route.matches(scope)[0] is Match.FULL)
     return next(matching, NOTHING)

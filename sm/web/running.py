@@ -19,30 +19,31 @@ from sm.web.rights import PEER
 from sm.web.unix_socket import find_peer
 
 GRACE_S = 5
-"""How long running requests may take when the server stops."""
+"""Time that running requests may take when the server stops, in seconds."""
 
 CONNECTIONS = 200
-"""At the same time. Most systems allow 1024 file descriptors."""
+"""Connections at the same time. Most systems allow 1024 file descriptors."""
 UNREAD_S = 90
-"""How long a client may read nothing of its answer, or be gone without a word."""
+"""Time that a client may read nothing of its answer, or be gone without a word, in seconds."""
 FRAME_LIMIT = 64 * 1024
-"""Bytes of a message over a WebSocket, with all its fragments: what is longer closes it (1009).
+"""Bytes of a message over a WebSocket, with all its fragments; a longer one closes it (1009).
 
-uvicorn 0.54 passes it on (websockets_sansio_impl.py, line 107), and websockets 17.4 takes what of
-the message has come already off the limit of each frame (protocol.py, line 586). Nothing is read
-while a message waits to be taken (lines 306 and 553). So `ws_max_queue`, which that protocol does
-not use, is not missed: what waits is of one read of asyncio, 256 KB at most.
+uvicorn 0.54 passes the limit on (websockets_sansio_impl.py, line 107), and websockets 17.4 takes
+off the limit of each frame what of the message has come already (protocol.py, line 586). Nothing
+is read while a message waits to be taken (lines 306 and 553). So `ws_max_queue`, which that
+protocol does not use, is not missed: what waits comes from one read of asyncio, 256 KB at most.
 """
 ALIVE_S = 20.0
-"""So often the other side of a WebSocket is asked whether it is there, and so long it may take.
+"""Seconds between two pings of a WebSocket, and seconds that the answer may take.
 
 The same file, lines 342 to 370: after that the connection is closed (1011). An answer is not heard
 while a message waits to be taken, so nothing that takes one may be busy for so long.
 """
 TICK_S = 1.0
-"""Between two looks at the clock."""
+"""Seconds between two looks at the clock."""
 PARSED = 4 * HEAD_LIMIT
-"""How much of a head the parser collects. What is above HEAD_LIMIT only, the guard refuses."""
+"""Bytes of a head that the parser collects. The guard refuses a head that is above HEAD_LIMIT
+only."""
 
 
 def run(
@@ -57,8 +58,8 @@ def run(
     `lifespan`: the application wants to know of both. `sockets` speaks WebSocket for it,
     which only a server that takes them loads.
 
-    Requests under way then have some seconds. After that the process ends with them, as any process
-    of sm may at any moment: the next pass over the session goes on with the work.
+    Requests under way then have `GRACE_S`. After that the process ends with them, as any process of
+    sm may at any moment: the next pass over the session goes on with the work.
     """
     is_unix = listener.family == socket.AF_UNIX
     if not is_unix:
@@ -101,8 +102,8 @@ def run(
 class _Server(uvicorn.Server):
     """Wakes once a second, for the `Date` of its answers, and when it is told to stop.
 
-    uvicorn's own loop wakes ten times a second to see whether it has been told, which is most of
-    what a server without requests uses of a processor.
+    uvicorn's own loop wakes ten times a second to see whether it has been told: most of what a
+    server without requests uses of a processor.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:

@@ -1,4 +1,4 @@
-"""What plugins offer by `sm serve` beside endpoints: an application with pages, streams, files.
+"""Sites that plugins offer by `sm serve` beside endpoints: applications with pages, streams, files.
 
 The guard before them refuses what no good client sends, and all other origins and names. A site
 with logins of its own decides who may read and who may act; for any other the guard does.
@@ -19,7 +19,7 @@ from sm.web.rights import Declared, Keys, Right, Tokens, Trust
 
 
 class Entrance(Struct, frozen=True):
-    """How the server is reached: the `token` of its clients, '' for none; `loopback`: from here.
+    """Ways into the server: the `token` of its clients, '' for none; `loopback`: from this machine.
 
     `key` is what the person who has started the server was given for one browser, '' for nothing;
     with `key_reads` that browser only reads. `readers` are tokens that only read, `trust` says who
@@ -38,15 +38,15 @@ class Entrance(Struct, frozen=True):
 
     @property
     def keys(self) -> Keys:
-        """What lets in."""
+        """Tokens and trust that let a client in."""
         return Keys(self.token, self.readers, self.trust, self.look)
 
     def is_brought(self, authorization: str) -> bool:
-        """Whether this header brings the token that acts; False if there is none."""
+        """Say whether this header brings the token that acts; False if there is none."""
         return self.keys.find_brought(authorization) is Right.ACT
 
     def find_right(self, scope: Scope) -> Right:
-        """What whoever sends this may do, by a token in it, or as the server is open."""
+        """Return the right of whoever sends this, by a token in it, or as the server is open."""
         return self.keys.find_right(scope)
 
 
@@ -57,9 +57,9 @@ class Site(Struct, frozen=True):
     link of `sm serve --open` has before its key, '' if the site has no use for one. `sockets`: it
     takes WebSockets, too, below the paths that end with `/`.
 
-    A site that has logins of its own (`logs_in`) decides all that itself. Any other one is asked
-    only by those whom the server would let in, and by who has a token that only reads if it says
-    that it does not act (`acts`).
+    A site with logins of its own (`logs_in`) decides itself who may ask. Any other site
+    admits those whom the server would admit; a token that only reads counts there if the site does
+    not act (`acts`).
     """
 
     paths: tuple[str, ...]
@@ -71,7 +71,7 @@ class Site(Struct, frozen=True):
 
 
 def load_sites() -> list[Site]:
-    """The sites of all plugins."""
+    """Load the sites of all plugins."""
     return [site for _, site in plugin.load_parts("sites")]
 
 
@@ -95,7 +95,7 @@ def make_site_routes(
 ) -> Iterator[Declared]:
     """Return the routes of these sites for Starlette: for requests, and for WebSockets.
 
-    `all_decide`: also a site without logins decides itself who may ask.
+    `all_decide`: sites without logins, too, decide themselves who may ask.
     """
     for site in sites:
         app = _Lazy(partial(site.make, machine, entrance))
@@ -109,5 +109,5 @@ def make_site_routes(
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path stands for all below it."""
+    """Say whether a path stands for all below it."""
     return path != "/" and path.endswith("/")

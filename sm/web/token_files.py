@@ -1,4 +1,4 @@
-"""The tokens that count now: those in the files as these are, not as they were at the start.
+"""Tokens that count now: those in the files as these are, not as they were at the start.
 
 A line that is removed lets nobody in any more, from the next request on. A file that is gone, or
 cannot be used, has no token until it is right again.
@@ -18,23 +18,23 @@ from sm.web.rights import Tokens
 
 T = TypeVar("T")
 YOUNG_NS = 1_000_000_000
-"""A file that was written so lately is read each time."""
+"""Age below which a file is read each time, in nanoseconds."""
 
 
 class TokenFiles:
     """The files of `--token-file` and `--read-token-file`, if there are any."""
 
     def __init__(self, token: str, file: Path | None, readers_file: Path | None) -> None:
-        """Nothing was read yet; `token` is the one that acts if there is no file for it."""
+        """Read nothing yet; `token` is the one that acts if there is no file for it."""
         self._token, self._file, self._readers_file = token, file, readers_file
         self._tokens, self._stamps = Tokens(), list[Stamp]()
         self._told, self._said = set[str](), set[str]()
 
     def read(self) -> Tokens:
-        """The tokens as the files have them; they are read again only when one has changed."""
+        """Return the tokens of the files, which are read again only when one has changed."""
         files = (one for one in (self._file, self._readers_file) if one)
         if (stamps := [find_stamp(one) for one in files]) != self._stamps or not stamps:
-            # What is written anew within a tick of the file system's clock has the same time.
+            # What is written again within a tick of the file system's clock has the same time.
             young = time.time_ns() - YOUNG_NS
             self._stamps = [] if any(at > young for _, at, _ in stamps) else stamps
             self._said = set()

@@ -24,9 +24,9 @@ PEER_CREDENTIALS = struct.Struct("3i")
 
 @contextlib.contextmanager
 def listen_at(path: Path, backlog: int) -> Iterator[socket.socket]:
-    """A socket that listens at `path`, which is removed at the end.
+    """Listen at `path`, and yield the socket; the path is removed at the end.
 
-    What a dead server has left there is replaced.
+    A socket that a dead server has left there is replaced.
 
     Raises:
         UsageError: nothing can be there, or something else is.
@@ -48,7 +48,7 @@ def listen_at(path: Path, backlog: int) -> Iterator[socket.socket]:
 
 
 def find_peer(connection: socket.socket) -> int:
-    """The user at the other end, as it was when it connected."""
+    """Return the user id at the other end, as it was when it connected."""
     given = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER_CREDENTIALS.size)
     return int(PEER_CREDENTIALS.unpack(given)[1])
 
@@ -73,7 +73,7 @@ def _check_place(path: Path) -> None:
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Have no other server look at what is there meanwhile."""
+    """Keep other servers from looking at what is there meanwhile."""
     deadline = Deadline(LOCKED_S)
     while True:
         with try_hold_folder(folder) as is_alone:
@@ -128,7 +128,7 @@ def _bind(listener: socket.socket, path: Path) -> None:
 
 
 def _remove(path: Path, made: os.stat_result) -> None:
-    """Remove it if it still is the one that was made."""
+    """Remove the socket if it still is the one that was made."""
     with contextlib.suppress(OSError):
         if os.path.samestat(path.lstat(), made):
             path.unlink()

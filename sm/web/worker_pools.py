@@ -28,7 +28,7 @@ class WorkerPools:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def enter(self, pool: str) -> Worker:
-        """Wait until there is room for one more thread; who enters has to run something."""
+        """Wait until there is room for one more thread; whoever enters has to run something."""
         while not self._has_room(pool):
             await self._a_change()
         self._running[pool] += 1
