@@ -1,4 +1,4 @@
-"""Whose name a review, a comment or a merge has."""
+"""Name under which a review, a comment or a merge is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def find_author_name(project: Project, given: str | None) -> str:
-    """Who speaks: the one named, else git's user, else the user of this machine."""
+    """Find whose name it is: the one given, else git's user, else the user of this machine."""
     from sm.adapters.git_call import call
     from sm.sessions.project import find_person
 

@@ -1,6 +1,6 @@
-"""Steers a session that runs elsewhere from where it is shown: the same verb, by its node's `sm`.
+"""Steers a session on another host: the same verb, carried out by that node's `sm`.
 
-What concerns its pull request or its issue, the forge has, so that is done here as for any other.
+An act on its pull request or issue is done from here, on the forge, as for any other session.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sm.store.files import list_names
 from sm.views.open_need import OpenNeed
 
 PATIENCE_S = 15.0
-"""So long a node is waited for, at each step: who has pressed a button looks on."""
+"""Time that a node is waited for at each step, in seconds: the person who pressed looks on."""
 TEXT_LIMIT = 2000
 STDIN = "-"
 
@@ -49,13 +49,13 @@ VERBS: dict[ActKind, Words] = {
     ActKind.RECOVER: _by_issue("recover"),
     ActKind.KILL: _by_issue("kill"),
 }
-"""What the node's `sm` is called with; a person's words are its stdin, so none is an option."""
+"""Words with which the node's `sm` is called; a person's text is its stdin, never an option."""
 STEERS = frozenset([*VERBS, ActKind.REPLY, ActKind.SEND])
-"""What is done on the node; all else is done on the forge, or by a limit."""
+"""Acts that the node carries out; all others are done on the forge, or by a limit."""
 
 
 def find(projects: list[Project], session: str) -> Elsewhere | None:
-    """Return the session elsewhere of that id, if one of these projects has it there."""
+    """Return the session elsewhere with that id, if one of these projects has it there."""
     for project in projects:
         directory = project.root.project(project.name)
         if not list_names(directory.placements):
@@ -67,10 +67,10 @@ def find(projects: list[Project], session: str) -> Elsewhere | None:
 
 
 def carry_out(caller: Caller, there: Elsewhere, act: ActKind, text: str = "") -> list[str]:
-    """Do it; return what the node says of it.
+    """Carry out the act; return what the node says of it.
 
     Raises:
-        TemporaryError: the node does not answer; it says if it may be done all the same.
+        TemporaryError: the node does not answer; the text says if it may be done all the same.
         SmError: it is refused, there or because an agent asks for it.
 
     """
@@ -99,7 +99,7 @@ def _read_lines(answer: Answer) -> list[str]:
 
 
 def send(caller: Caller, there: Elsewhere, text: str) -> str:
-    """Send a message; it has its id from here on, and is kept while its host does not answer."""
+    """Send a message: it has its id from now on, and is kept while its host does not answer."""
     check_text(text)
     ident, name = make_id(), reaching.name_there(there)
     source = ("--from", caller.session.address) if caller.session else ()
@@ -128,9 +128,9 @@ def _tell_sent(name: str, answer: Answer) -> str:
 
 
 def list_limits(there: Elsewhere, need: OpenNeed | None) -> list[SetLimit]:
-    """Return the limits that the session is under: those of here, and what the need is about there.
+    """Return the limits of the session: those set here, and the one that the need is about there.
 
-    One that was set here is raised here, also if its node has told of it.
+    A limit that was set here is raised here, also if its node has told of it.
     """
     ours = meters.list_limits(there)
     if need is None or need.act.kind is not ActKind.RAISE:

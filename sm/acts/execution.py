@@ -1,4 +1,4 @@
-"""Carries acts out: for the page, `sm top`, HTTP and the verbs, by the same functions and words."""
+"""Carries acts out, by the same functions and words for the page, `sm top`, HTTP and the verbs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class Finder(Protocol):
-    """How a face finds what an act is about. Each raises SmError if it is gone."""
+    """Lookups by which a face finds what an act is about. Each raises SmError if it is gone."""
 
     @property
     def root(self) -> Root:
-        """The root of the sessions' state."""
+        """Root of the sessions' state."""
 
     def find_project(self, name: str) -> Project:
         """Find a project, as it is configured now."""
@@ -44,10 +44,10 @@ class Finder(Protocol):
 
 
 def carry_out(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
-    """Carry the act out, with a person's words; return what came of it, in lines.
+    """Carry the act out, with a person's words; return lines that say what came of it.
 
     Raises:
-        SmError: it cannot be done, or the caller may not do it; then nothing was.
+        SmError: it cannot be done, or the caller may not do it; then nothing was done.
 
     """
     from sm.acts import elsewhere
@@ -71,7 +71,7 @@ FOR_PEOPLE = {
     ActKind.RAISE: "raise a limit",
     ActKind.LOWER: "lower a limit",
 }
-"""What only a person does where sessions are shown, and how a refusal calls it."""
+"""Acts that only a person may carry out where sessions are shown, with their names in a refusal."""
 
 
 # Messages and answers
@@ -80,9 +80,9 @@ FOR_PEOPLE = {
 def answer(
     project: Project, issue: int, text: str, caller: Caller, ident: str | None = None
 ) -> list[str]:
-    """Answer the question of the session of an issue; return what came of it.
+    """Answer the question of an issue's session; return lines that say what came of it.
 
-    One that the session has had under this `ident` is not given again.
+    An answer that the session has had under this `ident` is not given again.
 
     Raises:
         SmError: it is refused.
@@ -125,7 +125,7 @@ def _send(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
 
 
 def tell_sent(session: AnySession, sent: Sent) -> str:
-    """Say what has become of a message, in a line."""
+    """Say in a line what has become of a message."""
     from sm.base.refusal import Status
 
     name = session.address
@@ -141,7 +141,7 @@ def tell_sent(session: AnySession, sent: Sent) -> str:
 
 
 def _explain_waiting(session: AnySession, sent: Sent) -> str:
-    """Say what it waits for; of a pause also since when, and the command that ends just that."""
+    """Say what the message waits for; of a pause also since when, and the command that ends it."""
     from sm.base.refusal import Refusal
     from sm.sessions import pause
 
@@ -151,7 +151,7 @@ def _explain_waiting(session: AnySession, sent: Sent) -> str:
 
 
 def list_paused(session: AnySession) -> list[str]:
-    """Return the sentence that says that the session is paused, if it is."""
+    """Return the sentence that says that the session is paused, or an empty list."""
     from sm.sessions import pause
 
     found = pause.find(session.root, session.project_name, session.name)
@@ -278,7 +278,7 @@ def _recover(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
 
 
 def recover(project: Project, issue: int) -> list[str]:
-    """Restart the agent of an issue; return what came of it.
+    """Restart the agent of an issue; return lines that say what came of it.
 
     Raises:
         SmError: it cannot be restarted.
@@ -295,7 +295,7 @@ def _kill(finder: Finder, act: Act, _text: str, caller: Caller) -> list[str]:
 
 
 def end(session: AnySession, caller: Caller) -> list[str]:
-    """End a session, as a person does; return what came of it.
+    """End a session, as a person does; return lines that say what came of it.
 
     Raises:
         CallerError: the session is neither the caller's own nor one that it has begun.

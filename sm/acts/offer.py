@@ -1,4 +1,4 @@
-"""Offers to a person, where sessions are shown: what answers a need, and what steers a session.
+"""Offers to a person, where sessions are shown: acts that answer a need, or steer a session.
 
 An offer says what its act will do before it is done. Nothing is read or done here.
 """
@@ -41,7 +41,7 @@ NO_LIMITS: Limits = MappingProxyType({})
 def list_answers(
     need: OpenNeed, row: BoardRow | None, limits: Limits = NO_LIMITS
 ) -> tuple[Offer, ...]:
-    """List what answers the need; () for what is answered elsewhere."""
+    """List the offers that answer the need; () if it is answered elsewhere."""
     head = row.head if row else ""
     match need.act.kind:
         case ActKind.RAISE if limit := limits.get(need.act):
@@ -62,7 +62,7 @@ def list_answers(
 
 
 def offer_reply(need: OpenNeed) -> Offer:
-    """To answer the agent's question."""
+    """Return the offer to answer the agent's question."""
     return Offer(
         act=Act(ActKind.REPLY, need.project, need.issue, need.session),
         label="Reply",
@@ -72,7 +72,7 @@ def offer_reply(need: OpenNeed) -> Offer:
 
 
 def offer_message(session: str, name: str) -> Offer:
-    """To send a message."""
+    """Return the offer to send a message to a session, which its texts call `name`."""
     return Offer(
         act=Act(ActKind.SEND, session=session, address=name),
         label="Send",
@@ -103,7 +103,7 @@ def _offer_review(need: OpenNeed, head: str) -> tuple[Offer, ...]:
 
 
 def offer_merge(project: str, pull: int, head: str) -> Offer:
-    """To merge a pull request."""
+    """Return the offer to merge a pull request at the commit `head`."""
     at = f" at {head[:12]}" if head else ""
     return Offer(
         act=Act(ActKind.MERGE, project, pull, head=head),
@@ -130,7 +130,7 @@ def _offer_to_allow(need: OpenNeed) -> Offer:
 
 
 def list_limit_offers(limit: SetLimit, session: str) -> tuple[Offer, ...]:
-    """List what can be done with a limit: raise it, or lower it if it was raised before."""
+    """List the offers for a limit: to raise it, and to lower it if it was raised before."""
     rise = offer_to_raise(limit, session, "")
     if not limit.raised:
         return (rise,)
@@ -146,7 +146,7 @@ def list_limit_offers(limit: SetLimit, session: str) -> tuple[Offer, ...]:
 
 
 def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
-    """To raise a limit."""
+    """Return the offer to raise a limit by an amount."""
     return Offer(
         act=Act(ActKind.RAISE, project, session=session, limit=limit.key, known=limit.raised),
         label="Raise",
@@ -157,7 +157,7 @@ def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
 
 
 def list_steering(row: BoardRow, *, paused: bool) -> tuple[Offer, ...]:
-    """List what can be done with a session, whatever it is at."""
+    """List the offers that steer a session, whatever its state."""
     if row.state in (ShownState.ENDED, ShownState.DAMAGED):
         return ()
     rest = Offer(

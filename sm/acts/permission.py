@@ -1,4 +1,4 @@
-"""Who may do what: an agent passes neither as a person nor as the reviewer of its own work."""
+"""Permissions: an agent passes neither as a person nor as the reviewer of its own work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_agent(root: Root) -> bool:
 
 
 def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0) -> None:
-    """Refuse the agent that has called this program what `check_not_own` refuses it.
+    """Refuse the act to the agent that has called this program, as `check_not_own` does.
 
     Raises:
         UsageError: it is that agent.
@@ -56,9 +56,10 @@ def leave_to_others(project: Project, act: str, *, issue: int = 0, pull: int = 0
 def check_not_own(
     caller: Caller, project: Project, act: str, *, issue: int = 0, pull: int = 0
 ) -> None:
-    """Refuse the agent that works on `issue`, or whose pull request is `pull`, what `act` says.
+    """Refuse the act to the agent that works on `issue`, or whose pull request is `pull`.
 
-    On its own work it speaks by comments and merges; it does not pass as a person who decides.
+    `act` says what is refused. On its own work an agent speaks by comments and merges; it does not
+    pass as a person who decides.
 
     Raises:
         UsageError: it is that agent.
