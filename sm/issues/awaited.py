@@ -1,6 +1,6 @@
-"""Which sessions here wait for the end of a turn of a session elsewhere.
+"""Waits of sessions here for the end of a turn of a session elsewhere.
 
-It is a file for each message with `sm send --notify-on-stop`, gone once its sender has been told.
+Each is a file, for a message with `sm send --notify-on-stop`, gone once its sender has been told.
 The node is asked at each look at its sessions, by `sm wait --message` there.
 """
 
@@ -24,11 +24,11 @@ from sm.store.paths import ProjectDir, Root
 
 SUFFIX = ".json"
 OVER, NOT_YET = 0, (4, 124)
-"""Exit codes of `sm wait`: its turn is over; not yet, or nobody answers. Any other: it is gone."""
+"""Exit codes of `sm wait`: the turn is over; not yet, or nobody answers. Any other: it is gone."""
 
 
 class Awaited(Struct, frozen=True):
-    """`waiter` is told when the turn ends in which `session` gets the message `ident`."""
+    """Wait of a session: `waiter` is told when the turn ends in which `session` gets `ident`."""
 
     ident: str
     session: str
@@ -36,10 +36,10 @@ class Awaited(Struct, frozen=True):
 
 
 def add(directory: ProjectDir, awaited: Awaited) -> None:
-    """Note it; to be called before the message goes out, so that no end is missed.
+    """Record a wait; to be called before the message goes out, so that no end is missed.
 
     Raises:
-        StateError: it cannot be noted.
+        StateError: it cannot be recorded.
 
     """
     folder = ensure_private_dir(directory.awaited_turns)
@@ -47,12 +47,12 @@ def add(directory: ProjectDir, awaited: Awaited) -> None:
 
 
 def remove(directory: ProjectDir, ident: str) -> None:
-    """Nobody waits for that any more."""
+    """Remove the wait for that message."""
     discard(directory.awaited_turns / f"{ident}{SUFFIX}")
 
 
 def list_all(directory: ProjectDir, session: str = "") -> list[Awaited]:
-    """Return all, or those of one session."""
+    """Return all waits, or those for one session."""
     return [one for one in _read_all(directory) if session in ("", one.session)]
 
 
@@ -72,7 +72,7 @@ def spell_question(awaited: Awaited) -> tuple[str, ...]:
 def settle(
     root: Root, directory: ProjectDir, name: str, awaited: Awaited, code: int, said: str
 ) -> None:
-    """Tell the waiter what the node has answered, if that is an end; it is told once.
+    """Tell the waiter, once, what the node has answered, if that is an end.
 
     `name` is what the session is called.
     """
@@ -87,7 +87,7 @@ def settle(
 
 
 def tell_gone(root: Root, directory: ProjectDir, session: str, name: str) -> None:
-    """Tell all who wait for a session that is over."""
+    """Tell all waiters that the session is over."""
     for one in list_all(directory, session):
         settle(root, directory, name, one, -1, "")
 
@@ -98,7 +98,7 @@ def ask_all(
     runner: Runner,
     patience_s: float | None,
 ) -> None:
-    """Tell those who wait for the end of a turn of these sessions, if it is over by now."""
+    """Tell each waiter for these sessions whose turn is over by now."""
     silent = set[str]()
     for one in list_all(project.root.project(project.name)):
         placement = by_session.get(one.session)

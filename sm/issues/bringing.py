@@ -1,6 +1,6 @@
 """Brings what a tick has seen of the forge to nodes, so that one look does for all.
 
-A runner that can do so is a `Bearer`; of another one each node looks at the forge by itself.
+A runner that can do so is a `Bearer`; with another runner each node looks at the forge itself.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from sm.issues.runners import Placement, Runner
 from sm.sessions.project import Project
 
 OFTEN_S = 120.0
-"""Where ticks are rarer, nodes do not wait for the next one: it would delay what they wait for."""
+"""Longest interval of ticks, in seconds, with which nodes wait for the next one: a rarer tick would
+delay what they wait for."""
 MARGIN_S = 15.0
-"""So much later than expected a tick may come."""
+"""Lateness of a tick that is allowed for, in seconds."""
 WAIT_S = 20.0
-"""So long a node waits for a look that it has wished for: a tick begins within a second, and takes
-some on a busy machine, or with a slow forge."""
+"""Time that a node waits for a look that it has wished for, in seconds: a tick begins within a
+second, and takes some on a busy machine, or with a slow forge."""
 
 MakeShare = Callable[[Collection[int]], Share]
-"""Returns what concerns these issues."""
+"""Function that makes the share that concerns these issues."""
 
 
 @runtime_checkable
 class Bearer(Protocol):
-    """A runner that brings looks to its nodes."""
+    """Runner that brings looks to its nodes."""
 
     def bring(self, project: Project, placements: Sequence[Placement], make: MakeShare) -> None:
-        """Bring each node what concerns its sessions, and no other; one that is silent gets none.
+        """Bring each node what concerns its own sessions alone; a silent node gets nothing.
 
         A node that cannot use it looks by itself, so that is no error.
         """
@@ -52,7 +53,7 @@ def bring(
 ) -> Iterator[str]:
     """Bring what was seen to these sessions; yield what was in the way.
 
-    `sharers` is how many machines look at the forge by our account, once none is brought anything.
+    `sharers` is how many machines look at the forge by our account if none is brought anything.
     """
     forge = project.forge
     if not isinstance(runner, Bearer) or not isinstance(forge, Accounted):
@@ -79,7 +80,7 @@ def bring(
 
 
 def find_lasting_s(project: Project) -> float:
-    """Return how long a node may do with what this tick brings: two more have come by then."""
+    """Return how long a node can rely on what this tick brings: two more have come by then."""
     settings = project.settings
     last = read_polled(project.directory)
     gap_s = max(settings.poll_interval_s, last.usual_gap_s if last else 0.0)

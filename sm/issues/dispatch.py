@@ -1,8 +1,8 @@
-"""Has issues claimed and begun on all hosts side by side, and on each host one after another.
+"""Claims and begins issues on all hosts side by side, and on each host one after another.
 
-A begin takes a node a second or more: a worktree, some requests to the forge, a terminal. A host
-gets the next issue when it has begun the last one, so each machine begins one at a time. A host
-that refuses, or does not answer, is not asked for more.
+To begin one takes a node a second or more: a worktree, some requests to the forge, a terminal. A
+host gets the next issue when it has begun the last one, so each machine begins one at a time. A
+host that refuses, or does not answer, is not asked for more.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ CLAIMS_AT_ONCE = 12
 ones, and one after another a thousand would take half an hour."""
 
 Host = tuple[str, str]
-"""A runner, and one of its hosts."""
+"""Runner, and one of its hosts."""
 
 
 class Order:
-    """A session that is to begin on a host; its issue is claimed first, if it has no placement."""
+    """Session that is to begin on a host; its issue is claimed first, if it has no placement."""
 
     def __init__(
         self, host: Host, *, issue: Issue | None = None, placement: Placement | None = None
     ):
-        """Nothing has become of it yet. An issue has a `placement` once it is claimed."""
+        """Begin without an outcome. An issue has a `placement` once it is claimed."""
         self.host, self.issue, self.placement = host, issue, placement
         self.outcome: Future[Placement | None]
 
 
 Begin = Callable[[Project, Order], Placement | None]
-"""Has a session begun, and returns its placement as it is then; None if it was not claimed."""
+"""Function that begins a session and returns its new placement; None if it was not claimed."""
 
 
 class Dispatch:
-    """The sessions that a tick has begun."""
+    """Sessions that a tick has begun."""
 
     def __init__(self, project: Project) -> None:
-        """None is yet."""
+        """Begin with none."""
         self._project = project
         self._queues: dict[Host, tuple[ThreadPoolExecutor, Project]] = {}
         self._vain: dict[Host, NoAnswerError | RefusedError] = {}
@@ -59,11 +59,11 @@ class Dispatch:
         self.claiming = threading.BoundedSemaphore(CLAIMS_AT_ONCE)
 
     def order(self, order: Order, begin: Begin) -> None:
-        """Have a session begun, after those of its host that were ordered before."""
+        """Order a session; it begins after those of its host that were ordered before."""
         from concurrent.futures import ThreadPoolExecutor  # for few ticks
 
         if order.host not in self._queues:
-            # What a project has opened, such as its forge, is for one thread.
+            # A project's open objects, such as its forge, are for one thread.
             own = Project(self._project.config, self._project.settings)
             self._queues[order.host] = ThreadPoolExecutor(1), own
         queue, own = self._queues[order.host]
@@ -89,17 +89,17 @@ class Dispatch:
             raise
 
     def has_in_vain(self, runner: str, host: str) -> bool:
-        """Whether the host was asked in vain by now."""
+        """Whether the host has been asked in vain."""
         return (runner, host) in self._vain
 
     def take_done(self) -> Iterator[Order]:
-        """Yield those whose outcome is there by now."""
+        """Yield the orders that have an outcome by now."""
         for one in [order for order in self._orders if order.outcome.done()]:
             self._orders.remove(one)
             yield one
 
     def take_all(self) -> Iterator[Order]:
-        """Yield all, each when its outcome is there."""
+        """Yield all orders, each when it has an outcome."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
         while self._orders:

@@ -1,7 +1,7 @@
-"""dev-poll's part in work elsewhere: places issues, follows them, and moves those that are lost.
+"""Tick's part in work elsewhere: places issues, follows them, and moves those that are lost.
 
-A claim is taken or moved before anything is placed, and each step can be repeated: what a tick did
-that died is found on the remote, or at the runner.
+A claim is taken or moved before anything is placed, and each step can be repeated: what a killed
+tick did is found on the remote, or at the runner.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sm.store.failpoint import crash_point
 def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
     """Follow all sessions elsewhere, and do what is due; yield a line for each thing done.
 
-    Whoever has called it calls `finish` in the end.
+    The caller calls `finish` in the end.
     """
     if not dry_run:
         yield from _find_unrecorded(away)
@@ -53,7 +53,7 @@ def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = Fals
 
 
 def finish(away: Survey) -> Iterator[str]:
-    """Wait for the sessions that this tick has begun, with a line for each; keep what is known."""
+    """Wait for the sessions that this tick has begun; yield a line for each; keep what is known."""
     for one in away.dispatch.take_all():
         yield from _settle(away, one)
     _keep_seen(away)
@@ -61,7 +61,7 @@ def finish(away: Survey) -> Iterator[str]:
 
 
 def _settle(away: Survey, order: Order) -> Iterator[str]:
-    """Put on record what has become of a session that was to begin."""
+    """Record what has become of a session that was to begin."""
     if order.placement is None:
         yield from _tell_unclaimed(away, order)
         return
@@ -106,7 +106,7 @@ def _attempt(
     placement: Placement,
     act: Callable[[Survey, Placement], Iterator[str]],
 ) -> Iterator[str]:
-    """Do it; what is in the way is told, and tried again at the next tick."""
+    """Act on a placement; what is in the way is told, and tried again at the next tick."""
     try:
         yield from act(away, placement)
     except LostClaimError:
@@ -119,13 +119,13 @@ def _attempt(
         yield Unable(f"cannot place #{placement.issue} on {placement.host}: {error.message}")
 
 
-# What is known
+# Knowledge
 
 
 def _follow(away: Survey) -> Iterator[str]:
-    """Ask each runner once. What was known before decides nothing: it may be of another attempt.
+    """Ask each runner once. Older knowledge decides nothing: it may be about another attempt.
 
-    One without any session is asked, too: a host that comes back has to be noticed.
+    A runner without any session is asked, too: a host that comes back has to be noticed.
     """
     named = (one.runner for one in away.placed if one.handle)
     for name in dict.fromkeys((*named, *runners.list_runners(away.project.settings))):
@@ -137,9 +137,9 @@ def _follow(away: Survey) -> Iterator[str]:
 
 
 def _bring(away: Survey) -> Iterator[str]:
-    """Let those that ran at the last tick know what was seen of the forge.
+    """Tell the sessions that ran at the last tick what was seen of the forge.
 
-    It comes first, as somebody may wait for it.
+    This comes first, as somebody may wait for it.
     """
     known = placements.read_seen(away.project.directory) if away.placed else {}
     running = [one for one in away.placed if _is_running(known.get(one.session))]
@@ -165,7 +165,7 @@ def _is_running(known: Seen | None) -> bool:
 
 
 def _keep_seen(away: Survey) -> None:
-    """Keep for people what is known of each; what its runner did not say is what was known."""
+    """Keep for people what is known of each session: if its runner is silent, what was known."""
     directory, before = away.project.directory, set(away.asked)
     now = away.standings.keys()
     staying = {one.session for one in away.placed if one in before or one.session in now}
@@ -201,12 +201,12 @@ def _find_holder(away: Survey, placement: Placement) -> Holder:
     found = takeover.recall_from(away.project, placement.issue, placement.runner, held)
     if found is None:
         return Holder.OTHERS
-    # An earlier one is of before the record was written: the look was older than that.
+    # An earlier attempt: the look is older than the record.
     return Holder.LATER if found.attempt > placement.attempt else Holder.OURS
 
 
 def _find_unrecorded(away: Survey) -> Iterator[str]:
-    """Put on record what was claimed by us for elsewhere, and is not: a tick has died, or a disk.
+    """Record our claims for elsewhere that are not on record: a tick has died, or a disk.
 
     What others have claimed is no object of our clone, so it is not fetched at each tick.
     """
@@ -221,7 +221,7 @@ def _find_unrecorded(away: Survey) -> Iterator[str]:
     }
     for number in _select_known(away, found):
         runner = _choose_runner(away, away.seen.issue(number))
-        # Asked for anew: since that look it may have been given up.
+        # Asked for again: since that look it may have been given up.
         if placement := takeover.recall(project, number, runner):
             away.keep(placement)
             yield f"found the claim of #{number} for {placement.host} again"
@@ -242,11 +242,11 @@ def _choose_runner(away: Survey, issue: Issue | None) -> str:
     return named if named != runners.LOCAL else next(iter(runners.list_runners(settings)), named)
 
 
-# What is done
+# Actions
 
 
 def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
-    """Have an issue claimed and begun, if its runner has a free place; `finish` waits for that.
+    """Claim and begin an issue, if its runner has a free place; `finish` waits for that.
 
     Raises:
         SmError: its runner cannot say which places are free.
@@ -273,7 +273,7 @@ def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
 
 
 def _claim(away: Survey, project: Project, order: Order) -> Placement | None:
-    """Claim an issue that still is to be worked on, and put that on record; None if it is not.
+    """Claim an issue if it still is to be worked on, and record that; None if it is not.
 
     Raises:
         UntrustedTextError: no trusted person vouches for its text.
@@ -299,7 +299,7 @@ def _claim(away: Survey, project: Project, order: Order) -> Placement | None:
 
 
 def _place(away: Survey, placement: Placement) -> Iterator[str]:
-    """Have it begun, beside all else; `finish` waits for that."""
+    """Order its start, beside all else; `finish` waits for that."""
     there = away.list_there(placement.runner, placement.host)
 
     def begin(project: Project, order: Order) -> Placement:
@@ -312,24 +312,24 @@ def _place(away: Survey, placement: Placement) -> Iterator[str]:
 def _begin(
     away: Survey, project: Project, placement: Placement, there: Iterable[Placement]
 ) -> Placement:
-    """Have it begun, on a host that has the placements `there`."""
+    """Begin it, on a host that has the placements `there`."""
     runner = away.open(placement.runner)
     beside = [one for one in there if one.issue != placement.issue] + [placement]
-    # What its host is not told before it begins, it would look for by itself.
+    # Its host would look up by itself what it is not told before it begins.
     for _ in _bring_to(away, project, runner, beside):
         pass
     return runner.place(project, placement)
 
 
 def _place_again(away: Survey, placement: Placement) -> Iterator[str]:
-    """The same, unless its host has just refused it."""
+    """Order its start again, unless its host has just refused it."""
     refusal = away.find_refusal(placement)
     if refusal is None or not 0 <= time.time() - refusal.known_at < AGAIN_S:
         yield from _place(away, placement)
 
 
 def _move(away: Survey, placement: Placement) -> Iterator[str]:
-    """Have the next attempt begun on another host; one that never began stays where no other is."""
+    """Begin the next attempt on another host; one that never began stays if there is no other."""
     host = away.take_host(placement.runner, but="" if placement.handle else placement.host)
     if not host and not placement.handle:
         yield from _place_again(away, placement)

@@ -1,4 +1,4 @@
-"""What keeps hosts from having sessions, as far as only a person can change it.
+"""Hindrances that keep hosts from having sessions, and that only a person can remove.
 
 A runner that knows of such things is a `Watcher`. It says what it heard at the last tick.
 """
@@ -18,10 +18,10 @@ from sm.store.files import list_names
 
 
 class Hindrance(Struct, frozen=True):
-    """One of them. `key` stays the same until it is over, and no other has it.
+    """Hindrance of a host. `key` stays the same until it is over, and no other has it.
 
     `text` is one sentence, `command` says more of it here. `since` is in seconds since 1970, 0 if
-    that is not known.
+    unknown.
     """
 
     key: str
@@ -32,14 +32,14 @@ class Hindrance(Struct, frozen=True):
 
 @runtime_checkable
 class Watcher(Protocol):
-    """A runner that knows what keeps its hosts from having sessions."""
+    """Runner that knows what keeps its hosts from having sessions."""
 
     def list_hindrances(self, project: Project) -> Sequence[Hindrance]:
-        """Return what is known of it from files: no host is asked."""
+        """Return what is known from files: no host is asked."""
 
 
 def list_hindrances(project: Project) -> list[Hindrance]:
-    """Return those of all runners that the project names, or has sessions of; mostly none."""
+    """Return the hindrances of all runners that the project names or uses; mostly none."""
     return list(_list_all(project))
 
 
@@ -49,7 +49,7 @@ def _list_all(project: Project) -> Iterator[Hindrance]:
             runner = runners.load_runner(name)
             if isinstance(runner, Watcher):
                 yield from runner.list_hindrances(project)
-        except SmError:  # what is wrong with it, a tick says
+        except SmError:  # a tick says what is wrong with it
             continue
 
 

@@ -1,7 +1,7 @@
-"""Messages for sessions that run elsewhere: kept here until their agents have them.
+"""Messages for sessions elsewhere: kept here until their agents have them.
 
-A message is a file of its own in the user's data folder, in order: an emptied /tmp takes none. It
-has its id from the beginning, by which the node takes it once, however often it is handed on.
+A message is a file of its own in the user's data folder, in order: an emptied /tmp loses none. It
+has its id from the beginning, so the node takes it once, however often it is handed on.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import ProjectDir
 
 DELIVERED = (0, 124)
-"""Exit codes of `sm send` that say that the message is in the queue there; 124: with `--wait`."""
+"""Exit codes of `sm send` for a message that is in the queue there; 124: with `--wait`."""
 HEARD = "delivered"
-"""Where `sm queue --json` says that a message is that the agent has."""
+"""Place of a message in `sm queue --json` that the agent has."""
 WITH_AGENT = ("accepted", "typed")
-"""The statuses of `sm send --json` that say that the agent has it, and how its line begins then."""
+"""Statuses of `sm send --json` for a message that the agent has; its line begins with them, too."""
 LOCK_S = 30.0
 LONG_S = 3600.0
 TICK_S = 5.0
-"""What handing on may take of a tick, which is for all projects; the next one goes on with it."""
+"""Seconds that handing on may take of a tick, which is for all projects; the next one continues."""
 
 
 class KeptMessage(Struct, frozen=True, kw_only=True):
-    """A message for a session elsewhere: the arguments of the node's `sm send`, and its stdin.
+    """Message for a session elsewhere: the arguments of the node's `sm send`, and its stdin.
 
     `handed_to`: the attempt in whose queue it waits; 0: it waits for its host.
     """
@@ -106,11 +106,12 @@ def hand_on(
     *,
     confirms: bool = True,
 ) -> None:
-    """Hand on what is kept for these sessions, in order; what is refused is told of, and goes.
+    """Hand on what is kept for these sessions, in order; a refused message is told of and removed.
 
-    For one that does not answer it stays, and no later message overtakes it. Of what waits in a
-    queue there it is asked whether the agent has it by now, unless it `confirms` nothing. Each host
-    is waited for `patience_s`, and after that time no more is begun.
+    For a session that does not answer the message stays, and no later one overtakes it. If a
+    message waits in a queue there, the node is asked whether the agent has it by now, unless the
+    session `confirms` nothing. Each host is waited for `patience_s`; after that time no more is
+    begun.
 
     Raises:
         HeldError: another process hands on, and is not done within `patience_s`.
@@ -134,7 +135,7 @@ def hand_on(
 
 
 class _Handing(Struct, frozen=True):
-    """One go at what is kept: which sessions say nothing, and what was asked of their queues."""
+    """Handing on of kept messages, once: sessions that are silent, and queues that were read."""
 
     project: Project
     runner: Runner
@@ -167,7 +168,7 @@ class _Handing(Struct, frozen=True):
         return queue is not None and message.id not in queue
 
     def _read_queue(self, placement: Placement) -> frozenset[str] | None:
-        """Return the ids of what the agent does not have yet; None if the node does not say."""
+        """Return the ids of messages that the agent does not have; None if the node is silent."""
         answer = self._call(placement, ("queue", "--json", placement.session))
         if answer is None or answer.code:
             return None
@@ -178,7 +179,7 @@ class _Handing(Struct, frozen=True):
         return frozenset(one.id for one in found if one.place != HEARD)
 
     def _call(self, placement: Placement, argv: Sequence[str], stdin: str = "") -> Answer | None:
-        """What the node's own `sm` answers; None if it does not, or not yet."""
+        """Return what the node's own `sm` answers; None if it does not, or not yet."""
         try:
             answer = self.runner.call(
                 self.project,
@@ -211,18 +212,18 @@ class _Queued(Struct):
 
 
 def _keep_handed(project: Project, message: KeptMessage, placement: Placement) -> None:
-    """Keep a copy of what waits in the queue there, for a later attempt."""
+    """Keep a copy of a message that waits in the queue there, for a later attempt."""
     with contextlib.suppress(StateError):  # on a full disk it is there all the same
         keep_message(project, structs.replace(message, handed_to=placement.attempt))
 
 
 def give_back(project: Project, placed: Collection[str]) -> None:
-    """Tell of each message that is kept for a session which is none of `placed` any more."""
+    """Report each kept message whose session is no longer `placed`."""
     directory = project.root.project(project.name)
     if not list_names(find_folder(directory)):
         return
     with lock.try_hold(directory.kept_messages_lock) as ours:
-        # Who has the lock may wait for a host; then the next tick tells of them.
+        # The holder of the lock may wait for a host; then the next tick tells of them.
         for name, message in list(_read_kept(directory)) if ours else ():
             if message.session not in placed:
                 maybe = ", and its agent may not have read it" if message.handed_to else ""
@@ -245,8 +246,9 @@ def send(
 ) -> Answer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
 
-    It takes at most three times `patience_s`. A host that says nothing is waited for `SILENT_S`,
-    and so is all of one that dev-poll knows to be silent. What it gets all the same, it takes once.
+    Takes at most three times `patience_s`. A host that says nothing is waited for `SILENT_S`; for
+    one that dev-poll knows to be silent this is all. A message that arrives all the same is taken
+    once.
 
     Raises:
         StateError: it can neither be handed on nor kept.
@@ -283,7 +285,7 @@ def _is_silent(there: Elsewhere) -> bool:
 
 
 def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> KeptMessage:
-    """Return a message of now."""
+    """Return a message, created now."""
     return KeptMessage(id=ident, session=session, argv=tuple(argv), stdin=stdin, at=time.time())
 
 

@@ -39,9 +39,10 @@ def kill(project: Project, issue: int) -> list[str]:
 
 
 def kill_lost(project: Project, placement: Placement) -> list[str]:
-    """End the work on an issue whose host is lost, and cannot end it; return what happened.
+    """End the work on an issue whose host is lost and cannot end it; return what happened.
 
-    By the label the next tick gives the claim up. Without that, what may run there ends by itself.
+    By the label the next tick gives the claim up. Without the claim, what runs there ends by
+    itself.
     """
     said = _label(project, placement.issue)
     project.record(events.Kill(session=placement.session))
@@ -53,7 +54,7 @@ def kill_lost(project: Project, placement: Placement) -> list[str]:
 
 
 def _find_settled(session: IssueSession) -> str:
-    """What became of an issue that is over, by a look at the forge now; '' for one that is not."""
+    """Look at the forge now; return what became of an issue that is over, '' for any other."""
     seen = observe(session, newer_than=time.time())
     if seen.pull and seen.facts.merged:
         return f"pull request {seen.pull.name} is merged"
@@ -63,7 +64,7 @@ def _find_settled(session: IssueSession) -> str:
 def give_back(project: Project, issue: int) -> list[str]:
     """End the session and give the issue back to the backlog; return what happened.
 
-    Whoever calls it has paused the session, or the next tick takes the issue up again.
+    The caller has paused the session, or the next tick would take the issue up again.
 
     Raises:
         UsageError: the issue has no session.
@@ -77,7 +78,7 @@ def give_back(project: Project, issue: int) -> list[str]:
 def _end(session: IssueSession, said: str) -> list[str]:
     """Let the matrix do what is left; `said` is what became of the issue."""
     project = session.project
-    # Whoever asks for it knows what is on the screen: the end waits for nobody there.
+    # The person who asks knows what is on the screen: the end waits for nobody there.
     plans.add_receipt(session.dir, Receipt(time.time(), KILLED, KILLED))
     project.record(events.Kill(session=session.name))
     react(project, session.name)

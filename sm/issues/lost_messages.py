@@ -1,4 +1,4 @@
-"""Messages for sessions elsewhere that came to nothing, for a person to be told of each once."""
+"""Messages for sessions elsewhere that came to nothing, of which a person is told once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sm.store.files import write_json
 from sm.store.paths import ProjectDir
 
 SHOWN_S = 24 * 3600.0
-"""How long it is among what needs a person: long enough to be told of, and for a glance at it."""
+"""Time for which a person sees one among the needs: enough to be told of it, and to look."""
 MOST = 20
-"""The last ones are kept."""
+"""Greatest number of messages that are kept: the last ones."""
 
 
 class LostMessage(Struct, frozen=True):
-    """One of them, and why; `at` is when that was known, in seconds since 1970."""
+    """Lost message, and why; `at` is when that was known, in seconds since 1970."""
 
     id: str
     session: str
@@ -24,7 +24,7 @@ class LostMessage(Struct, frozen=True):
 
 
 def note(directory: ProjectDir, message: LostMessage) -> None:
-    """Have a person told of it.
+    """Record a lost message, so that a person is told of it.
 
     Raises:
         StateError: it cannot be written.
@@ -35,7 +35,7 @@ def note(directory: ProjectDir, message: LostMessage) -> None:
 
 
 def list_recent(directory: ProjectDir, now: float) -> list[LostMessage]:
-    """Return those of the last day, the oldest first."""
+    """Return the lost messages of the last day, the oldest first."""
     return [one for one in _read(directory) if 0 <= now - one.at < SHOWN_S]
 
 

@@ -1,7 +1,7 @@
-"""Asks plugins what a session may still spend, and whether one more issue may be begun.
+"""Meters: plugins that say what a session may still spend, and if one more issue may be begun.
 
 A plugin has a `Meter` among its parts of the kind `meters`. The strictest counts. A meter that
-cannot tell holds everything, and has turns interrupted: what cannot be counted is not spent.
+cannot tell holds everything, and interrupts turns: what cannot be counted is not spent.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class BlindError(TemporaryError):
 
 
 class SetLimit(NamedTuple):
-    """A limit that a person may raise, and then lower by as much at most.
+    """Limit that a person may raise, and then lower by as much at most.
 
-    `key` is its own, at any height, and `act` raises it. `shown` says what is used
-    of it. `proposal` is an amount to raise it by, as people write amounts; `raised` says what it
-    was raised by so far, '' for nothing. `raise_by` and `lower_by` take such an amount, and say
-    what holds then; they raise UsageError if it is none, or too much.
+    `key` is its own, at any height, and `act` raises it. `shown` says what is used of it.
+    `proposal` is an amount to raise it by, as people write amounts; `raised` says what it was
+    raised by so far, '' for nothing. `raise_by` and `lower_by` take such an amount, and say what
+    holds then; they raise UsageError if it is none, or too much.
     """
 
     key: str
@@ -54,7 +54,7 @@ class SetLimit(NamedTuple):
     raise_by: Callable[[str], str]
     lower_by: Callable[[str], str]
     last: str = ""
-    """Who has raised or lowered it last, and how long ago, as a sentence; '' for nobody."""
+    """Sentence: who has raised or lowered it last, and how long ago; '' for nobody."""
 
 
 def _list_none(_: Session | Project | Elsewhere) -> Iterable[SetLimit]:
@@ -62,7 +62,7 @@ def _list_none(_: Session | Project | Elsewhere) -> Iterable[SetLimit]:
 
 
 class Meter(NamedTuple):
-    """What a plugin knows of limits.
+    """Source of limits, in a plugin.
 
     `read` is asked in each look at a session, and says what is left to it; None if it has no limit.
     `admit` is asked before `dev-poll` begins one more issue of a project, and says what is against
@@ -95,7 +95,7 @@ def find_objection(project: Project, *, here: bool = True) -> Allowance | None:
 
 
 def _hold_for(known: AccountFault) -> Allowance:
-    """A fault of the account that one more session would meet as well."""
+    """Return the hold for an account's fault that one more session would meet as well."""
     shown = f"{known.name}: {known.fault}"
     matter = f"{OF_ACCOUNT}{known.since:.3f}"
     # A lost login has no end to name; `sm needs` has an entry for the account.
@@ -107,7 +107,7 @@ def list_limits(asked: Session | Project | Elsewhere) -> list[SetLimit]:
     """Return the limits that a person may change; a meter that cannot tell has none."""
     found = list[SetLimit]()
     for _, meter in plugin.load_parts("meters"):
-        with contextlib.suppress(Exception):  # what is wrong with it, `read` says
+        with contextlib.suppress(Exception):  # `read` says what is wrong with it
             found += meter.list_set(asked)
     return found
 
@@ -133,15 +133,15 @@ def check_unchanged(limit: SetLimit, known: str | None) -> None:
 
 
 def list_failures(project: Project) -> list[str]:
-    """Say of each meter that cannot tell why not."""
+    """Say of each meter that cannot tell why it cannot."""
     found = _ask(project, lambda meter: meter.admit)
     return [one.shown for one in found if one.matter.startswith(BROKEN)]
 
 
 OF_ACCOUNT = "account:"
-"""What the matter begins with of an account that has a fault."""
+"""Beginning of the matter of an account that has a fault."""
 BROKEN = "broken:"
-"""What the matter of a meter begins with that cannot tell."""
+"""Beginning of the matter of a meter that cannot tell."""
 
 
 def _ask(
@@ -150,7 +150,7 @@ def _ask(
     for part in plugin.list_parts("meters").values():
         try:
             said = choose(plugin.load_entry(part))(asked)
-        except Exception as error:  # whatever is wrong with a plugin, it does not open the way
+        except Exception as error:  # a broken plugin allows nothing
             said = _hold(part, error)
         if said is not None:
             yield said

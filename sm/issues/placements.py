@@ -1,4 +1,4 @@
-"""Which issues of a project are worked on elsewhere: a file for each, and what was last seen."""
+"""Placements: the issues of a project that are worked on elsewhere, and their last known state."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sm.store.paths import ProjectDir
 
 SUFFIX = ".json"
 SEEN_LIMIT = 16 * 1024 * 1024
-"""Bytes of what was last seen of all placements of a project; one has about 200."""
+"""Greatest size of the last known states of a project's placements, in bytes; one has about 200."""
 
 
 def list_placements(directory: ProjectDir) -> list[Placement]:
     """Return the placements of the project, by issue; one whose file is damaged is left out.
 
-    The claim on the remote says the same, so such a file is made anew from there.
+    The claim on the remote says the same, so such a file is made again from there.
     """
     return list(_read_all(directory))
 

@@ -1,4 +1,4 @@
-"""One tick of dev-poll: looks at the forge, keeps sessions alive, starts new work."""
+"""Tick of dev-poll: looks at the forge, keeps sessions alive, starts new work."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 TAKE_UP = BY_NAME["claim-lost"].doing
-"""What is begun for an issue of ours of which nothing is on record."""
+"""Words for taking up our own issue without anything on record."""
 AT_ONCE = 4
-"""Starts that run side by side at the most."""
+"""Greatest number of starts that run side by side."""
 PICK_UP_S = 20.0
-"""So long a tick takes issues up, as slots become free; then it looks after all sessions again."""
+"""Seconds for which a tick takes issues up as slots become free; then it tends all sessions
+again."""
 
 
 def tick(
@@ -138,7 +139,7 @@ def _finish(away: Survey, *, dry_run: bool) -> Iterator[str]:
 
 
 def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterator[str]:
-    """An agent that lives is adopted at once; another begins anew, and that needs a slot."""
+    """Take up again: a living agent is adopted at once; another begins again, and needs a slot."""
     project, admitted = scene.project, list[Due]()
     for one in due:
         name = name_session(project.name, one.issue.number)
@@ -162,7 +163,7 @@ def _pick_up(
     *,
     dry_run: bool,
 ) -> Iterator[str]:
-    """The oldest issues that are ready, as many as there are free slots, here or elsewhere."""
+    """Start the oldest ready issues, as many as there are free slots, here or elsewhere."""
     known, paused = {session.issue for session in sessions}, pause.read(project.root)
     waiting = [
         issue
@@ -183,7 +184,7 @@ def _pick_up(
     if limit := meters.find_objection(project):
         yield f"nothing new is taken up: {meters.describe(limit, time.time())}"
         return
-    # Counted anew, because some were resumed.
+    # Counted again, because some were resumed.
     room = max(0, project.settings.open_limit - len(registry.list_for(project)))
     if dry_run:
         admitted = iter(waiting[: min(room, slots.count_free(project))])
@@ -193,7 +194,7 @@ def _pick_up(
 
 
 def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
-    """The oldest issues that are worked on elsewhere, as many as there are free places."""
+    """Place the oldest issues for elsewhere, as many as there are free places."""
     if not waiting:
         return
     if limit := meters.find_objection(away.project, here=False):
@@ -207,7 +208,7 @@ def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str
 
 
 def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
-    """The issues for which there is a slot when their turn has come, for a while."""
+    """Yield, for a while, the issues for which there is a slot when their turn has come."""
     deadline = Deadline(PICK_UP_S)
     for issue in waiting:
         if deadline.is_over or meters.find_objection(project):
@@ -220,7 +221,7 @@ def _admit(project: Project, waiting: list[Issue]) -> Iterator[Issue]:
 def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterator[str]:
     """Start these issues, some side by side; yield a line for each, in their order.
 
-    Of `due` the next one is asked for only when it can begin.
+    The next one of `due` is asked for only when it can begin.
     """
     if dry_run:
         yield from (f"would {_line(one)}" for one in due)
@@ -234,14 +235,14 @@ def _start_all(project: Project, due: Iterable[Due], *, dry_run: bool) -> Iterat
 
 
 def _start_side_by_side(project: Project, due: Iterable[Due], at_once: int) -> Iterator[str]:
-    """A line is yielded when its start and those before it are over."""
-    # Which a look at the status does without.
+    """Start them side by side; yield a line when its start and those before it are over."""
+    # Loaded here, as a look at the status does without.
     from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(at_once) as pool:
         begun: deque[tuple[Due, Future[IssueSession]]] = deque()
         for one in due:
-            # What a project has opened, such as its forge, is for one thread.
+            # A project's open objects, such as its forge, are for one thread.
             own = Project(project.config, project.settings)
             begun.append((one, pool.submit(start, own, one.issue)))
             while len(running := [each for _, each in begun if not each.done()]) >= at_once:
@@ -253,7 +254,7 @@ def _start_side_by_side(project: Project, due: Iterable[Due], at_once: int) -> I
 
 
 def _count_at_once(project: Project) -> int:
-    """How many starts run side by side: most of one is git and tmux, which a processor is kept by.
+    """Return how many starts run side by side: mostly git and tmux, which keep a processor busy.
 
     A server is asked for one thing after another, as GitHub wants it (docs.github.com, "Best
     practices for using the REST API": avoid concurrent requests).
@@ -269,7 +270,7 @@ def _tell_first(project: Project, begun: deque[tuple[Due, Future[IssueSession]]]
 
 
 def _tell_start(project: Project, one: Due, begin: Callable[[], object]) -> str:
-    """The line about a start, or `Unable`."""
+    """Return the line about a start, or `Unable`."""
     name = name_session(project.name, one.issue.number)
     try:
         begin()

@@ -1,4 +1,4 @@
-"""Reaches sessions that run elsewhere: which they are, and commands that their nodes carry out."""
+"""Access to sessions elsewhere: finds them, and runs commands on their nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sm.store import events, journal
 from sm.store.paths import name_session, prefix_sessions
 
 TEXT_LIMIT = 2000
-"""Characters of a line that a node says of what went wrong."""
+"""Greatest number of characters of a node's line about a failure."""
 
 
 def find_elsewhere(config: Config, text: str) -> Elsewhere | None:
@@ -48,7 +48,7 @@ def find_for(project: Project, issue: int) -> Elsewhere | None:
 
 
 def find_past(project: Project, issue: int) -> Elsewhere | None:
-    """Return where the last session of the issue was that is over, if that was elsewhere.
+    """Return where the last session of the issue, which is over, was, if that was elsewhere.
 
     Its node still has the journal, as long as that is kept there.
     """
@@ -74,10 +74,10 @@ def call(
     stdin: str = "",
     patience_s: float | None = None,
 ) -> Answer:
-    """Have the node's own `sm` do what the arguments say.
+    """Run the node's own `sm` with these arguments.
 
     Raises:
-        TemporaryError: the node does not answer; it says if it may have been done all the same.
+        TemporaryError: the node does not answer; the text says if it may have been done.
 
     """
     try:
@@ -96,11 +96,11 @@ def is_lost(there: Elsewhere) -> bool:
 
 
 def await_turn(there: Elsewhere, ident: str, caller: Caller) -> None:
-    """Have the calling session told when the turn ends in which that message arrives there.
+    """Let the calling session know when the turn ends in which that message arrives there.
 
     Raises:
         UsageError: a person has called.
-        StateError: it cannot be noted.
+        StateError: it cannot be recorded.
 
     """
     if caller.session is None:
@@ -110,12 +110,12 @@ def await_turn(there: Elsewhere, ident: str, caller: Caller) -> None:
 
 
 def forget_turn(there: Elsewhere, ident: str) -> None:
-    """The message was refused: nothing comes of it."""
+    """Remove the wait for a message that was refused: nothing comes of it."""
     awaited.remove(there.project.directory, ident)
 
 
 def name_there(there: Elsewhere) -> str:
-    """What people call the session."""
+    """Return what people call the session."""
     return f"{there.placement.project}#{there.placement.issue}"
 
 
@@ -125,7 +125,7 @@ def explain(there: Elsewhere) -> str:
 
 
 def explain_failure(answer: Answer) -> SmError:
-    """Return what the node's `sm` has said went wrong there."""
+    """Return the error that the node's `sm` has reported."""
     lines = [one_line(line, TEXT_LIMIT) for line in answer.stderr.splitlines() if line.strip()]
     said = lines[-1].removeprefix("sm: ") if lines else f"it ended with {answer.code} there"
     kind = TemporaryError if answer.code == TemporaryError.exit_code else SmError

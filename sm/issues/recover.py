@@ -64,7 +64,7 @@ def _refuse_blocked(project: Project, issue: int) -> SmError:
 
 
 def _take_back(session: IssueSession) -> None:
-    """Drop what is under way, and the message of it that still waits: it is decided on anew."""
+    """Drop what is under way, and its message that still waits: both are decided again."""
     plan = plans.read_pending(session.dir)
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan and step < len(plan.steps):

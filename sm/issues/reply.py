@@ -111,7 +111,7 @@ def _keep(
 
 
 def _tell(session: IssueSession, kept: Reply) -> None:
-    """Have the agent get it, and leave it on the issue, where others see who was first."""
+    """Send the answer to the agent, and leave it on the issue, where others see who was first."""
     # Before the forge is told: that may fail, and the agent waits for the answer.
     monitors.ensure(session)
     registry.poke(session.dir)

@@ -1,8 +1,8 @@
-"""A person's reply to a session elsewhere: said again after no answer came, it is taken once.
+"""Replies of a person to a session elsewhere: repeated because no answer came, one is taken once.
 
 A reply has an id from the beginning, under which the node keeps it. Until the node has taken it,
-its id is on record here, by the text: who says the same once more says it under the same id. By
-then the agent may ask something else, to which it would be the answer.
+its id is on record here, by the text: the same text sent again has the same id. By then the agent
+may ask something else, which it would otherwise answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sm.store.paths import ProjectDir
 
 
 class Unconfirmed(Struct, frozen=True):
-    """The last reply to a session, until its node says that it has it."""
+    """Last reply to a session, until its node says that it has it."""
 
     ident: str
     attempt: int
@@ -28,11 +28,11 @@ class Unconfirmed(Struct, frozen=True):
 
 
 def reply(there: Elsewhere, runner: Runner, text: str, patience_s: float | None = None) -> Answer:
-    """Have the node answer the session's question with `text`.
+    """Answer the session's question on its node with `text`.
 
     Raises:
-        TemporaryError: the node does not answer; it says if it may have been done all the same.
-        StateError: the reply cannot be noted, and was not sent.
+        TemporaryError: the node does not answer; the text says if it may have been done.
+        StateError: the reply cannot be recorded, and was not sent.
 
     """
     directory, placement = there.project.directory, there.placement

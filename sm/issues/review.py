@@ -1,4 +1,4 @@
-"""What a person does to a pull request: each act is of the commit that was shown, and of no other.
+"""Acts of a person on a pull request: each is about the commit that was shown, and no other.
 
 A review goes by an account of the person's own, if one is set. Of two people who give a verdict at
 once, one is first, and the other is told who that was.
@@ -32,13 +32,13 @@ from sm.sessions.project import Project
 from sm.store import lock
 
 LOOKS = 3
-"""Tries to read a diff, if each time a new commit came meanwhile."""
+"""Tries to read a diff, if a new commit comes each time."""
 FULL = 40
 """Digits of a commit's whole name."""
 
 
 class Change(Struct, frozen=True):
-    """What a pull request changes, as a patch, and the commit that it is of."""
+    """Change of a pull request, as a patch, and its commit."""
 
     head: str
     patch: bytes
@@ -47,7 +47,7 @@ class Change(Struct, frozen=True):
 def read_change(project: Project, number: int, *, limit: int | None = None) -> Change:
     """Read what the pull request changes on the forge: commit and patch are of one look.
 
-    With a `limit` its first bytes alone.
+    With a `limit`, only its first bytes.
 
     Raises:
         TemporaryError: it gets new commits all the time.
@@ -58,7 +58,7 @@ def read_change(project: Project, number: int, *, limit: int | None = None) -> C
     head = pulls.read_head(number)
     for _ in range(LOOKS):
         patch = pulls.diff(number, limit=limit)
-        # A forge gives the patch of whatever the branch is at, so we look again what that is.
+        # A forge gives the patch of the branch's present commit, so we check again which that is.
         before, head = head, pulls.read_head(number)
         if before == head:
             return Change(head, patch)
@@ -150,7 +150,7 @@ def review(
 def _alone(
     project: Project, number: int, verdict: ReviewState, known: str | None
 ) -> Iterator[None]:
-    """Give one verdict at a time, and none that answers what somebody has answered already."""
+    """Give one verdict at a time, and none on what somebody has answered already."""
     if verdict is ReviewState.COMMENTED:
         yield
         return
@@ -189,7 +189,7 @@ def merge(
 
 
 def tell_verdict(given: Review, number: int, *, merges: bool) -> str:
-    """Say what the verdict is, of which commit, and whether sm merges that now."""
+    """Say what the verdict is, on which commit, and whether sm merges that now."""
     then = ", and nothing else is missing: sm merges it now" if merges else ""
     return f"{given.state} #{number} at {given.head[:12]}{then}"
 

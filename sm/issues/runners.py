@@ -1,4 +1,4 @@
-"""Where sessions run: on this machine, or elsewhere by a runner that a plugin brings.
+"""Runners: sessions run on this machine, or elsewhere by a runner that a plugin brings.
 
 Elsewhere a whole `sm` runs on a node, with its own state root, configuration and clone. A plugin
 has a `Runner` among its parts of the kind `runners`; a project names one by `runner`, or by
@@ -20,12 +20,12 @@ from sm.issues.rules.placing import Standing as Standing
 from sm.sessions.project import Project
 
 SILENT_S = 3.0
-"""A node that does not even say that it is there is waited for no longer by what can be done later.
-A lost packet is sent again within a second (RFC 6298)."""
+"""Time that work which can be done later waits for a node that does not even say it is there, in
+seconds. A lost packet is sent again within a second (RFC 6298)."""
 
 
 class Placement(Struct, frozen=True):
-    """That an issue is worked on elsewhere.
+    """Placement of an issue that is worked on elsewhere.
 
     `claim` is the SHA of the claim of this `attempt`, and the node's session has both in its
     record. `host` is where it was meant for, or where it is once that is known. `handle` is what
@@ -44,14 +44,14 @@ class Placement(Struct, frozen=True):
 
 
 class Elsewhere(Struct, frozen=True):
-    """A session that runs elsewhere, and the project that it is of."""
+    """Session that runs elsewhere, and its project."""
 
     project: Project
     placement: Placement
 
 
 class Seen(NamedTuple):
-    """What is known of a session elsewhere, since when; `words` are the runner's own for it."""
+    """Known state of a session elsewhere, and since when; `words` are the runner's own for it."""
 
     standing: Standing
     host: str
@@ -60,12 +60,12 @@ class Seen(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a node has said of a session for people: a row of its `sm status`, as JSON has it.
+    """Row of a session for people, as its node has said it: of its `sm status`, in JSON.
 
     `known_at` is when it said so, in seconds since 1970, 0 for never. `trouble` is why it does not
-    say more now, '' if it does. `words` are what it waits for, as far as there is no row. `host`
-    is where it is, if that is not where it was placed. `short` is what its machine lacks, which
-    gets nothing new meanwhile.
+    say more now, '' if it does. `words` are what it waits for, if there is no row. `host` is where
+    it is, if that is not where it was placed. `short` is what its machine lacks, which gets nothing
+    new meanwhile.
     """
 
     row: Mapping[str, Any] | None
@@ -77,7 +77,7 @@ class Shown(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a node's own `sm` has answered."""
+    """Answer of a node's own `sm`."""
 
     code: int
     stdout: str
@@ -85,10 +85,10 @@ class Answer(NamedTuple):
 
 
 class NoAnswerError(TemporaryError):
-    """A node has not answered. `sent`: it may have got what it was to do, and do it."""
+    """A node has not answered. `sent`: it may have got the request, and carry it out."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
-        """Keep both."""
+        """Keep the message, and whether the request was sent."""
         super().__init__(message)
         self.sent = sent
 
@@ -96,17 +96,17 @@ class NoAnswerError(TemporaryError):
 class RefusedError(SmError):
     """A node answers, and does not begin a session; the message has its words.
 
-    `of_host`: it could begin no other either. Else something is wrong with the issue for it.
+    `of_host`: it could begin no other either. Otherwise it finds something wrong with the issue.
     """
 
     def __init__(self, message: str, *, of_host: bool) -> None:
-        """Keep both."""
+        """Keep the message, and whether the host refuses every session."""
         super().__init__(message)
         self.of_host = of_host
 
 
 class Runner(Protocol):
-    """Places sessions elsewhere, and says how they do. Each call answers within seconds.
+    """Runner: places sessions elsewhere, and says how they do. Each call answers within seconds.
 
     A host that does not answer costs others nothing: it is said to be silent.
     """
@@ -114,16 +114,16 @@ class Runner(Protocol):
     def list_free(self, project: Project, placements: Sequence[Placement]) -> list[str]:
         """Return the host of each free place, best first; a host with two of them is there twice.
 
-        What has no hosts of its own, such as a queue, returns its name. `placements` are all of
-        this runner in the project, also those that have no handle yet.
+        A runner without hosts of its own, such as a queue, returns its name. `placements` are all
+        of this runner in the project, also those that have no handle yet.
         """
 
     def place(self, project: Project, placement: Placement) -> Placement:
-        """Have the session begun; return the placement with its handle, and its host if known.
+        """Begin the session; return the placement with its handle, and its host if known.
 
-        Its claim is ours, and names the attempt. It is done again if it is not known whether it
-        was done: a session of that name and attempt exists once. It is called in a thread for each
-        host, with a project of its own.
+        Its claim is ours, and names the attempt. The call is repeated if it is not known whether it
+        was done: a session of that name and attempt exists once. Each host has a thread that calls
+        it, with a project of its own.
 
         Raises:
             RefusedError: its host answers, and does not begin it.
@@ -133,7 +133,7 @@ class Runner(Protocol):
         """
 
     def follow(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Seen]:
-        """Return what is known of each, by the session's name, by one look at all of them.
+        """Return what is known of each, by the session's name, from one look at all of them.
 
         Each tick calls it, also without any: a host that comes back is noticed then.
         """
@@ -141,7 +141,7 @@ class Runner(Protocol):
     def show(self, project: Project, placements: Sequence[Placement]) -> Mapping[str, Shown]:
         """Return what people are shown of each, by the session's name, within half a second.
 
-        What does not answer by then is what it said last.
+        For a node that does not answer by then, it is what it said last.
         """
 
     def call(
@@ -160,7 +160,7 @@ class Runner(Protocol):
         say that it is there, if the runner can tell. What has begun there by then goes on.
 
         Raises:
-            NoAnswerError: there is none; it says whether it may be done all the same.
+            NoAnswerError: no answer came; the error says whether it may be done all the same.
             TemporaryError: the node does not answer.
 
         """
@@ -170,23 +170,23 @@ class Runner(Protocol):
     ) -> list[str]:
         """Return the command that enters the session's terminal, or only looks at it.
 
-        Its own terminal's size goes along, also when it changes.
+        The size of the terminal here is passed on, also when it changes.
         """
 
     def stream(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
-        """Return the command that runs `sm` there, and passes on what it says as it says it.
+        """Return the command that runs `sm` there, and passes on its output as it comes.
 
         What runs there ends with the command here. It has no terminal here; there it may have one,
         so that lines end with CR LF.
         """
 
     def end(self, project: Project, placement: Placement) -> None:
-        """End what runs of it, if that can be reached; it is no error if nothing does."""
+        """End what runs of the session, if it can be reached; nothing to end is no error."""
 
 
 @runtime_checkable
 class Piper(Protocol):
-    """A runner by which a program here and `sm` there talk for as long as both like."""
+    """Runner by which a program here and `sm` there talk for as long as both like."""
 
     def pipe(self, project: Project, placement: Placement, argv: Sequence[str]) -> list[str]:
         """Return the command that runs `sm` there, and passes on stdin and stdout as they are.

@@ -1,4 +1,4 @@
-"""Start, or take up again, the work on an issue: claim, worktree, phase file, agent, monitor.
+"""Start of work on an issue, also again: claim, worktree, phase file, agent, monitor.
 
 Every step recognises what is there already, so a start that was killed is simply run again.
 """
@@ -48,14 +48,14 @@ from sm.store.paths import name_session
 
 
 class Held(NamedTuple):
-    """The number of an attempt, and the commit of the claim that another installation holds."""
+    """Attempt's number, and the commit of the claim that another installation holds for it."""
 
     attempt: int
     claim: str
 
 
 NOT_HELD = Held(0, "")
-"""What a session has that is begun for this installation itself."""
+"""Value for a session that is begun for this installation itself."""
 
 
 class TakenError(TemporaryError):
@@ -63,7 +63,7 @@ class TakenError(TemporaryError):
 
 
 class SettledError(TemporaryError):
-    """The issue was to be worked on when the forge was last seen, and is not any more."""
+    """The issue was to be worked on when the forge was last seen, and no longer is."""
 
 
 class PausedError(TemporaryError):
@@ -80,10 +80,10 @@ def _receipts(session: IssueSession) -> list[Receipt]:
 
 
 def begin_placed(project: Project, number: int, attempt: int, claim: str) -> IssueSession:
-    """Bring an issue to that point which another installation has placed here.
+    """Bring an issue that another installation has placed here to the point that `start` does.
 
-    That one holds its claim, by the commit `claim`. It can be called again at any time: a session
-    of this attempt exists once. An agent of an earlier attempt is ended first.
+    That installation holds its claim, by the commit `claim`. Can be called again at any time: a
+    session of this attempt exists once. An agent of an earlier attempt is ended first.
 
     Raises:
         TakenError: the claim is another one by now.
@@ -106,12 +106,12 @@ def start(
 ) -> IssueSession:
     """Bring the issue to the point where an agent works on it and a monitor watches it.
 
-    `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from
-    its holder. `held`: another installation holds the claim for this one.
+    `by_hand`: a person has said so, whatever its labels. `seize` takes the claim away from its
+    holder. `held`: another installation holds the claim for this one.
 
     Raises:
         TakenError: another installation holds the claim.
-        SettledError: it is closed, blocked, or not in the backlog any more.
+        SettledError: it is closed, blocked, or no longer in the backlog.
         UntrustedTextError: no trusted person vouches for its text.
         PausedError: it is paused, and no person has said so.
 
@@ -178,7 +178,7 @@ def _check_not_paused(project: Project, name: str) -> None:
 
 
 def put_on_record(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSession:
-    """The record of the issue's session, made where it is missing or damaged."""
+    """Return the record of the issue's session; make it if it is missing or damaged."""
     session = registry.create(project.root, identify(project, issue, held))
     return session.provide(project=project)
 
@@ -200,9 +200,9 @@ def _take_text(session: IssueSession, *, by_hand: bool, ours: bool) -> None:
 def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
     """Say whether we hold the claim, if there still is work to do; else end the session.
 
-    It is asked anew, because a session may have ended since the last look. Its claim is the last to
-    go but for its files. So one that we hold is of a start cut short, or of a session whose state
-    was lost.
+    The remote is asked again, because a session may have ended since the last look. Its claim is
+    the last to go except for its files. So a claim that we hold belongs to an interrupted start, or
+    to a session whose state was lost.
 
     Raises:
         SettledError: there is no work, and the session is forgotten.
@@ -220,7 +220,7 @@ def _find_claim_or_end(session: IssueSession, seen: dict[str, str]) -> bool:
 def settle(project: Project, issue: Issue) -> bool:
     """End what is left of an issue without a session, and give up the claim if it is ours.
 
-    False: it is to be worked on; then it has a record, and the next tick starts its session.
+    False: the issue is to be worked on; it has a record now, and the next tick starts its session.
 
     Raises:
         NotNowError: a person is at its terminal.
@@ -241,7 +241,7 @@ def is_due(project: ProjectSettings, issue: Issue, *, ours: bool) -> bool:
 
 
 def _look_at_claim(session: IssueSession) -> dict[str, str]:
-    """What the remote has of the issue now: its claim, its branch, and what that is based on."""
+    """Read the issue's refs on the remote now: its claim, its branch, and the branch's base."""
     return claim.look(session.project.git, session.own_settings, session.issue)
 
 
@@ -261,7 +261,7 @@ def _forget(session: IssueSession) -> list[str]:
 
 
 def _find_issue(session: IssueSession) -> Issue:
-    """The issue as it is now; one that was deleted counts as closed."""
+    """Read the issue as it is now; one that was deleted counts as closed."""
     try:
         return session.project.forge.issues.read(session.issue)
     except NotFoundError:
@@ -270,7 +270,7 @@ def _find_issue(session: IssueSession) -> Issue:
 
 @contextlib.contextmanager
 def _noted(session: IssueSession) -> Iterator[None]:
-    """Keep what is in the way of a start beside the session, for people to see."""
+    """Keep what prevents a start beside the session, for people to see."""
     try:
         yield
     except TakenError:
@@ -308,7 +308,7 @@ def identify(project: Project, issue: Issue, held: Held = NOT_HELD) -> IssueSess
 
 
 def _claim(session: IssueSession, seen: dict[str, str] | None, *, ours: bool, seize: bool) -> None:
-    """Take the claim. That of a session with an attempt was taken for it, and never by it."""
+    """Take the claim. With an attempt, it was taken for the session, and never by it."""
     project, settings = session.project, session.own_settings
     if session.record.attempt:
         outcome = Claim.PLACED if ours else Claim.TAKEN
@@ -349,10 +349,10 @@ def _begin(session: IssueSession, seen: dict[str, str], *, seized: bool) -> None
 
 
 def _fetch_base(session: IssueSession, seen: dict[str, str]) -> None:
-    """Have the clone know the base as the remote has it.
+    """Fetch the base as the remote has it.
 
-    Whoever claimed the issue made its branch from there, which may be another machine. Compared
-    with an older base, the commits of others would count as work on the issue.
+    The claimant, maybe another machine, made the issue's branch from there. Compared with an older
+    base, the commits of others would count as work on the issue.
     """
     record, at = session.record, claim.find_base(session.own_settings, seen)
     with contextlib.suppress(NoSuchBranchError):  # there is nothing to compare with
@@ -389,7 +389,7 @@ def _write_watch(session: IssueSession) -> None:
 
 
 def _launch(session: IssueSession, moved: str) -> Launch:
-    """With the first prompt, or with the one for going on where an earlier session has worked.
+    """Return the launch: with the first prompt, or, after an earlier session, the one for going on.
 
     `moved` is what there is to say of an attempt elsewhere that came before. A first attempt has
     none before it, whatever its branch has already.
@@ -407,8 +407,8 @@ def _launch(session: IssueSession, moved: str) -> Launch:
 def _look(session: IssueSession, *, is_first: bool) -> Snapshot:
     """Return the look at the forge to begin with.
 
-    The first prompt quotes nothing that may have changed since the last look. Where a look was
-    brought for this session, it is the one: the next comes only when this start is over.
+    The first prompt quotes nothing that may have changed since the last look. A look that was
+    brought for this session is the one: the next comes only when this start is over.
     """
     directory = session.project.directory
     found = last_snapshot(directory) if is_first else last_brought(directory, session)

@@ -1,4 +1,4 @@
-"""What a tick of dev-poll knows of a project's work elsewhere."""
+"""Survey of a project's work elsewhere, for a tick of dev-poll."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sm.sessions.project import Project
 
 
 class Survey(Struct, dict=True):
-    """What a tick knows of a project's work elsewhere: each runner is asked once."""
+    """Knowledge of a tick about a project's work elsewhere: each runner is asked once."""
 
     project: Project
     seen: Snapshot
@@ -46,7 +46,7 @@ class Survey(Struct, dict=True):
         return runners.load_runner(name)
 
     def divide(self, issues: Iterable[Issue]) -> tuple[list[Issue], list[Issue]]:
-        """Return those that are for this machine, and those that are for others."""
+        """Return the issues for this machine, and those for others."""
         here, away = list[Issue](), list[Issue]()
         known = {one.issue for one in self.placed}
         for issue in issues:
@@ -56,9 +56,9 @@ class Survey(Struct, dict=True):
         return here, away
 
     def take_host(self, runner: str, *, but: str = "") -> str:
-        """Return where there is a free place, which counts as taken from then on; '' for none.
+        """Take a free place; return its host, '' for none. The place counts as taken from then on.
 
-        It is not the host `but`, and none that was asked in vain in this tick.
+        Never the host `but`, and none that was asked in vain in this tick.
         """
         if runner not in self.free:
             of_runner = [one for one in self.placed if one.runner == runner]
@@ -72,7 +72,7 @@ class Survey(Struct, dict=True):
 
     @cached_property
     def known(self) -> dict[str, Seen]:
-        """What was last seen, at the ticks before."""
+        """Last known states, from the ticks before."""
         return placements.read_seen(self.project.directory)
 
     def find_refusal(self, placement: Placement) -> Seen | None:
@@ -87,12 +87,12 @@ class Survey(Struct, dict=True):
         self.note(placement)
 
     def note(self, placement: Placement) -> None:
-        """Know of a placement that is on record."""
-        self.standings.pop(placement.session, None)  # it was of what the record said before
+        """Add a placement that is on record."""
+        self.standings.pop(placement.session, None)  # it was about the earlier record
         self.placed = [one for one in self.placed if one.issue != placement.issue] + [placement]
 
     def forget(self, placement: Placement) -> None:
-        """Remove a placement from the record, and tell who waits for its session."""
+        """Remove a placement from the record, and tell the sessions that wait for its session."""
         project, session = self.project, placement.session
         placements.forget(project.directory, placement.issue)
         name = f"{placement.project}#{placement.issue}"
@@ -102,7 +102,7 @@ class Survey(Struct, dict=True):
 
 
 def survey(project: Project, seen: Snapshot, *, hears_wishes: bool = False) -> Survey | None:
-    """Return what is on record of work elsewhere; None where there is none, as mostly.
+    """Return what is on record of work elsewhere; None if there is none, as mostly.
 
     `hears_wishes`: another tick comes as soon as a node wishes for a newer look at the forge.
     """

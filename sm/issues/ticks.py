@@ -1,7 +1,7 @@
 """Tells plugins that ticks of dev-poll were completed, without delaying the next one.
 
-A plugin has a `Listener` among its parts of the kind `ticks`. What it does is done in a process of
-its own: one at a time, and none for longer than a minute.
+A plugin has a `Listener` among its parts of the kind `ticks`. A listener runs in a process of its
+own: one at a time, and none for longer than a minute.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ WHAT = "did not hear of a tick"
 
 
 class Tick(Struct, frozen=True):
-    """What one call of dev-poll has completed: the tick of each project, by its name.
+    """Result of one call of dev-poll: the completed tick of each project, by its name.
 
-    `errors` says of the others why there was none.
+    `errors` says of the other projects why there was none.
     """
 
     config: Config
@@ -38,7 +38,7 @@ class Tick(Struct, frozen=True):
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What went wrong, a line each."""
+        """Everything that went wrong, a line each."""
         found = [f"{name}: {said}" for name, said in self.errors.items()]
         for name, one in self.projects.items():
             found += [f"{name}: {said}" for said in (one.error, *one.unable) if said]
@@ -52,7 +52,7 @@ class Tick(Struct, frozen=True):
 
 
 class Listener(NamedTuple):
-    """What a plugin does after each completed tick.
+    """Listener, in a plugin, that acts after each completed tick.
 
     `hear` is called in a process of its own, if `wants` says at once that there is anything to do.
     """
@@ -62,12 +62,12 @@ class Listener(NamedTuple):
 
 
 def tell_listeners(root: Root, tick: Tick) -> None:
-    """Have each listener hear of the tick; nobody waits for it."""
+    """Let each listener hear of the tick; nobody waits for it."""
     for part in plugin.list_parts("ticks").values():
         try:
             listener: Listener = plugin.load_entry(part)
             if listener.wants(tick):
                 name = f"{check_name(part.name, 'listener')}.ticks"
                 call_aside(root, part, name, partial(listener.hear, root, tick), WHAT)
-        except Exception as error:  # whatever is wrong with a plugin, the tick is done
+        except Exception as error:  # a broken plugin changes nothing about the tick
             note_failure(root, part, WHAT, error)

@@ -1,6 +1,6 @@
-"""What a pass has to mind of a session that another installation has placed here.
+"""Extra care for a session that another installation has placed here.
 
-All of it is nothing for a session that has no attempt, which most are.
+For a session that has no attempt, as most have none, every function does nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sm.sessions.session import IssueSession
 from sm.store import events
 
 LAST = frozenset({Verb.RELEASE_CLAIM, Verb.FORGET})
-"""The end of a session, whose claim is gone by its own hand."""
+"""Last steps of a session, whose claim it has itself given up by then."""
 WITHIN_S = 60.0
-"""So often it is looked within a turn whether the agent has committed something."""
+"""Pause between looks, within a turn, whether the agent has committed something, in seconds."""
 
 
 @contextlib.contextmanager
 def fence_in(session: IssueSession) -> Iterator[Fence | None]:
-    """Have the pass act only while the issue is the session's; None if it cannot be overtaken."""
+    """Let the pass act only while the session has the issue; None if it cannot be overtaken."""
     if not session.record.attempt or is_overtaken(session) or is_ending(session):
         yield None
         return
@@ -43,18 +43,18 @@ def is_overtaken(session: IssueSession) -> bool:
 
 
 def is_outward(session: IssueSession, verb: Verb) -> bool:
-    """Whether others can see that step; what releases the claim looks at that itself."""
+    """Whether others can see that step; the release of a claim checks that itself."""
     return bool(session.record.attempt) and verb in ELSEWHERE
 
 
 def note(session: IssueSession, fence: Fence | None) -> None:
-    """Put on record what the fence has found; what was about to be done may have passed it over."""
+    """Record what the fence has found; what was about to be done may have passed it over."""
     if fence and fence.said and session.dir.identity.exists():
         give_up(session, fence.said)
 
 
 def give_up(session: IssueSession, why: str) -> None:
-    """Have the session end: what it was about to do is dropped."""
+    """Let the session end: what it was about to do is dropped."""
     if is_overtaken(session):
         return
     said = Receipt(time.time(), OVERTAKEN, OVERTAKEN, detail=why)
@@ -65,19 +65,19 @@ def give_up(session: IssueSession, why: str) -> None:
 
 
 def save_work(session: IssueSession) -> float:
-    """Push the work as it is where a turn has just ended, or the agent has committed something.
+    """Push the work as it is when a turn has just ended, or the agent has committed something.
 
     Returns when to look again, in seconds since 1970.
     """
     from sm.issues.work import wip  # most sessions have no attempt
 
-    with contextlib.suppress(OvertakenError):  # which the fence remembers
+    with contextlib.suppress(OvertakenError):  # the fence remembers that
         wip.save_if_due(session)
     return time.time() + WITHIN_S if wip.is_in_turn(session) else math.inf
 
 
 def is_ending(session: IssueSession) -> bool:
-    """Whether the session is at the end of its own end, so that its claim may be gone."""
+    """Whether the session is at its last steps, so that its claim may be gone."""
     plan = plans.read_pending(session.dir)
     if plan is None or not plan.ends_session:
         return False
@@ -86,7 +86,7 @@ def is_ending(session: IssueSession) -> bool:
 
 
 def _compare_with_last_look(session: IssueSession) -> None:
-    """Find out from what is known anyway; a claim that is gone may be so by our own hand."""
+    """Note an overtaking from known facts; a claim that is gone may have been released by us."""
     record, seen = session.record, last_snapshot(session.project.directory)
     if seen is None or seen.taken_at <= record.created_at:
         return

@@ -53,7 +53,7 @@ def compose(session: IssueSession, seen: Observation, decision: Decision) -> Pla
     """Return the plan that carries out `decision`.
 
     Raises:
-        OutageError: the agent was to be told of a failure of CI that is none of the commit's.
+        OutageError: the agent was to be told of a failure of CI that is not the commit's fault.
 
     """
     assert decision.row is not None, "only a decision with a row has steps"
@@ -81,7 +81,7 @@ def _refuse_outage(project: Project, material: Material, facts: Facts) -> None:
 
 
 def _list_sources(steps: Iterable[Step]) -> frozenset[Source]:
-    """What the texts of these steps quote of the forge."""
+    """Collect the long texts of the forge that these steps quote."""
     found = {source for step in steps for source in SOURCES.get(step.text, ())}
     if any(step.verb is Verb.WRITE_CI_RESULT for step in steps):
         found.add(Source.LOG)
@@ -111,7 +111,7 @@ def _plan_step(step: Step, material: Material, seen: Observation, generation: in
 
 
 def _plan_text(step: Step, material: Material, seen: Observation, generation: int) -> PlannedStep:
-    """What is said to the agent."""
+    """Plan a message to the agent."""
     planned = PlannedStep(step.verb, step.text, write_prompt(step.text, material), generation)
     if step.verb is Verb.RECOVER:
         return structs.replace(planned, resume=seen.facts.resumes)
@@ -121,7 +121,7 @@ def _plan_text(step: Step, material: Material, seen: Observation, generation: in
 
 
 def _tell_stop(material: Material, facts: Facts) -> str:
-    """Why the agent does not go on, and until when; '' if it does."""
+    """Say why the agent does not go on, and until when; '' if it does."""
     if facts.brake and facts.allowance:
         shown = one_line(facts.allowance.shown)
         return f"until {material.limit_until}: {shown}" if material.limit_until else f"({shown})"
@@ -150,7 +150,7 @@ def gather(
     work: GitState,
     needed: Collection[Source] = tuple(Source),
 ) -> Material:
-    """Everything that a text may quote; of the long texts only what is `needed`."""
+    """Gather all that a text may quote; of the long texts only what is `needed`."""
     project = session.project
     settings, facts = project.settings, seen.facts
     channels = people.open_channels(session)
@@ -221,14 +221,14 @@ def gather(
 
 
 def _find_session_answering(replies: Collection[Reply]) -> str:
-    """The session that has answered, if no person has."""
+    """Find the session that has answered, if no person has."""
     if not all(one.by_session for one in replies):
         return ""
     return next((one.author for one in replies), "")
 
 
 def _find_document(session: IssueSession, facts: Facts) -> str:
-    """Where a handoff document is to be written for a limit; once it may go on, where it is."""
+    """Find where a handoff document is to be written for a limit; later, where it is."""
     halt = facts.history.halt
     if halt is None:
         return ""
@@ -263,7 +263,7 @@ def _has_conflicts(facts: Facts, needed: Collection[Source]) -> bool:
 
 
 def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
-    """The files of the conflict, by the clone's own git: hardly a forge names them."""
+    """List the files in conflict, by the clone's own git: hardly a forge names them."""
     git, record = session.project.git, session.record
     try:
         base = git.fetch_branch(record.remote, record.base)
@@ -273,14 +273,14 @@ def _find_conflicts(session: IssueSession) -> tuple[str, ...]:
 
 
 def _has_log(seen: Observation, needed: Collection[Source]) -> bool:
-    """Whether the log is wanted and there is one: CI keeps none of what has passed."""
+    """Whether the log is wanted and there is one: CI keeps none of a run that passed."""
     return Source.LOG in needed and seen.check.state in (CheckState.FAILURE, CheckState.BROKEN)
 
 
 def _whole_pull(
     session: IssueSession, seen: Observation, needed: Collection[Source]
 ) -> PullRequest | None:
-    """The pull request; with all that the forge says of its merge if that is `needed`."""
+    """Return the pull request; with all that the forge says of its merge if that is `needed`."""
     if seen.pull is None or Source.MERGE not in needed:
         return seen.pull
     return session.project.forge.pulls.read(seen.pull.number)
@@ -298,7 +298,7 @@ def _has_comments(seen: Observation, needed: Collection[Source]) -> bool:
 
 
 def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
-    """The comments that may reach the agent: they may have been edited since the last look."""
+    """Read the comments that may reach the agent: they may have been edited since the last look."""
     found = session.project.forge.issues.read_comments(session.issue)
     trust = find_trust(
         session.project, [name for one in found for name in (one.author, one.editor)]
@@ -307,12 +307,12 @@ def _read_comments(session: IssueSession) -> tuple[Comment, ...]:
 
 
 def _read_known(session: IssueSession) -> Issue:
-    """The issue, also if its text is lost: then only what is on record."""
+    """Read the issue; if its text is lost, only what is on record."""
     return make_issue(session, read_taken(session.dir))
 
 
 def launch_with(session: IssueSession, prompt: str, *, resume: str = "") -> Launch:
-    """How the session's agent is started with `prompt`."""
+    """Return how the session's agent is started with `prompt`."""
     return Launch(
         session.project.settings.agent, session.profile, prompt, session.explain_protocol(), resume
     )
@@ -358,7 +358,7 @@ def read_git_state(session: IssueSession) -> GitState:
 
 
 def _tail(session: IssueSession, seen: Observation) -> str:
-    """The end of the terminal log, for people: only where a session failed."""
+    """Return the end of the terminal log, for people: only where a session failed."""
     if not (seen.facts.crashed or seen.write.phase in (Phase.FAILED, Phase.NONE)):
         return ""
     return redact(terminal.read_tail(session.terminal_log, TAIL_LINES))

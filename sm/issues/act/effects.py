@@ -1,4 +1,4 @@
-"""The effects of the verbs of the matrix. Every effect finds the traces of its earlier try."""
+"""Effects of the matrix's verbs. Every effect finds the traces of its earlier try."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class NotNowError(TemporaryError):
 
 
 class PartlyToldError(SmError):
-    """A person was asked, but not in all usual places; the message says where not."""
+    """A person was asked, but not in all usual places; the message names the missing ones."""
 
 
 class PointlessError(SmError):
-    """The step has no purpose any more; the plan is dropped, and decided anew."""
+    """The step has no purpose any more; the plan is dropped, and decided again."""
 
 
 def make_effect_id(plan: Plan, step: int) -> str:
-    """Return the id of one step of one plan, by which its traces are found."""
+    """Return the id of one step of one plan; the traces of the step are found by it."""
     return derive_id(f"{plan.key}#{step}@{plan.created_at}")
 
 
@@ -104,7 +104,7 @@ def withdraw(session: IssueSession, plan: Plan, step: int) -> bool:
 
 
 def _hand_off(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    """Ask for a handoff document; return where it is to be, '' where there can be none."""
+    """Ask for a handoff document; return its future path, '' if there can be none."""
     try:
         documents.prepare(Path(step.document).parent)
     except StateError:
@@ -115,7 +115,7 @@ def _hand_off(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _mention(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    """Put it where the agent gets it with the result of its next tool; nobody waits for that."""
+    """Put the text where the agent gets it with its next tool's result; nobody waits for that."""
     queue.put(session.dir, Message(id=ident, text=step.text, mode=Mode.STEER))
     return step.name
 
@@ -123,8 +123,8 @@ def _mention(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _interrupt(session: IssueSession, step: PlannedStep, ident: str) -> str:
     """End the turn under way.
 
-    A limit is no reason to lose what a person has written, and the key does not: a draft stays. But
-    it must not come between two keys of theirs.
+    A draft stays: a limit is no reason to lose what a person has written, and the key does not
+    remove it. But it must not come between two keys of theirs.
     """
     if (mark := limiting.confirm_stop(session)) is None:
         # No receipt says that it is done: the same turn may reach the same limit once more.
@@ -184,7 +184,7 @@ def _open_pull(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _rerun_ci(session: IssueSession, step: PlannedStep, ident: str) -> str:
-    """Begin it, unless a try that was cut short has; else a word why that cannot be done."""
+    """Begin a run of CI, unless an interrupted try has; else return why that cannot be done."""
     forge, (head, _, at) = session.project.forge, step.text.partition("@")
     now = forge.checks.read(head)
     if now.state is CheckState.PENDING or f"{now.at:.3f}" != at:
@@ -206,7 +206,7 @@ def _merge(session: IssueSession, step: PlannedStep, ident: str) -> str:
     try:
         made = forge.pulls.merge(pull.number, head=step.text, author=BOT)
     except (ConflictError, BehindError) as error:
-        # Others came first. A forge that shows it has the agent told; else a person is asked.
+        # Others came first. If the forge shows that, the agent is told; else a person is asked.
         now = forge.pulls.read(pull.number)
         if now.conflicts or now.hold is Hold.BEHIND:
             raise PointlessError(error.message) from error
@@ -243,7 +243,7 @@ def _remind(session: IssueSession, step: PlannedStep, ident: str) -> str:
 def _consult(session: IssueSession, step: PlannedStep, ident: str) -> str:
     """Ask the session that is asked before people; return its address.
 
-    Where that cannot be done people are asked at once, so nothing here may hold them up.
+    If that cannot be done people are asked at once, so nothing here may hold them up.
     """
     first = find_first(session)
     if first is None:
@@ -263,7 +263,7 @@ def _consult(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _word_for_asked(session: IssueSession, step: PlannedStep, ident: str) -> Word:
-    """What is said to those who are asked, with their names."""
+    """Return what is said to those who are asked, with their names."""
     seen = last_snapshot(session.project.directory)
     asked = list_asked(session.project.settings, seen, session.issue)
     return structs.replace(_make_word(step, ident), people=asked)
@@ -275,9 +275,10 @@ def _make_word(step: PlannedStep, ident: str) -> Word:
 
 
 def _publish(session: IssueSession, path: Path, text: str) -> str:
-    """Write a file for people and scripts, which nothing of ours reads; '' or why it is not there.
+    """Write a file for people and scripts, which sm never reads; return '' or why it is missing.
 
-    Where every user may make files another one may have taken its name. Nothing waits for that.
+    In a folder where every user may make files, another may have taken its name. Nothing waits for
+    it.
     """
     try:
         write_atomic(path, f"{text}\n")
@@ -372,7 +373,7 @@ def _delete_branch(session: IssueSession, step: PlannedStep, ident: str) -> str:
 
 
 def _delete_taken_over(session: IssueSession, merged: str) -> bool:
-    """Delete the branch if all that came after the merge is that this attempt took it over."""
+    """Delete the branch if nothing but this attempt's takeover came after the merge."""
     if session.attempt < 2:
         return False
     from sm.issues.work import takeover

@@ -1,4 +1,4 @@
-"""Answers what the agent of a session asks of the forge: with words of trusted people alone."""
+"""Answers to what a session's agent asks of the forge: with words of trusted people alone."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from sm.store.failpoint import crash_point
 
 DIFF_OPTIONS = frozenset({"--no-color", "--stat"})
 AGAIN_S = 30.0
-"""A forge that has not answered may still be at work on a comment."""
+"""Seconds until a forge that has not answered is tried again: it may still write a comment."""
 
 
 def answer_requests(session: IssueSession) -> float | None:
     """Answer all that the agent has asked for. The caller holds the session's lock.
 
-    Returns when to try again what the forge has not taken, None if there is no such thing.
+    Returns when to try again what the forge has not taken, None if it has taken everything.
     """
     again_at = None
     for asked in list_requests(session.dir):
@@ -82,7 +82,7 @@ def _give(session: IssueSession, asked: ForgeRequest, given: ForgeAnswer) -> Non
         answer(session.dir, asked, ForgeAnswer(time.time(), error=words, code=1))
 
 
-# What it reads
+# Requests that read
 
 
 def _show_issue(session: IssueSession, asked: ForgeRequest) -> Issue:
@@ -114,7 +114,7 @@ def _show_pull(session: IssueSession, asked: ForgeRequest) -> PullRequest:
 
 
 def _keep_trusted_reviews(found: Iterable[Review], trust: Trust) -> Iterable[Review]:
-    """The reviews of trusted people, without what others have edited there."""
+    """Return the reviews of trusted people, without what others have edited there."""
     return (reviews.leave_out(one, trust) for one in found if trust.includes(one.author))
 
 
@@ -128,7 +128,7 @@ def _show_diff(session: IssueSession, asked: ForgeRequest) -> bytes:
 
 
 def _check(session: IssueSession, asked: ForgeRequest) -> Check:
-    """What the last look at the forge has shown; a failed check with its log."""
+    """Return the check that the last look at the forge has shown; a failed one with its log."""
     project, seen = session.project, _read_last_look(session)
     pull = _find_pull(session, seen, asked.number)
     _check_readable(session, pull, seen.trust(project.settings))
@@ -155,12 +155,12 @@ def _pick(seen: Snapshot, number: int) -> PullRequest | None:
 
 
 def _look(session: IssueSession, asked: ForgeRequest) -> float:
-    """Have everything looked at; when that was, in seconds since 1970."""
+    """Look at everything; return when that was, in seconds since 1970."""
     return whole_snapshot(session.project).taken_at
 
 
 def is_readable(project: Project, pull: PullRequest, trust: Trust) -> bool:
-    """Whether an agent may read a pull request: those of agents, and those of trusted people."""
+    """Whether an agent may read a pull request: only one by an agent or a trusted person."""
     ours = pull.branch.startswith(f"{project.settings.branch_prefix}/")
     return ours or trust.includes(pull.author)
 
@@ -175,11 +175,11 @@ def _check_readable(session: IssueSession, pull: PullRequest, trust: Trust) -> N
 
 
 def _keep_trusted_comments(comments: Iterable[Comment], trust: Trust) -> Iterable[Comment]:
-    """The comments of trusted people, and ours."""
+    """Return the comments of trusted people, and ours."""
     return (one for one in comments if one.marker or taken.is_trusted_comment(one, trust))
 
 
-# What it writes
+# Requests that write
 
 
 def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
@@ -193,7 +193,7 @@ def _comment(session: IssueSession, asked: ForgeRequest) -> bool:
 
 
 def _merge(session: IssueSession, asked: ForgeRequest) -> PullRequest:
-    """Merge the session's own pull request, as the rules of the project have it."""
+    """Merge the session's own pull request by the project's rules."""
     settings, record = session.project.settings, session.record
     if settings.merge.by != "agent":
         raise UsageError("sm merges pull requests here itself, once they are approved: wait")

@@ -1,4 +1,4 @@
-"""What an agent asks of the forge: each request in a file, which its reactor answers.
+"""Requests of an agent to the forge: each is a file, which its reactor answers.
 
 So one process writes to the forge for a session, with a token that the agent need not have. What an
 agent reads costs its account one request in an interval, however often it asks.
@@ -24,15 +24,15 @@ from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import SessionDir
 
 WAIT_S = 60.0
-"""So long an agent waits for the answer; its reactor may be at a longer step."""
+"""Time that an agent waits for the answer, in seconds; its reactor may be at a longer step."""
 LOOK_S = 0.05
 KEPT_S = 3600.0
-"""So long an answer is kept at most."""
+"""Longest time that an answer is kept, in seconds."""
 ASKED, ANSWERED = ".ask.json", ".answer.json"
 
 
 class ForgeVerb(StrEnum):
-    """What an agent may ask for."""
+    """Verb of a request: all that an agent may ask for."""
 
     ISSUE = "issue"
     PULL = "pull"
@@ -47,10 +47,10 @@ WRITES = (ForgeVerb.COMMENT, ForgeVerb.MERGE)
 
 
 class ForgeRequest(Struct, frozen=True):
-    """One request, made `at`; with the same `id` it is the same request.
+    """Request, made `at`; with the same `id` it is the same request.
 
-    `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on
-    a pull request. The forge may still be at work on it until `not_before`.
+    `text` is a comment, the message of a merge, or options of diff. `on_pull`: it is a comment on a
+    pull request. The forge may still be at work on it until `not_before`.
     """
 
     id: str
@@ -64,7 +64,7 @@ class ForgeRequest(Struct, frozen=True):
 
 
 class ForgeAnswer(Struct, frozen=True):
-    """What came of it: `data` as JSON, or an `error` with its exit code."""
+    """Answer to a request: `data` as JSON, or an `error` with its exit code."""
 
     at: float
     data: str = ""
@@ -83,7 +83,7 @@ class RefusedRequestError(SmError):
 def make_request(
     verb: ForgeVerb, number: int, *, text: str = "", head: str = "", on_pull: bool = False
 ) -> ForgeRequest:
-    """Return a request: each time another one if it writes, else always the same."""
+    """Return a request: one that writes is new each time, one that reads always the same."""
     now = time.time()
     ident = make_nonce(8)
     if verb not in WRITES:
@@ -92,7 +92,7 @@ def make_request(
 
 
 def ask(session: IssueSession, asked: ForgeRequest, *, wait_s: float = WAIT_S) -> str:
-    """Have the session's reactor answer; return the data. A recent answer to the same will do.
+    """Ask the session's reactor; return the data. A recent answer to the same request will do.
 
     Raises:
         RefusedRequestError: it is refused.
@@ -143,7 +143,7 @@ def list_requests(directory: SessionDir) -> list[ForgeRequest]:
 
 
 def put_off(directory: SessionDir, asked: ForgeRequest, until: float) -> None:
-    """Have the request wait until then, in seconds since 1970."""
+    """Put the request off until then, in seconds since 1970."""
     write_json(_file(directory, asked.id), structs.replace(asked, not_before=until), durable=True)
 
 

@@ -1,7 +1,7 @@
 """Tells people what holds up a whole project: no dev-poll runs, or the machine lacks room.
 
-The sessions go on meanwhile, so nobody would notice. The first one that finds it tells it, and that
-one alone: in its next pass, too, if this one is killed on the way.
+The sessions go on meanwhile, so nobody would notice. Only the first session that finds it tells it:
+in its next pass, too, if this one is killed on the way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME_LIMIT = 200
 
 
 def tell_of_holdups(session: IssueSession) -> None:
-    """Tell each once, until it is over and comes again."""
+    """Tell each holdup once, until it is over and comes again."""
     _tell_of_silence(session)
     _tell_of_shortages(session)
 
@@ -34,7 +34,7 @@ def _tell_of_silence(session: IssueSession) -> None:
 
 
 def _describe_silence(silence: Silence) -> str:
-    """How long there has been no tick, and what that means."""
+    """Say how long there has been no tick, and what that means."""
     ago = duration.show(silence.for_s // 60 * 60)
     return f"its last tick was completed {ago} ago, and until the next one no issue is taken up"
 
@@ -56,5 +56,5 @@ def _note(session: IssueSession, text: str, key: str, need: NeedKind, command: s
 
 
 def _is_for(path: Path, name: str) -> bool:
-    """Whether it is for that session to tell it: for the one that has made the file."""
+    """Whether that session is to tell it: the one that has made the file."""
     return create_exclusive(path, name) or read_guarded(path, NAME_LIMIT) == name.encode()

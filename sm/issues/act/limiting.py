@@ -1,4 +1,4 @@
-"""Brings the mark of a session that may spend nothing in line with what the meters say."""
+"""Keeps the mark of a session that may spend nothing in line with its meters."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sm.sessions.spending_hold import Brake
 from sm.store.failpoint import crash_point
 
 LOOK_S = 2.0
-"""So often it is looked how much is left while the agent may spend. With what it takes to read that
-and to end the turn, no limit is exceeded for longer than ten seconds."""
+"""Pause between looks at what is left while the agent may spend, in seconds. With the time to read
+it and to end the turn, no limit is exceeded for longer than ten seconds."""
 UNUSABLE_S = 60.0
-"""So late at most it is noticed that a configuration which could not be used is mended."""
+"""Longest time until a mended configuration is noticed, in seconds."""
 SPENDING = (State.BUSY, State.WAITING)
-"""Also what it has left running in the background spends."""
+"""States that spend: work left running in the background does, too."""
 
 
 def tend(session: Session) -> float:
-    """Put the mark there or take it away; return when to look again, seconds since 1970.
+    """Set or remove the mark; return when to look again, in seconds since 1970.
 
-    It comes before all else in a pass: what that would type is not typed any more.
+    In a pass this comes first: what the pass would type is then not typed any more.
     """
     allowance = meters.read_allowance(session)
     _mark(session, allowance)
@@ -58,9 +58,9 @@ def must_stop(session: Session, allowance: Allowance | None) -> bool:
 
 
 def confirm_stop(session: Session) -> Brake | None:
-    """The mark, if a turn that runs is to end still; None if that has lost its sense.
+    """Return the mark if a running turn still has to end; None if there is no reason any more.
 
-    A limit may have been reached since the pass began, or it is known again what was spent.
+    A limit may have been reached since the pass began, or the spending is known again.
     """
     allowance = meters.read_allowance(session)
     _mark(session, allowance)
@@ -68,7 +68,7 @@ def confirm_stop(session: Session) -> Brake | None:
 
 
 def wake_if_changed(session: Session) -> None:
-    """Have a pass made at once if the limit is used up further than the last one has seen.
+    """Start a pass at once if more of the limit is used up than the last pass has seen.
 
     A plugin has just counted what the agent has spent.
     """

@@ -1,4 +1,4 @@
-"""What the pass over a paused session leaves for later; `sm pause` has it rest."""
+"""Rest of a paused session: the steps that its pass leaves for later."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sm.sessions.plan import Plan
 from sm.sessions.session import IssueSession
 
 TO_AGENT = frozenset({Verb.INJECT, Verb.KILL, Verb.RECOVER})
-"""Steps that an agent feels: they wait while its session is paused; those elsewhere are done."""
+"""Steps that an agent feels: they wait during a pause. Steps elsewhere are done."""
 
 
 def rests(session: IssueSession) -> bool:
-    """Whether the session is paused, and nothing is under way that is to be finished."""
+    """Whether the session is paused, and no step is under way that has to be finished."""
     if not pause.is_paused(session.dir):
         return False
     plan = plans.read_pending(session.dir)
@@ -26,7 +26,7 @@ def rests(session: IssueSession) -> bool:
 
 
 def has_to_wait(session: IssueSession, plan: Plan, number: int) -> bool:
-    """Whether that step has to wait, as the session is paused; a person's own command does not."""
+    """Whether that step has to wait for the end of a pause; a person's own command does not."""
     if plan.steps[number].verb not in TO_AGENT or not pause.is_paused(session.dir):
         return False
     return not is_commanded(session, plan)

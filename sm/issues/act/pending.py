@@ -1,4 +1,4 @@
-"""The plan that is under way: whether to go on with it, or to drop it, as it has lost its sense."""
+"""Plan under way: goes on with it, or drops it if it is pointless by now."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from sm.sessions.session import IssueSession
 from sm.store import events
 
 FINAL = frozenset({Verb.OPEN_PULL, Verb.MERGE})
-"""What cannot be taken back: before it is tried once more, it is asked whether it is overtaken."""
+"""Steps that cannot be taken back: before another try it is checked if they are overtaken."""
 
 PATIENT = (Refusal.BUSY, Refusal.HOLD, Refusal.PAUSED, Refusal.BRAKED)
-"""Of these no person is told: the first ends by itself, of the second a rotation tells."""
+"""Refusals that no person is told of: the first ends by itself, a rotation tells of the second."""
 
 STUCK_S = 600.0
-"""So long a message may wait to be typed before a person is told; a busy agent takes its time, and
-so does one whose context is being replaced."""
+"""Seconds that a message may wait to be typed before a person is told; a busy agent takes its time,
+and so does one whose context is being replaced."""
 
 
 def find(session: IssueSession) -> Plan | None:
-    """The plan under way, unless it, or trying its next step again, has lost its sense."""
+    """Find the plan under way, unless it, or another try of its next step, is pointless."""
     plan = plans.read_pending(session.dir)
     step = plans.find_next_step(plan, plans.read_receipts(session.dir)) if plan else 0
     if plan is None or step >= len(plan.steps):
@@ -54,9 +54,9 @@ def find(session: IssueSession) -> Plan | None:
     waited = plan.created_at < pause.read_resumed_at(session.dir)
     put_off = waited or session.dir.problem.exists()
     waits = put_off and verb is Verb.INJECT
-    # A merge that was killed may be done: only one that was put off is looked at anew.
+    # A merge that was killed may be done: only one that was put off is judged again.
     merges = put_off and verb is Verb.MERGE
-    # A session that was to end, and of which nothing is ended yet, may have gone on meanwhile.
+    # A session that was to end may have gone on meanwhile, if no part of it has ended yet.
     ends = put_off and verb is Verb.KILL and step == 0 and not plan.key.startswith(BY_HAND)
     stops = put_off and verb is Verb.INTERRUPT
     passing = plan.row in BY_NAME and (merges or ends or BY_NAME[plan.row].passing)
@@ -83,7 +83,7 @@ def find(session: IssueSession) -> Plan | None:
 
 
 def _holds(plan: Plan, facts: Facts) -> bool:
-    """Whether what the plan reacts to is still so."""
+    """Whether the fact that the plan reacts to still holds."""
     row = BY_NAME[plan.row]
     return row.applies(facts) and row.key(facts) == plan.key
 
@@ -95,7 +95,7 @@ def _reminds_under_hands(session: IssueSession, plan: Plan, facts: Facts) -> boo
 
 
 def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
-    """Whether the message has waited for so long that a person has to know; it is noted once."""
+    """Whether the message has waited so long that a person has to know; noted once."""
     problem = read_problem(session.dir)
     if problem is None or problem.refusal in PATIENT:
         return False
@@ -107,7 +107,7 @@ def _is_stuck(session: IssueSession, plan: Plan, facts: Facts) -> bool:
 
 
 def _find_reason_to_drop(session: IssueSession, plan: Plan, verb: Verb, facts: Facts) -> str:
-    """Why an interruption, or what cannot be taken back, is not tried again as it is."""
+    """Say why an interruption, or a step that cannot be taken back, is not tried again as it is."""
     if decide(facts, OVERTAKING).acts:
         return "something else is due first"
     if verb is Verb.INTERRUPT and _is_defied(session, plan, facts):
@@ -116,9 +116,9 @@ def _find_reason_to_drop(session: IssueSession, plan: Plan, verb: Verb, facts: F
 
 
 def _is_defied(session: IssueSession, plan: Plan, facts: Facts) -> bool:
-    """Whether a turn goes on for so long after it was to end that a person has to know.
+    """Whether a turn goes on so long after its due end that a person has to know.
 
-    It is noted once for each limit; then the turn is interrupted on.
+    Noted once for each limit; the turn is interrupted further on.
     """
     halt = facts.history.halt
     if retry.measure_age(session, plan) <= DEFIED_S or (halt and halt.defied):
@@ -136,7 +136,7 @@ def _is_defied(session: IssueSession, plan: Plan, facts: Facts) -> bool:
 
 
 def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan | None:
-    """Drop the plan; but one whose message is with the agent already is finished."""
+    """Drop the plan; but a plan whose message the agent already has is finished."""
     if not withdraw(session, plan, step):
         return plan
     drop(session, plan, why)
@@ -144,15 +144,15 @@ def _take_back(session: IssueSession, plan: Plan, step: int, why: str) -> Plan |
 
 
 def drop(session: IssueSession, plan: Plan, why: str) -> None:
-    """Take the plan away, and say why."""
+    """Remove the plan, and say why."""
     session.project.record(events.Dropped(session=session.name, row=plan.row, reason=why))
     plans.drop(session.dir)
 
 
 def is_commanded(session: IssueSession, plan: Plan) -> bool:
-    """Whether neither a pause nor a person at the terminal keeps the plan.
+    """Whether neither a pause nor a person at the terminal holds the plan up.
 
-    It is a person's own command, or the session is overtaken.
+    True for a person's own command, and if the session is overtaken.
     """
     told = plan.key.startswith(BY_HAND) or plans.has_receipt(session.dir, KILLED)
     return told or attempts.is_overtaken(session)

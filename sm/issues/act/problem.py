@@ -1,4 +1,4 @@
-"""The file `problem`: what keeps the session from what is due, for its reactor and for people."""
+"""Problem file: what keeps the session from what is due, for its reactor and for people."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sm.store.paths import SessionDir
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
-    """What went wrong; `refusal` where something in the agent's terminal is in the way.
+    """Problem of a session; `refusal` if something in the agent's terminal is in the way.
 
     `lasts`: the same try fails until a person changes something, such as a rule of the remote.
 
     `not_before` is when it may be tried again at the earliest, in seconds since 1970: what a forge
-    may still be at work on would be done twice. 0 where nothing speaks against an earlier try.
+    may still be at work on would be done twice. 0 if nothing speaks against an earlier try.
     """
 
     text: str
@@ -28,15 +28,15 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """What a person reads."""
+        """Sentence that a person reads."""
         return f"{self.text}: {self.refusal.sentence}" if self.refusal else self.text
 
 
 def read_problem(directory: SessionDir) -> Problem | None:
-    """What is in the way, None for nothing.
+    """Read what is in the way, None for nothing.
 
     Raises:
-        StateError: what is there is no plain file of ours.
+        StateError: the path is no plain file of ours.
 
     """
     data = read_guarded(directory.problem)
@@ -49,14 +49,14 @@ def read_problem(directory: SessionDir) -> Problem | None:
 
 
 def _parse_sentence(sentence: str) -> Problem:
-    """The problem of a file that an older version wrote: a sentence alone."""
+    """Read the problem of a file that an older version wrote: a sentence alone."""
     text, _, end = sentence.partition(": ")
     refusal = find_refusal(end)
     return Problem(text, refusal) if refusal else Problem(sentence)
 
 
 def write_problem(directory: SessionDir, problem: Problem, since: float | None = None) -> None:
-    """Write it down; the file's time is since when it is so (seconds since 1970; default: now).
+    """Write the problem; the file's time is its beginning (seconds since 1970; default: now).
 
     Raises:
         StateError: it cannot be written.
@@ -68,6 +68,6 @@ def write_problem(directory: SessionDir, problem: Problem, since: float | None =
 
 
 def note_problem(directory: SessionDir, problem: Problem) -> None:
-    """Write it down; the file keeps its time if it says the same already."""
+    """Write the problem; the file keeps its time if it says the same already."""
     if read_problem(directory) != problem:
         write_problem(directory, problem)

@@ -68,26 +68,26 @@ ROUNDS = 20
 ISSUE_VERBS = frozenset(
     {Verb.COMMENT, Verb.LABEL_BLOCKED, Verb.RESTORE_BACKLOG, Verb.CLEAN_LABELS, Verb.CLOSE_ISSUE}
 )
-"""What writes on the session's issue at its end."""
+"""Verbs that write on the session's issue at its end."""
 FORGE_VERBS = frozenset({Verb.OPEN_PULL, Verb.RERUN_CI, Verb.MERGE, Verb.CLOSE_ISSUE})
-"""After these the forge looks different, so the last observation of it is worth nothing."""
+"""Verbs after which the forge looks different, so its last observation is worth nothing."""
 
 BY_PERSON = (Refusal.DRAFT, Refusal.TYPING, Refusal.MODE, Refusal.DIALOG)
-"""Of these a person is the cause. The session waits for them, and leaves its slot to others."""
+"""Refusals by a person. The session waits for them, and leaves its slot to others."""
 
 REASON_LIMIT = 300
-"""Characters of what an agent gives as its reason that the journal has."""
+"""Greatest number of characters of an agent's reason that the journal has."""
 
 
 class Moment(Struct, frozen=True):
-    """When a pass began (seconds since the epoch), and what time the phase file had then."""
+    """Beginning of a pass (seconds since 1970), and the phase file's time then."""
 
     at: float
     phase_mtime_ns: int | None
 
     @classmethod
     def now(cls, session: IssueSession) -> Moment:
-        """As it is now. Whatever is in place of the phase file: a monitor sees its time, too."""
+        """Return this moment. Anything in place of the phase file counts: monitors see its time."""
         try:
             found = session.root.phase(session.record.project, session.issue).stat()
         except OSError:
@@ -96,14 +96,14 @@ class Moment(Struct, frozen=True):
 
 
 Choose = Callable[[IssueSession, float, Moment], Plan | None]
-"""Says what a pass does next, with what the forge has said since a moment; None: it is at rest."""
+"""Function that chooses the next plan, with a look at the forge from a moment on; None: at rest."""
 
 
 def run_pass(session: IssueSession) -> None:
-    """Bring the session up to date; while its configuration cannot be used, keep its limits alone.
+    """Bring the session up to date; while its configuration is unusable, keep its limits alone.
 
     Raises:
-        UsageError: that is so, and it is not known what the configuration said before.
+        UsageError: it is unusable, and what it said before is not known.
 
     """
     try:
@@ -130,7 +130,7 @@ def react(project: Project, name: str) -> None:
 
 
 def keep_limits(project: Project, name: str) -> None:
-    """See to it that the session `name` spends no more than it may; one that is over is no error.
+    """Keep the session `name` from spending more than it may; one that is over is no error.
 
     Its configuration cannot be used now, and `project` is as it was when it could be. A person is
     just changing it, so nothing else is decided by that. What was decided before is carried out.
@@ -167,7 +167,7 @@ def _react(project: Project, name: str, directory: SessionDir) -> None:
 
 
 def _tend(session: IssueSession) -> float:
-    """See to all that the matrix does not decide on; none of it keeps a reaction waiting."""
+    """Do all that the matrix does not decide on; none of it keeps a reaction waiting."""
 
     def relaunch(generation: int) -> None:
         start = launch_with(session, "")
@@ -218,7 +218,7 @@ def _passes(session: IssueSession, directory: SessionDir, choose: Choose) -> Ite
 
 
 def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
-    """The plan that is under way, or a new one; None: the session is at rest until it is due."""
+    """Return the plan under way, or a new one; None: the session rests until it is due."""
     _refuse_another(session)
     if not paused.rests(session):
         return pending.find(session) or _decide(session, newer_than, started)
@@ -226,7 +226,7 @@ def _choose_plan(session: IssueSession, newer_than: float, started: Moment) -> P
 
 
 def _refuse_another(session: IssueSession) -> None:
-    """Leave another issue that has the number alone; only the end by a person's command goes on."""
+    """Leave another issue with the same number alone; only a person's command to end goes on."""
     try:
         taken.refuse_another(session)
     except taken.AnotherIssueError:
@@ -235,12 +235,12 @@ def _refuse_another(session: IssueSession) -> None:
 
 
 def _choose_of_limits(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
-    """The plan that is under way, or one that ends a turn; None: nothing is to be done."""
+    """Return the plan under way, or one that ends a turn; None: nothing is to be done."""
     return pending.find(session) or _choose_stop(session, newer_than, started)
 
 
 def _choose_stop(session: IssueSession, _newer_than: float, started: Moment) -> Plan | None:
-    """The plan that ends a turn of an agent that is over a limit; None: there is no such turn."""
+    """Return a plan that ends the turn of an agent over its limit; None: there is no such turn."""
     plan = _stop_spending(session)
     if plan is None:
         _rest(session.dir, started, started.at + pause.PASS_S)
@@ -248,7 +248,7 @@ def _choose_stop(session: IssueSession, _newer_than: float, started: Moment) -> 
 
 
 def _stop_spending(session: IssueSession) -> Plan | None:
-    """That plan, saved; None where no turn is to end, or another plan is under way."""
+    """Save and return that plan; None if no turn is to end, or another plan is under way."""
     if not limiting.may_stop(session) or pending.find(session):
         return None
     seen = _observe(session, 0.0)
@@ -264,7 +264,7 @@ def _unlock(session: IssueSession, error: SmError) -> bool:
 
 
 def _decide(session: IssueSession, newer_than: float, started: Moment) -> Plan | None:
-    """The plan for what is due now, saved; None when the session is at rest until `next`."""
+    """Save and return the plan for what is due now; None if the session rests until `next`."""
     directory, settled_at = session.dir, math.inf
     seen = _observe(session, newer_than)
     if seen.facts.session is Life.ALIVE:
@@ -304,7 +304,7 @@ def _save_plan(session: IssueSession, seen: Observation, decision: Decision) -> 
 
 
 def _consider(session: IssueSession, seen: Observation) -> tuple[Observation, Decision]:
-    """What is due, with what has to be known for it: who is at the terminal, is there a slot."""
+    """Decide what is due, with the facts that it needs: who is at the terminal, is a slot free."""
     waited = seen.facts.slotless
     seen = _add_facts(seen, slotless=False)
     decision = decide(seen.facts)
@@ -331,7 +331,7 @@ def _add_facts(seen: Observation, **facts: object) -> Observation:
 
 
 def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> None:
-    """Have the session hold a slot if its agent is at work, and else none."""
+    """Let the session hold a slot if its agent is at work, and else none."""
     if decision.queued:
         return
     if is_at_work(facts) and not decision.held:
@@ -341,7 +341,7 @@ def _settle_slot(session: IssueSession, facts: Facts, decision: Decision) -> Non
 
 
 def _note_held(session: IssueSession, held: Held | None) -> None:
-    """Have people see what waits for a person at the terminal; it is told once in the journal.
+    """Show people what waits for a person at the terminal; the journal has it once.
 
     A draft may be forgotten there: after a while somebody has to know.
     """
@@ -361,7 +361,7 @@ def _note_held(session: IssueSession, held: Held | None) -> None:
 
 
 def _note_outage(session: IssueSession, outage: OutageError) -> None:
-    """From now on that run of CI counts as broken, and no more as a failure of the commit."""
+    """Count that run of CI as broken from now on, and no more as a failure of the commit."""
     ident, said = f"outage:{outage.run}", events.Problem(session=session.name, text=outage.reason)
     plans.add_receipt(
         session.dir,
@@ -385,7 +385,7 @@ def _observe(session: IssueSession, newer_than: float) -> Observation:
 
 
 def _carry_out(session: IssueSession, plan: Plan) -> bool:
-    """Do the steps that are left; False when the session is over.
+    """Do the steps that are left; False if the session is over.
 
     Raises:
         SmError: a step is not possible now; the plan stays for another pass.
@@ -425,7 +425,7 @@ def _carry_out(session: IssueSession, plan: Plan) -> bool:
 
 
 def _tell_of(session: IssueSession, plan: Plan, number: int) -> bool:
-    """Tell other sessions of a step; whether all were told that there is somebody to tell."""
+    """Tell other sessions of a step; return whether everybody who is to be told was told."""
     if attempts.is_overtaken(session):
         return True
     if attempts.is_outward(session, plan.steps[number].verb):
@@ -447,11 +447,11 @@ def _make_event(session: IssueSession, step: PlannedStep, receipt: Receipt) -> e
 
 
 def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
-    """The receipt of a step, with what only its plan knows of it."""
+    """Return the receipt of a step, with what only its plan knows of it."""
     receipt = _try(session, plan, number)
     if receipt.verb is Verb.RECOVER:
         return structs.replace(receipt, resumed=plan.steps[number].resume)
-    if receipt.verb is Verb.NOTIFY:  # by that its comment is found again
+    if receipt.verb is Verb.NOTIFY:  # its comment is found again by that
         return structs.replace(receipt, marker=make_effect_id(plan, number))
     return receipt
 
@@ -459,7 +459,7 @@ def _do(session: IssueSession, plan: Plan, number: int) -> Receipt:
 def _check_hands(session: IssueSession, plan: Plan) -> None:
     """Keep the step that ends the agent from people at its terminal.
 
-    They were asked about before the plan was made, and may have come since.
+    They were looked for before the plan was made, and may have come since.
 
     Raises:
         NotNowError: somebody is there.
@@ -471,7 +471,7 @@ def _check_hands(session: IssueSession, plan: Plan) -> None:
 
 
 def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
-    """The receipt of a step: done, or given up."""
+    """Try a step; return its receipt: done, or given up."""
     verb = plan.steps[number].verb
     if verb is Verb.KILL:
         _check_hands(session, plan)
@@ -493,14 +493,14 @@ def _try(session: IssueSession, plan: Plan, number: int) -> Receipt:
 
 
 def _call_sooner(directory: SessionDir, at: float) -> None:
-    """Have the monitor call at `at`, unless it calls earlier, or the session is over."""
+    """Let the monitor call at `at`, unless it calls earlier, or the session is over."""
     line = (read_guarded(directory.next, 40) or b"").decode("ascii", "replace").strip()
     if at < math.inf and (read_seconds(line) or 0.0) > at:
         write_atomic(directory.next, f"{math.ceil(at)}\n")
 
 
 def _rest(directory: SessionDir, started: Moment, wake_at: float) -> None:
-    """Tell the monitor up to which moment all is seen, and when to call at the latest."""
+    """Tell the monitor up to which moment everything is seen, and when to call at the latest."""
     write_atomic(directory.next, f"{math.ceil(wake_at)}\n")
     # What changed while we looked must count as changed since.
     write_atomic(directory.seen, "", mtime_ns=backdate(started.at))

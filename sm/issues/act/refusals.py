@@ -1,4 +1,4 @@
-"""What the forge and the remote refuse something by: the same try would be refused again."""
+"""Errors by which the forge and the remote refuse: the same try would be refused again."""
 
 from __future__ import annotations
 

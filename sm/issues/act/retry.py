@@ -1,4 +1,4 @@
-"""How long a step that fails is tried, and when the next try is."""
+"""Retries of a failed step: for how long, and when the next one is."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from sm.store import events
 
 RETRY_S = (0.5, 300.0)
 TYPING_RETRY_S = (0.5, 5.0)
-"""Shortest and longest pause before another try; it grows with the time that it has been so.
+"""Shortest and longest pause before another try, in seconds; it grows with the age of the obstacle.
 
 Where hooks tell when a busy agent is free again, nothing has to be tried often. Nothing tells that
 a person leaves the terminal.
 """
 
 UNKNOWN_S = 30.0
-"""So long a forge that has not answered may still be at work on what it was to write."""
+"""Seconds for which a forge that has not answered may still be at work on what it was to write."""
 OVERTAKEN = (AtWorkError, BaseMovedError, QueueUnknownError)
-"""A merge is made later for these."""
+"""Errors after which a merge is tried later."""
 
 ELSEWHERE = TELLING | {
     Verb.OPEN_PULL,
@@ -51,23 +51,24 @@ ELSEWHERE = TELLING | {
     Verb.DELETE_BRANCH,
     Verb.DELETE_EMPTY_BRANCH,
 }
-"""The forge, the remote or the clone can refuse these, and the session can go on without them.
+"""Steps that forge, remote or clone can refuse, and without which the session can go on.
 
-The claim is none of them: if it were left behind, the issue would be taken up again.
+The claim is not among them: if it were left behind, the issue would be taken up again.
 """
 EARLY = frozenset({Verb.OPEN_PULL, Verb.NOTIFY})
 REFUSED_FOR_S = 30.0
-"""So long these are tried although they are refused: a forge may learn only a moment later what was
-pushed to its remote, and a question should not miss its comment for one bad answer."""
+"""Seconds for which these steps are tried although they are refused: a forge may learn only a
+moment later what was pushed to its remote, and one bad answer should not cost a question its
+comment."""
 TRY_FOR_S = 600.0
-"""So long such a step is tried that fails and is not refused, such as on a full disk."""
+"""Seconds for which such a step is tried if it fails without a refusal, such as on a full disk."""
 
 
 def is_given_up(session: IssueSession, plan: Plan, verb: Verb, error: SmError) -> bool:
     """Whether the session goes on without the step: it was refused, or tried for long.
 
-    What the forge cannot take for now is tried on, but a person can be told and answer elsewhere,
-    and does not wait for ever for a merge that others always come before.
+    What the forge cannot take at the moment is tried further. But a person can be told and answer
+    elsewhere, and does not wait for ever for a merge that others always overtake.
     """
     if verb not in ELSEWHERE or isinstance(error, MergeRefusedError):
         return verb in ELSEWHERE
@@ -83,12 +84,12 @@ def is_young(session: IssueSession, plan: Plan) -> bool:
 
 
 def measure_age(session: IssueSession, plan: Plan) -> float:
-    """So many seconds the plan was tried: it waits for no time from before a pause's end."""
+    """Return the plan's age in seconds, without the time before the end of a pause."""
     return time.time() - max(plan.created_at, pause.read_resumed_at(session.dir))
 
 
 def find_earliest(session: IssueSession) -> float:
-    """When the plan may be tried again (seconds since 1970), 0 for now.
+    """Return when the plan may be tried again (seconds since 1970), 0 for now.
 
     The forge may still be at work on the last try. Whatever calls for a pass meanwhile, such as the
     look at the forge after each write, must wait.

@@ -16,11 +16,11 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal
 
 UNTOLD = frozenset({Verb.COMMENT, Verb.FORGET})
-"""People see the end on the issue, and the caller forgets the session."""
+"""Verbs that are left out: people see the end on the issue, and the caller forgets the session."""
 
 
 def let_go(session: IssueSession, issue: Issue) -> None:
-    """End a session: first its agent, then its things on the forge, and its claim last.
+    """End a session: first its agent, then its traces on the forge, and its claim last.
 
     Work that is not merged stays on its branch or in its worktree.
 

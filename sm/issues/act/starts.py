@@ -1,4 +1,4 @@
-"""Notes that an agent has ended as it started, and takes the try back where it is the machine."""
+"""False starts: notes that an agent has ended as it started; does not count one by the machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sm.sessions.session import IssueSession
 from sm.store import events
 
 WORDS = 200
-"""Characters of an agent's last line."""
+"""Greatest number of characters of an agent's last line."""
 
 
 def note(session: IssueSession) -> bool:
-    """Note what has become of the last start of an agent that is gone, before its next is decided.
+    """Note the result of a gone agent's last start, before the next one is decided.
 
-    Returns whether anything is known now that was not.
+    Returns whether anything new is known now.
     """
     receipts = plans.read_receipts(session.dir)
     last = _find_last(receipts)
@@ -38,7 +38,7 @@ def note(session: IssueSession) -> bool:
 
 
 def settle(session: IssueSession) -> float:
-    """Forget what came before once an agent that lives works; return when to look again.
+    """Forget earlier false starts once a living agent works; return when to look again.
 
     That moment is in seconds since 1970, infinity for never.
     """
@@ -53,12 +53,11 @@ def settle(session: IssueSession) -> float:
 
 
 def _find_last(receipts: list[Receipt]) -> Receipt | None:
-    """The last start."""
     return next((one for one in reversed(receipts) if one.verb in (Verb.START, Verb.RECOVER)), None)
 
 
 def _has_ended_at_once(session: IssueSession, last: Receipt) -> bool:
-    """Whether the agent has done nothing: no hook was called, or there was none to call it."""
+    """Whether the agent has done nothing: no hook was called, or there was none to call."""
     if last.detail.startswith(plans.FAILED):
         return True
     return not session.dir.client.exists() and 0 <= time.time() - last.at < AT_ONCE_S
@@ -71,7 +70,7 @@ def _make(session: IssueSession, last: Receipt) -> FalseStart:
 
 
 def _take_back(session: IssueSession, receipts: list[Receipt]) -> bool:
-    """Have the start count for nothing, once, if it is the machine that ends it."""
+    """Count the start for nothing, once, if the machine is what ended it."""
     now = time.time()
     found = false_starts.find_of_machine(session.root, session.name, now)
     if found is None:

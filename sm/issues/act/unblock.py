@@ -1,4 +1,4 @@
-"""How a person has an issue worked on again whose session has ended."""
+"""Unblocking: lets an issue whose session has ended be worked on again, by a person's act."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def offer_unblock(project: ProjectSettings, issue: int) -> Act:
-    """Return the act that does that; a label that is not there is no error."""
+    """Return the act that unblocks the issue; a missing label is no error."""
     labels = project.labels
     return Act(
         ActKind.ALLOW, project.name, issue, label_off=labels.blocked, label_on=labels.backlog
@@ -20,7 +20,7 @@ def offer_unblock(project: ProjectSettings, issue: int) -> Act:
 
 
 def spell_unblock(project: ProjectSettings, issue: int) -> str:
-    """Return the command of that act."""
+    """Return the shell command of that act."""
     return offer_unblock(project, issue).command
 
 

@@ -54,7 +54,7 @@ def _file(directory: SessionDir, key: str) -> Path:
 def list_replies(
     session: IssueSession, issue: Issue | None, trust: Trust, asked: Escalation
 ) -> tuple[tuple[Reply, ...], str]:
-    """Return the answers to what was asked, oldest first: those of the person who was first.
+    """Return the answers to what was asked, oldest first: only of the person who was first.
 
     What other trusted people answer to the same question is not for the agent: they see on the
     issue, or are told where they answer, that somebody was first. The second value says why the
@@ -75,9 +75,10 @@ def list_replies(
 
 
 def _question_at(said: Iterable[Comment], asked: Escalation) -> float:
-    """When the question could first be read, which is before its receipt was written.
+    """Return when the question could first be read, which is before its receipt was written.
 
-    Only its own comment says so: behind another one of ours stands the answer to the last question.
+    Only the question's own comment tells: after another comment of ours stands the answer to the
+    last question.
     """
     own = (one.at for one in said if asked.marker and one.marker == asked.marker)
     return max((at for at in own if at <= asked.at), default=asked.at)

@@ -1,4 +1,4 @@
-"""Which issues may be worked on and picked up, by the last look at the forge."""
+"""Backlog: issues that may be worked on and picked up, by the last look at the forge."""
 
 from __future__ import annotations
 

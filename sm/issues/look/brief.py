@@ -1,4 +1,4 @@
-"""What is kept of an issue or a pull request for deciding: no long text, however long it was.
+"""Brief copies of issues and pull requests, for deciding: no long text, whatever its length.
 
 A text is looked up on the forge when a person or an agent is to read it: see `compose`.
 """
@@ -23,15 +23,15 @@ from sm.adapters.forge.model import (
 from sm.base.errors import StateError
 
 NAME_LIMIT = 300
-"""Characters of a title, an author, a step of CI."""
+"""Greatest number of characters of a title, an author, a step of CI."""
 COMMENTS_LIMIT = 500
-"""Comments of an issue whose authors and times are kept: the last ones."""
+"""Greatest number of comments of an issue whose authors and times are kept: the last ones."""
 DEPENDENCIES_LIMIT = 1000
 ASSIGNEES_LIMIT = 10
 
 
 def brief_issue(issue: Issue, labels: Collection[str]) -> Issue:
-    """An issue without texts: what it depends on, who said something when, which of `labels`.
+    """Return an issue without texts: dependencies, times and authors of comments, some `labels`.
 
     Raises:
         StateError: it depends on more issues than anyone could mean.
@@ -67,7 +67,7 @@ def _brief_comment(comment: Comment) -> Comment:
 
 
 def brief_pull(pull: PullRequest) -> PullRequest:
-    """A pull request without texts, with what CI says of its head, in short."""
+    """Return a pull request without texts, with what CI says of its head, in short."""
     return structs.replace(
         pull,
         title=cut(pull.title),
@@ -86,7 +86,7 @@ def _brief_check(check: Check) -> Check:
 
 
 def _verdicts(reviews: tuple[Review, ...]) -> tuple[Review, ...]:
-    """Of each reviewer the latest review that is more than a remark: only those decide."""
+    """Return each reviewer's latest review that is more than a remark: only those decide."""
     latest: dict[str, Review] = {}
     for review in sorted(reviews, key=lambda review: review.at):
         if review.state is not ReviewState.COMMENTED:
@@ -102,5 +102,5 @@ def _verdicts(reviews: tuple[Review, ...]) -> tuple[Review, ...]:
 
 
 def cut(text: str, limit: int = NAME_LIMIT) -> str:
-    """`text`, the end of one that is too long replaced by '…'."""
+    """Return `text`; the end of one that is too long is replaced by '…'."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,8 +1,8 @@
-"""A part of another installation's look at the forge, which it has brought to this one.
+"""Share of another installation's look at the forge, which it has brought to this one.
 
-Whoever places sessions here looks at the forge for all of its hosts, and brings each what concerns
-the sessions there: nobody else's issues, no text, nothing of its token. A look of our own goes on
-from our own last one, never from this.
+An installation that places sessions here looks at the forge for all of its hosts, and brings each
+what concerns the sessions there: nobody else's issues, no text, nothing of its token. A look of our
+own goes on from our own last one, never from a share.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from sm.store.files import CLOCK_SLACK_S, SNAPSHOT_LIMIT, backdate, write_json
 from sm.store.paths import ProjectDir
 
 LONGEST_S, LONGEST_WAIT_S = 600.0, 30.0
-"""What of a promise is believed: sessions go on by themselves when nothing comes."""
+"""Longest promises of a share that are believed: without a new one sessions go on by themselves."""
 SHARED_S = 86400.0
-"""So long after the last look that came, the others are believed to have sessions, too."""
+"""Seconds after the last share for which the other machines are believed to have sessions, too."""
 MOST_SHARERS = 1000
 
 Lines = tuple[str, str]
-"""A branch, and the base into which it is to be merged."""
+"""Branch, and the base into which it is to be merged."""
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """What travels: the part of a look that concerns some issues.
+    """Part of a look that concerns some issues, as it travels to a node.
 
-    `taken_at` of `seen` is by the clock of whoever gets it, and no later than the look was.
-    `basis` and `account` say for whom it is the same as a look of their own. The next one comes
-    within `lasts_s` seconds. Who wishes for a newer one has it within `wait_s`; 0: nobody hears.
-    `sharers` machines look at the forge by this account if nothing comes, with the one it is from.
+    `taken_at` of `seen` is by the clock of whoever gets it, and no later than the look was. `basis`
+    and `account` say for whom it is the same as a look of their own. The next one comes within
+    `lasts_s` seconds. A wish for a newer one is met within `wait_s`; 0: nobody hears. `sharers` is
+    the number of machines that look at the forge by this account if nothing comes, including the
+    share's source.
     """
 
     seen: Snapshot
@@ -55,7 +56,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Brought(Struct, frozen=True, kw_only=True):
-    """A share as it is kept: it came at `came_at`, and does until `until` (seconds since 1970)."""
+    """Share as it is kept: it came at `came_at`, and holds until `until` (seconds since 1970)."""
 
     share: Share
     came_at: float
@@ -63,7 +64,7 @@ class Brought(Struct, frozen=True, kw_only=True):
 
     @property
     def seen(self) -> Snapshot:
-        """What it shows."""
+        """Snapshot that it shows."""
         return self.share.seen
 
     def lasts(self, now: float) -> bool:
@@ -82,7 +83,7 @@ class Brought(Struct, frozen=True, kw_only=True):
         return self.share.covers.get(record.issue) == (record.branch, record.base)
 
 
-# Who brings it
+# The sender
 
 
 def narrow(
@@ -118,7 +119,7 @@ def narrow(
 
 
 def describe_basis(project: ProjectSettings) -> str:
-    """Return a word for what a look depends on, beside the account that looks."""
+    """Return a word for all that a look depends on, beside the account that looks."""
     forge = project.forge
     has_ci = isinstance(forge, RemoteSettings) and forge.has_ci
     basis = (
@@ -128,14 +129,14 @@ def describe_basis(project: ProjectSettings) -> str:
     return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]
 
 
-# Who gets it
+# The receiver
 
 
 def check(project: Project, share: Share) -> None:
     """Refuse a share that shows another thing than a look from here would.
 
-    What `sm` has written itself a look tells by the account: another one's questions would be
-    taken for answers of people.
+    A look tells by the account what `sm` has written itself: with another account, its questions
+    would be taken for answers of people.
 
     Raises:
         UsageError: the project is configured otherwise there, or has the token of another account.
@@ -151,7 +152,7 @@ def check(project: Project, share: Share) -> None:
 
 
 def keep(directory: ProjectDir, share: Share) -> Brought:
-    """Keep what has just come, in the place of what came before."""
+    """Keep the share that has just come, in the place of the one before."""
     now = time.time()
     if share.seen.taken_at > now:  # the clock was set back since it was asked for
         share = structs.replace(share, seen=structs.replace(share.seen, taken_at=now))
@@ -162,7 +163,7 @@ def keep(directory: ProjectDir, share: Share) -> Brought:
 
 
 def end(directory: ProjectDir, brought: Brought) -> None:
-    """Expect nothing more after this one, until another one comes."""
+    """Expect nothing more after this share, until another one comes."""
     _write(directory, structs.replace(brought, until=0.0))
 
 
@@ -172,7 +173,7 @@ def _write(directory: ProjectDir, brought: Brought) -> None:
 
 
 def read(directory: ProjectDir) -> Brought | None:
-    """Return what came last; None if nothing ever did."""
+    """Return the last share; None if none ever came."""
     return read_rebuildable(directory.brought, Brought, limit=SNAPSHOT_LIMIT)
 
 
@@ -185,13 +186,13 @@ def count_sharers(directory: ProjectDir) -> int:
 
 
 def is_newest(directory: ProjectDir) -> bool:
-    """Whether what came last is newer than our own last look; mostly nothing ever came."""
+    """Whether the last share is newer than our own last look; mostly none ever came."""
     came = _read_time(directory.brought)
     return came > 0 and came > _read_time(directory.snapshot)
 
 
 def read_written_at(directory: ProjectDir) -> float:
-    """Return when something was written to the forge from here last; 0 for never."""
+    """Return when something was last written to the forge from here; 0 for never."""
     return _read_time(directory.forge_written)
 
 

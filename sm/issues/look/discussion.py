@@ -1,4 +1,4 @@
-"""What trusted people say on a pull request outside of a review: told to its agent, each once."""
+"""Discussion on a pull request outside of reviews: the agent is told of trusted comments, once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sm.store.paths import SessionDir
 
 ROW = "pull-comment"
 LATEST = 20
-"""Comments that a text quotes; more are read by `sm pr show`."""
+"""Greatest number of comments that a text quotes; `sm pr show` reads more."""
 
 
 class HeardComments(Struct, frozen=True):
-    """The comments that the agent is told of together; `heard` is the time of the last one.
+    """Comments that the agent is told of together; `heard` is the time of the last one.
 
-    `seen` is what the pull request was known by when its comments were read last.
+    `seen` is the id that the pull request had when its comments were read last.
     """
 
     pull: int
@@ -34,12 +34,12 @@ class HeardComments(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """What these comments are known by, '' if there are none."""
+        """Id of these comments, '' if there are none."""
         return f"{self.pull}-{self.heard:.3f}" if self.comments else ""
 
 
 def read_heard_comments(directory: SessionDir) -> HeardComments | None:
-    """Return what was said on the pull request last."""
+    """Return the comments on the pull request that were last recorded."""
     return read_rebuildable(directory.pull_comments, HeardComments)
 
 
@@ -79,7 +79,7 @@ def watch(session: IssueSession) -> None:
 
 
 def add(known: HeardComments, comments: Iterable[Comment]) -> HeardComments:
-    """With what was said since."""
+    """Return the record with the comments that came since."""
     new = tuple(one for one in comments if one.at > known.heard)
     heard = max([known.heard, *(one.at for one in new)])
     return structs.replace(known, heard=heard, comments=(*known.comments, *new)[-LATEST:])

@@ -1,7 +1,7 @@
 """Issues that are not picked up, as no trusted person vouches for their text.
 
-They are asked for again after a while, or when the text has changed: each time is a request or two,
-and they take no place of an issue that can be worked on.
+They are asked for again after a while, or when the text has changed: each time costs a request or
+two, and they take no place of an issue that can be worked on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from sm.store.files import write_json
 from sm.store.paths import ProjectDir, name_session
 
 AGAIN_S = 300.0
-"""A label that was taken off and set between two looks is seen after so long at the latest."""
+"""Seconds until an issue is asked for again: a label may be taken off and set between two looks."""
 
 
 class Doubt(Struct, frozen=True):
-    """Why the text with that hash was not taken, `at` seconds since the epoch."""
+    """Reason why the text with that hash was not taken, `at` seconds since 1970."""
 
     text_hash: str
     at: float
@@ -31,7 +31,7 @@ class Doubt(Struct, frozen=True):
 
 
 Doubts = dict[str, Doubt]
-"""By the number of the issue."""
+"""Doubts by the number of the issue."""
 
 
 def _read(directory: ProjectDir) -> Doubts:
@@ -39,7 +39,7 @@ def _read(directory: ProjectDir) -> Doubts:
 
 
 def note(directory: ProjectDir, issue: Issue, why: str) -> None:
-    """Keep that the issue was not taken now, and why."""
+    """Record that the issue was not taken now, and why."""
     known = _read(directory)
     write_json(
         directory.doubts, {**known, str(issue.number): Doubt(issue.text_hash, time.time(), why)}
@@ -47,7 +47,7 @@ def note(directory: ProjectDir, issue: Issue, why: str) -> None:
 
 
 def tell(project: Project, issue: Issue, what: str, why: str) -> str:
-    """Keep it, have it in the journal once, and return the line that a tick says about it."""
+    """Record it, in the journal only once, and return the line that a tick says about it."""
     note(project.directory, issue, why)
     name = name_session(project.name, issue.number)
     journal.record_once(project.root.journal, events.Problem(session=name, text=why))
@@ -61,9 +61,9 @@ def find(directory: ProjectDir, issue: Issue) -> str:
 
 
 def pass_over(directory: ProjectDir, ready: Sequence[Issue], *, keep: bool) -> list[Issue]:
-    """Return those of `ready` that may be tried; with `keep`, what is over is forgotten.
+    """Return those of `ready` that may be tried; with `keep`, past doubts are forgotten.
 
-    An issue that is not ready any more has lost its label: set again, that is a new one.
+    An issue that is no longer ready has lost its label: if it is set again, that is a new one.
     """
     known = _read(directory)
     if not known:

@@ -1,4 +1,4 @@
-"""Collects what a question to a person is about, from what is known of the session."""
+"""Content of a question to a person, from what is known of the session."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from sm.sessions.plan import FAILED, read_receipts
 from sm.sessions.session import IssueSession
 
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""A person's name on a forge. Anything else could be more than a name in a comment."""
+"""Person's name on a forge. Anything else could be more than a name in a comment."""
 STUCK = "stuck:"
-"""The key of a message that cannot be typed begins with it."""
+"""Beginning of the key of a message that cannot be typed."""
 
 
 def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
@@ -64,7 +64,7 @@ def find_need(session: IssueSession, seen: Observation, row: str) -> Need:
 
 
 def find_review_page(project: ProjectSettings, pull: PullRequest | None) -> str:
-    """Return the address at which alone a person can review `pull`; '' if `sm review` can do it."""
+    """Return the address if a person can review `pull` only there; '' if `sm review` can do it."""
     return project.forge.link_pull(pull.number) if pull and not project.forge.reviewer else ""
 
 
@@ -89,9 +89,9 @@ def tell_limit(facts: Facts) -> str:
 
 
 def list_asked(project: ProjectSettings, seen: Snapshot | None, issue: int) -> tuple[str, ...]:
-    """Return whom a question about `issue` names, as it was last `seen`.
+    """Return the names of the people whom a question about `issue` calls, as last `seen`.
 
-    Those that the configuration names; else, on a forge with accounts, the assignees, else the
+    First the names in the configuration; else, on a forge with accounts, the assignees, else the
     author if trusted. An app is told nothing by its name.
     """
     if project.escalation.mention:

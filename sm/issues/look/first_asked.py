@@ -9,7 +9,7 @@ from sm.sessions.session import AnySession, IssueSession
 def find_first(session: IssueSession) -> AnySession | None:
     """Return the session that is asked what `session` asks; None: people are asked at once.
 
-    It is never the asking session itself, and its agent runs.
+    Never the asking session itself, and its agent runs.
     """
     address = session.project.settings.escalation.first
     if not address:

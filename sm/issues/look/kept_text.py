@@ -1,8 +1,8 @@
-"""A text of others as the agent knows it, in parts with keys: an issue, a review.
+"""Text by others as the agent knows it, in parts with keys: an issue, a review.
 
-It was taken while trusted people vouched for it, and is kept. Of a later edit each part is looked
-at by itself: what a trusted person has saved is told to the agent as a change, all else is passed
-over, and people are told of that once.
+It was taken while trusted people vouched for it, and is kept. Each part of a later edit is judged
+alone: what a trusted person has saved is told to the agent as a change, all else is passed over,
+and people are told of that once.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sm.store.files import discard, write_json
 
 
 class Part(Struct, frozen=True):
-    """A part as the forge has it; `editor` has saved it last, '' if the forge does not say who."""
+    """Part as the forge has it; `editor` has saved it last, '' if the forge does not say who."""
 
     text: str
     editor: str = ""
 
 
 class Heeded(Struct, frozen=True):
-    """What becomes of an edit. `changed` are the parts that the agent is told of, by whom.
+    """Outcome of an edit. `changed` are the parts that the agent is told of, by whom.
 
-    `strangers` has the editor of each part that is passed over and that people do not know of.
+    `strangers` has the editor of each part that is passed over without people's knowledge so far.
     """
 
     changed: dict[str, str]
@@ -39,21 +39,21 @@ class Heeded(Struct, frozen=True):
 
 
 class KeptText(Struct, frozen=True, kw_only=True):
-    """A text that is kept.
+    """Text that is kept.
 
     `seen` says which state of the forge was dealt with last. `passed_over` has the hash of each
-    part of an edit that was.
+    edited part that was passed over.
     """
 
     seen: str = ""
     passed_over: dict[str, str] = {}
 
     def list_parts(self) -> dict[str, str]:
-        """The text of each part, as the agent knows it."""
+        """Return the text of each part, as the agent knows it."""
         raise NotImplementedError
 
     def heed(self, now: Mapping[str, Part], is_trusted: Callable[[str], bool]) -> Heeded:
-        """Compare it with what the forge has now; `is_trusted` judges who has saved a part."""
+        """Compare the text with the forge's; `is_trusted` judges who has saved a part."""
         known, passed_over = self.list_parts(), dict(self.passed_over)
         changed, editors, strangers = dict[str, str](), list[str](), dict[str, str]()
         for key, part in now.items():
@@ -68,9 +68,9 @@ class KeptText(Struct, frozen=True, kw_only=True):
         return Heeded(changed, tuple(dict.fromkeys(editors)), passed_over, strangers)
 
     def take_over(self, *, is_last: bool, **texts: Any) -> Self:
-        """Return it with the texts that the agent was told; `is_last`: nothing newer waits.
+        """Return the record with the texts that the agent was told; `is_last`: nothing newer waits.
 
-        If it was edited again meanwhile, the forge's text is compared with this one anew.
+        If it was edited again meanwhile, the forge's text is compared with this one again.
         """
         return structs.replace(self, **texts, seen=self.seen if is_last else "")
 

@@ -56,14 +56,14 @@ from sm.store.files import open_guarded
 
 IDLE_POLLS = 3
 IDLE_POLL_S = 10.0
-"""The protocol's `idle_prompt` rule: three polls of this length."""
+"""Length of a poll, in seconds: the protocol's `idle_prompt` rule is three of them."""
 
 
 EMPTY_WRITE = PhaseWrite(Phase.NONE, "", "", "", 0.0)
 
 
 class Observation(Struct, frozen=True):
-    """The facts, and their sources for the texts that follow from them."""
+    """Facts, and their sources for the texts that follow from them."""
 
     facts: Facts
     write: PhaseWrite
@@ -71,21 +71,21 @@ class Observation(Struct, frozen=True):
     review: Review | None
     replies: tuple[Reply, ...]
     problem: str
-    """Why the phase file cannot be read, '' if it can."""
+    """Reason why the phase file cannot be read, '' if it can."""
     unread: str = ""
-    """Why the answers in a channel cannot be read, '' if they can."""
+    """Reason why the answers in a channel cannot be read, '' if they can."""
     question: str = ""
-    """What a dialog in the agent's terminal shows."""
+    """Text of a dialog in the agent's terminal."""
     edited: Edited | None = None
-    """The issue as a trusted person has edited it, which the agent does not know yet."""
+    """Issue as a trusted person has edited it, unknown to the agent so far."""
     edited_review: EditedReview | None = None
-    """The same of a review."""
+    """Review as a trusted person has edited it, unknown to the agent so far."""
     heard: HeardComments | None = None
-    """What trusted people have said on the pull request."""
+    """Comments of trusted people on the pull request."""
 
     @property
     def check(self) -> Check:
-        """The result of CI, without its log."""
+        """Result of CI, without its log."""
         return self.pull.check if self.pull else NO_CHECK
 
 
@@ -136,7 +136,7 @@ def recall(session: IssueSession, seen: Snapshot) -> Observation:
 
 
 def _add_dialog(session: IssueSession, told: Signs) -> Signs:
-    """With the dialog of an agent that is starting, of which no hook tells, once it was told of."""
+    """Add the dialog of a starting agent, once it was noted: no hook tells of it."""
     found = structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
     asked = fold(plan.read_receipts(session.dir)).escalations
     return found if f"dialog:{told.starting_at:.3f}" in asked else told
@@ -188,9 +188,9 @@ def _shows_more(told: Signs) -> bool:
 
 
 def _correct(told: Signs, shown: Screen) -> Signs:
-    """What the screen knows better: no hook tells of a dialog before the first one is called.
+    """Correct the signs by the screen: before the first hook is called, none tells of a dialog.
 
-    A menu for a login is none: the next pass notes it as a fault of the account.
+    A menu for a login is no dialog: the next pass notes it as a fault of the account.
     """
     if shown.prompt is Prompt.DIALOG and told.starting_at is not None and not shown.login:
         return structs.replace(told, dialog_at=told.starting_at, doing=str(State.DIALOG))
@@ -292,7 +292,7 @@ def _gather(
 
 
 def _judge(check: Check, head: str, history: History) -> Check:
-    """A failure as broken, if it is known that CI itself has failed in that run."""
+    """Return a failure as broken, if CI itself is known to have failed in that run."""
     if check.state is not CheckState.FAILURE:
         return check
     reason = history.outages.get(name_run(head, check.at))
@@ -300,9 +300,9 @@ def _judge(check: Check, head: str, history: History) -> Check:
 
 
 def _own_pull(session: IssueSession, seen: Snapshot, history: History) -> PullRequest | None:
-    """The newest pull request of its branch; None where that was over before the session began.
+    """Find the newest pull request of its branch; None if that was over before the session began.
 
-    An issue that is opened again is worked on anew, whatever became of its last pull request.
+    An issue that is opened again is worked on again, whatever became of its last pull request.
     """
     pull = seen.pull(session.record.branch)
     if pull is None or not 0 < pull.closed_at < session.record.created_at:
@@ -319,7 +319,7 @@ def _life(session: IssueSession) -> Life:
 
 
 def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) -> Facts:
-    """Whether the remote's branch has the work that the worktree has."""
+    """Add whether the remote's branch has the work of the worktree."""
     if facts.merged and facts.left_alone:  # the session ends: nothing is asked of the agent
         return structs.replace(facts, pushed=True)
     record, tip = session.record, _tip(session)
@@ -332,10 +332,10 @@ def _compare_with_remote(session: IssueSession, seen: Snapshot, facts: Facts) ->
 
 
 def _is_outrun(session: IssueSession, head: str, tip: str) -> bool:
-    """Whether the remote's branch has commits that a later attempt lacks; never of a first one.
+    """Whether the remote's branch has commits that a later attempt lacks; never for a first one.
 
-    An earlier attempt that goes on may push for some seconds more. What people push to the branch
-    of a session it is told of as of any other refused push.
+    An earlier attempt that goes on may push for some seconds more. If people push to the branch of
+    a session, it is told as of any other refused push.
     """
     if session.attempt < 2 or head == tip:
         return False
@@ -345,9 +345,9 @@ def _is_outrun(session: IssueSession, head: str, tip: str) -> bool:
 def _is_in_base(session: IssueSession, facts: Facts, base: str, head: str) -> bool:
     """Whether the base has all that the branch has.
 
-    The embedded forge ends a pull request as soon as its base has the head. So for one that is open
-    it is enough to look for the head in the base as it was fetched last; others may push to the
-    base all the time.
+    The embedded forge ends a pull request as soon as its base has the head. So for an open one it
+    is enough to look for the head in the base as last fetched; others may push to the base all the
+    time.
     """
     record, project = session.record, session.project
     on_offer = facts.pull is PullState.OPEN and facts.head == head
@@ -376,7 +376,7 @@ def _contains(session: IssueSession, there: str, branch: str, commit: str) -> bo
 
 
 def _idle_since(session: IssueSession, facts: Facts) -> float | None:
-    """Since when the agent is at rest: its hooks tell, or else the time of the idle marker.
+    """Return since when the agent is at rest, by its hooks, or else by the time of the idle marker.
 
     A marker from before the last start or injection says nothing.
     """

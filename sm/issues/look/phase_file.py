@@ -1,4 +1,4 @@
-"""The phase file of a session: sm makes it empty, the agent writes it, sm reads it with care."""
+"""Phase file of a session: sm makes it empty, the agent writes it, sm reads it with care."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sm.store.own_group import may_others_write
 from sm.store.paths import Root
 
 READ_LIMIT = 64 * 1024
-"""Bytes. A phase and its reason are far shorter, but the file can have any size."""
+"""Bytes that are read. A phase and its reason are far shorter, but the file can have any size."""
 
 STEADY_TRIES = 5
 
 SLACK_S = 1.0
-"""How far the clocks of programs and file systems may differ."""
+"""Difference that clocks of programs and file systems may have, in seconds."""
 
 
 def create(root: Root, project: str, issue: int) -> Path:
     """Make an empty phase file (0600), or keep the existing one; return its path.
 
     Raises:
-        StateError: something else has its name.
+        StateError: something else has its place.
 
     """
     path = root.phase(project, issue)
@@ -59,10 +59,10 @@ def read_corrected(
     since 1970), such as a copied file's, or a time in the future, as after a clock was set back.
     After that, the session's own beginning may be in the future, too, and says nothing.
 
-    With another time it is another write. So one that `is_known` by its id stays as it is.
+    A write with another time is another write, so one that `is_known` by its id stays as it is.
 
-    Both are done on one open file. Were the file corrected earlier, a write that comes in between
-    would be read with its impossible time, and be known with it as soon as it is answered.
+    Both are done on one open file. If the file were corrected earlier, a write in between would be
+    read with its impossible time, and be known by it as soon as it is answered.
     """
     path = root.phase(project, issue)
     try:
@@ -90,7 +90,7 @@ def _read(path: Path, fd: int) -> PhaseWrite:
 
 
 def _steady(fd: int) -> tuple[bytes, os.stat_result]:
-    """Content and stat of one and the same write: looked at again while the file changes."""
+    """Read content and stat of the same write: look again while the file changes."""
     for _ in range(STEADY_TRIES):
         before = os.fstat(fd)
         content = os.pread(fd, READ_LIMIT, 0)

@@ -1,4 +1,4 @@
-"""When a tick of dev-poll was completed last, how it went, and whether none comes any more.
+"""Ticks of dev-poll: when the last one was completed, how it went, and if any are missed.
 
 Looks at the forge do not tell that: monitors take them, too, as long as there are sessions.
 """
@@ -21,23 +21,23 @@ from sm.store.files import discard, write_json
 from sm.store.paths import ProjectDir
 
 MISSED = 2
-"""So many ticks may fail to come before people are told that dev-poll does not run."""
+"""Ticks that may be missed before people are told that dev-poll does not run."""
 LEAST_S = 60.0
-"""People are told after no less, however often ticks are to come: cron knows whole minutes."""
+"""Shortest time until people are told, in seconds: cron knows whole minutes."""
 RAREST_S = 3600.0
-"""Rarer ticks are not expected; a longer pause between two is one in which nothing ran."""
+"""Longest time between expected ticks, in seconds; in a longer pause nothing ran."""
 GAPS = 3
 UNABLE_LIMIT, TEXT_LIMIT = 20, 300
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-"""Another word after each start of the machine (random(4))."""
+"""Id that changes with each start of the machine (random(4))."""
 
 
 class Clock(Struct, frozen=True):
-    """A moment: seconds since 1970, and seconds since the boot `boot` without time asleep.
+    """Moment: seconds since 1970, and seconds since the boot `boot` without time asleep.
 
-    The second ones are CLOCK_MONOTONIC (clock_gettime(2)): alike for all processes, and nobody
-    sets them. While a machine sleeps nothing can run, and no tick is missed.
+    The latter are CLOCK_MONOTONIC (clock_gettime(2)): alike for all processes, and nobody sets
+    them. While a machine sleeps nothing can run, and no tick is missed.
     """
 
     at: float
@@ -46,7 +46,7 @@ class Clock(Struct, frozen=True):
 
     @classmethod
     def read(cls) -> Clock:
-        """As it is now."""
+        """Read the present moment."""
         try:
             boot = BOOT.read_text("ascii").strip()
         except (OSError, UnicodeDecodeError):
@@ -54,14 +54,14 @@ class Clock(Struct, frozen=True):
         return cls(time.time(), time.monotonic(), boot)
 
     def count_since(self, other: Clock) -> float:
-        """The seconds since `other`, which is earlier; 0 if the clock was set back meanwhile."""
+        """Return the seconds since an earlier moment; 0 if the clock was set back meanwhile."""
         if self.boot and self.boot == other.boot:
             return self.up_s - other.up_s
         return max(0.0, self.at - other.at)
 
 
 class Polled(Struct, frozen=True, omit_defaults=True):
-    """A tick that was completed at `clock`, and took `took_s` seconds.
+    """Tick that was completed at `clock`, and took `took_s` seconds.
 
     `error` is why it was cut short, '' if it was not, and `unable` what it could not start or look
     after, a line each. `gaps_s` are the seconds between the last completed ticks.
@@ -80,7 +80,7 @@ class Polled(Struct, frozen=True, omit_defaults=True):
 
     @property
     def usual_gap_s(self) -> float:
-        """So long the next tick is away, by the last ones: cron may be slower than configured.
+        """Seconds to the next tick, by the last ones: cron may be slower than configured.
 
         The middle one of three: neither one by hand nor a time without dev-poll changes it.
         """
@@ -88,19 +88,19 @@ class Polled(Struct, frozen=True, omit_defaults=True):
 
 
 class Silence(Struct, frozen=True):
-    """No tick was completed since `since` (seconds since 1970), for `for_s` seconds by now."""
+    """Time without ticks: since `since` (seconds since 1970), by now `for_s` seconds."""
 
     since: float
     for_s: float
 
 
 def read_polled(directory: ProjectDir) -> Polled | None:
-    """The last completed tick; None if there was none, or that is not known."""
+    """Read the last completed tick; None if there was none, or it is unknown."""
     return read_rebuildable(directory.polled, Polled)
 
 
 def keep_outcome(directory: ProjectDir, lines: Iterator[str]) -> Iterator[str]:
-    """Yield the lines of a tick; write down that it is completed, and how it went.
+    """Yield the lines of a tick; record that it is completed, and how it went.
 
     A tick that is killed is not completed.
     """
@@ -117,7 +117,7 @@ def keep_outcome(directory: ProjectDir, lines: Iterator[str]) -> Iterator[str]:
 
 
 def describe(error: Exception) -> str:
-    """What cut the tick short, in a line."""
+    """Return what cut the tick short, in a line."""
     said = error.message if isinstance(error, SmError) else f"{type(error).__name__}: {error}"
     return one_line(said, TEXT_LIMIT)
 
@@ -137,14 +137,14 @@ def _write(directory: ProjectDir, began: float, unable: list[str], error: str) -
 
 
 def read_silence(project: Project) -> Silence | None:
-    """How long no tick has come that should have; None while they come, or none ever came.
+    """Return how long expected ticks are missing; None while they come, or none ever came.
 
     A tick that takes long is under way, and is not missed.
     """
     directory = project.root.project(project.name)
     if _is_young(directory.polled) or lock.is_held(directory.poll_lock):
         return None
-    # Whoever held the lock before has written it by now.
+    # The last holder of the lock has written it by now.
     if (last := read_polled(directory)) is None:
         return None
     silence = Silence(last.clock.at, Clock.read().count_since(last.clock))
@@ -152,13 +152,13 @@ def read_silence(project: Project) -> Silence | None:
 
 
 def find_patience(project: Project, last: Polled) -> float:
-    """The seconds after the last tick within which another one is to be completed."""
+    """Return the seconds after the last tick within which another one is to be completed."""
     every_s = max(project.settings.poll_interval_s, last.usual_gap_s)
     return max(MISSED * every_s, LEAST_S)
 
 
 def _is_young(path: Path) -> bool:
-    """Whether the file is so new that nothing can be missed; mostly that is all there is to do."""
+    """Whether the file is so new that nothing can be missed; mostly no more is needed to know."""
     try:
         return 0 <= time.time() - path.stat().st_mtime < LEAST_S
     except FileNotFoundError:

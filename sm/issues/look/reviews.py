@@ -1,7 +1,7 @@
 """Reviews as the agent knows them: taken when a text first quotes one, kept until it is settled.
 
-Later edits reach the agent only if a trusted person has made them, and then as a change.
-What is passed over is told to people, once.
+Later edits reach the agent only if a trusted person has made them, and then as a change. People are
+told of what is passed over, once.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from sm.store.files import discard, write_json
 from sm.store.paths import SessionDir
 
 REVIEW, REMARK = "review", "remark"
-"""What of a review can be passed over."""
+"""Parts of a review that can be passed over."""
 
 
 class TakenReview(KeptText, frozen=True):
-    """A review as the agent knows it, with its texts; `seen` is its revision."""
+    """Review as the agent knows it, with its texts; `seen` is its revision."""
 
     review: Review
 
     def list_parts(self) -> dict[str, str]:
-        """Its text, and those of its remarks."""
+        """Return its text, and those of its remarks."""
         return {key: part.text for key, part in _list_parts(self.review).items()}
 
 
 TakenReviews = dict[str, TakenReview]
-"""By the id of the review."""
+"""Reviews by id."""
 
 
 def read_taken(directory: SessionDir) -> TakenReviews:
@@ -60,7 +60,7 @@ def read_edited(directory: SessionDir) -> EditedReview | None:
 def take(session: IssueSession, pull: PullRequest | None, review: Review | None) -> Review | None:
     """Return the review that decides with its texts, taken now if that was not done before.
 
-    What a person who is not trusted has edited last is left out.
+    A part that a person who is not trusted has edited last is left out.
 
     Raises:
         SmError: the forge cannot say.
@@ -104,7 +104,7 @@ def _is_meant(editor: str, review: Review, trust: Trust) -> bool:
 
 
 def _note_left_out(session: IssueSession, whole: Review, trust: Trust) -> dict[str, str]:
-    """Tell people what was left out; the hash of each such part."""
+    """Tell people what was left out; return the hash of each such part."""
     passed_over: dict[str, str] = {}
     for key, part in _list_parts(whole).items():
         if not _is_meant(part.editor, whole, trust) and pass_over(passed_over, key, part.text):
@@ -122,7 +122,7 @@ def _list_parts(review: Review) -> dict[str, Part]:
 
 
 def _by_key(remarks: Iterable[InlineComment]) -> dict[str, InlineComment]:
-    """Remarks by what they are known by, whatever their texts are."""
+    """Return the remarks by their ids, whatever their texts are."""
     found: dict[str, InlineComment] = {}
     for one in remarks:
         key = one.id or f"{one.path}:{one.line}"
@@ -131,13 +131,13 @@ def _by_key(remarks: Iterable[InlineComment]) -> dict[str, InlineComment]:
 
 
 def keep_known(directory: SessionDir, reviews: Iterable[Review]) -> tuple[Review, ...]:
-    """Return the reviews, with the texts that the agent knows of those that it was told of."""
+    """Return the reviews; those that the agent was told of have the texts that it knows."""
     kept = read_taken(directory)
     return tuple(kept[one.id].review if one.id in kept else one for one in reviews)
 
 
 def adopt(directory: SessionDir, edited: EditedReview) -> None:
-    """Have the agent's review be the edited one, which it was told; a second call does nothing."""
+    """Replace the agent's review by the edited one, which it was told; repeating is harmless."""
     waiting = read_edited(directory)
     is_last = waiting is not None and waiting.id == edited.id
     kept = read_taken(directory)
@@ -148,7 +148,7 @@ def adopt(directory: SessionDir, edited: EditedReview) -> None:
         discard(directory.review_edited)
 
 
-# What comes later
+# Later edits
 
 
 def watch(session: IssueSession) -> None:

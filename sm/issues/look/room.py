@@ -1,4 +1,4 @@
-"""Whether the machine has room for anything new; below a limit, what is left is for who works.
+"""Room of the machine: below a limit nothing new begins, and the rest is for those at work.
 
 Measuring takes no process and no look at any file: statvfs(3), and one file of proc_meminfo(5).
 """
@@ -28,7 +28,7 @@ MEMORY = Path("/proc/meminfo")
 
 
 class Shortage(Struct, frozen=True):
-    """What the machine lacks: a short name, a sentence, what shows where it went.
+    """Shortage of the machine: a short name, a sentence, a command that shows what takes the room.
 
     `since` is in seconds since 1970, 0 if no tick has seen it yet.
     """
@@ -56,7 +56,7 @@ def find_shortages(limits: KeepFree, folders: Iterable[Path]) -> Iterator[Shorta
 
 
 def _find_existing(folder: Path) -> Path:
-    """The folder, or the one in which it will be made."""
+    """Return the folder, or the one in which it will be made."""
     return next(one for one in (folder, *folder.parents) if one.exists())
 
 
@@ -85,7 +85,7 @@ def measure_memory() -> Room:
 
 
 def list_folders(project: Project) -> tuple[Path, ...]:
-    """Return the folders of which a new session needs some room."""
+    """Return the folders in which a new session needs some room."""
     settings = project.settings
     return (project.root.path, settings.worktrees, settings.repo)
 
@@ -99,9 +99,9 @@ def list_shortages(project: Project) -> list[Shortage]:
 
 
 def _find_false_starts(project: Project) -> Iterator[Shortage]:
-    """Whether agents end as they start, whatever they are to work on.
+    """Yield a shortage if agents end as they start, whatever they are to work on.
 
-    One session alone tells it of its own project: another's program may be there.
+    A single session tells it only of its own project: another's program may work.
     """
     head = prefix_sessions(project.name)
     found = [
@@ -117,7 +117,7 @@ def _find_false_starts(project: Project) -> Iterator[Shortage]:
 
 
 def note_shortages(project: Project) -> list[Shortage]:
-    """As `list_shortages`; keep since when it is so, as far as there is room for that."""
+    """List the shortages; record since when each lasts, as far as there is room for that."""
     found = list_shortages(project)
     now = time.time()
     known = [structs.replace(one, since=one.since or now) for one in found]

@@ -1,4 +1,4 @@
-"""What one look at the forge has shown, as far as decisions need it: no long texts."""
+"""Snapshot: what one look at the forge has shown, as far as decisions need it: no long texts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sm.config.schema import ProjectSettings
 
 
 class Snapshot(Struct, frozen=True, dict=True):
-    """One observation, begun at `taken_at`, without long texts.
+    """Observation of the forge, begun at `taken_at`, without long texts.
 
     `refs` are the remote's branches and claims. `writers` and `validators` are as in the `Batch`
-    that it was made from. All was last read anew at `whole_at`. `basis` tells which settings of
-    the project decided what was kept.
+    that it was made from. Everything was last read from scratch at `whole_at`. `basis` tells which
+    settings of the project decided what was kept.
     """
 
     taken_at: float
@@ -35,24 +35,24 @@ class Snapshot(Struct, frozen=True, dict=True):
         return not self.basis
 
     def issue(self, number: int) -> Issue | None:
-        """The issue, without its text; None if it is unknown."""
+        """Return the issue, without its text; None if it is unknown."""
         return self._by_number.get(number)
 
     def pull(self, branch: str) -> PullRequest | None:
-        """The newest pull request of `branch`."""
+        """Return the newest pull request of `branch`."""
         return self._by_branch.get(branch)
 
     def head(self, branch: str) -> str:
-        """The commit of `branch` on the remote, '' where there is no such branch."""
+        """Return the commit of `branch` on the remote, '' if there is no such branch."""
         return self.refs.get(f"refs/heads/{branch}", "")
 
     def trust(self, project: ProjectSettings) -> Trust:
-        """Who is trusted of those who have said something."""
+        """Return who is trusted of those who have said something."""
         return Trust(project.trusted, self._writers)
 
     @property
     def batch(self) -> Batch:
-        """What the next observation may begin from."""
+        """Batch that the next observation may begin from."""
         return Batch(self.issues, self.pulls, self.writers, self.problems, self.validators)
 
     @cached_property
@@ -65,6 +65,6 @@ class Snapshot(Struct, frozen=True, dict=True):
 
     @cached_property
     def _by_branch(self) -> dict[str, PullRequest]:
-        """The newest of each branch: later ones take the place of earlier ones."""
+        """Newest pull request of each branch: later ones take the place of earlier ones."""
         oldest_first = sorted(self.pulls, key=lambda pull: pull.number)
         return {pull.branch: pull for pull in oldest_first}

@@ -1,4 +1,4 @@
-"""Reads whether a session holds a slot, or waits for one. `sm/issues/work/slots.py` writes that."""
+"""Slot of a session, or its place in the line, for reading: `sm/issues/work/slots.py` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.store.paths import ProjectDir
 
 
 class Slot(Struct, frozen=True):
-    """Since when the session holds one, and since when it waits for one (seconds since 1970).
+    """Times since which the session holds a slot, and waits for one (seconds since 1970).
 
     None: it does not.
     """
@@ -21,7 +21,7 @@ class Slot(Struct, frozen=True):
 
 
 def read_slot(session: IssueSession) -> Slot:
-    """Return what is on record for the session. It reads no other session's."""
+    """Return what is on record for the session. No other session's record is read."""
     directory = find_directory(session)
     held_at = read_time(directory.slots / session.name)
     if held_at is not None:

@@ -1,8 +1,8 @@
-"""The forge as it was last seen: one batch a project and interval, shared by all its sessions.
+"""Forge as it was last seen: one batch a project and interval, shared by all its sessions.
 
-The first process that needs fresher facts takes the batch for all, and wakes the sessions for
-which something changed. So the number of requests does not grow with the number of sessions. Where
-another installation has placed sessions, it brings its looks, and they count as ours meanwhile.
+The first process that needs fresher facts takes the batch for all, and wakes the sessions for which
+something changed. So the number of requests does not grow with the number of sessions. If another
+installation has placed sessions, it brings its looks, and they count as ours meanwhile.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ from sm.store.files import (
 from sm.store.paths import ProjectDir
 
 WHOLE_S = 300.0
-"""All is read anew this long after the last time, so that a change that was missed heals."""
+"""Seconds after which everything is read again, so that a missed change heals."""
 AWAIT_S = 0.05
-"""How often it is looked whether a look that was wished for has come."""
+"""Pause between checks whether a look that was wished for has come, in seconds."""
 ADOPT_S = 1.0
-"""So long whoever brings a look waits for one that is taken here."""
+"""Time that a process which brings a look waits for one that is taken here, in seconds."""
 
 
 def snapshot(
     project: Project, *, newer_than: float = 0.0, session: IssueSession | None = None
 ) -> Snapshot:
-    """The forge as seen after `newer_than` (seconds since the epoch) and within the interval.
+    """Return the forge as seen after `newer_than` (seconds since 1970) and within the interval.
 
-    If a session is named, it shows what the session needs: one that was brought may not.
+    If a session is named, the snapshot shows what it needs: a look that was brought may not.
     """
     try:
         return _find_brought(project, newer_than, session) or _snapshot(project, newer_than)
@@ -72,7 +72,7 @@ def snapshot(
 
 
 def snapshot_as_wished(project: Project) -> Snapshot:
-    """The same as seen after the last wish of a node, unless the forge takes few requests now."""
+    """Return the forge as seen after a node's last wish, unless few requests are left now."""
     wished_at = wishes.read_wished_at(project.directory)
     last = _read_own(project.directory) if wished_at else None
     if last and is_within(project.forge.pause_s(), last.taken_at):
@@ -83,7 +83,7 @@ def snapshot_as_wished(project: Project) -> Snapshot:
 def _find_brought(
     project: Project, newer_than: float, session: IssueSession | None
 ) -> Snapshot | None:
-    """The look that was brought, if it will do, or the one that is brought as we wish for it."""
+    """Return the look that was brought, if it will do, or the one that comes as we wish for it."""
     directory, now = project.root.project(project.name), time.time()
     came = brought.read(directory)
     if came is None or not came.lasts(now):
@@ -107,7 +107,7 @@ def _answers(
 def _await_brought(
     project: Project, came: Brought, newer_than: float, session: IssueSession | None
 ) -> Brought | None:
-    """Wish for a newer look, and wait for it; what is not kept to is not believed any more."""
+    """Wish for a newer look, and wait for it; after a broken promise the share is not believed."""
     if not came.share.wait_s or not wishes.wish(project):
         return None
     directory, deadline = project.directory, Deadline(came.share.wait_s)
@@ -134,40 +134,40 @@ def _snapshot(project: Project, newer_than: float) -> Snapshot:
 
 
 def whole_snapshot(project: Project) -> Snapshot:
-    """The same with all issues and pull requests, which may be a look of our own.
+    """Return a snapshot with all issues and pull requests, which may be a look of our own.
 
-    It is for who asks for those of others: a look that was brought shows only those of sessions.
+    For callers that ask about others' issues: a look that was brought shows only those of sessions.
     """
     last = last_snapshot(project.directory)
     return last if last and not last.is_part else _snapshot(project, 0.0)
 
 
 def last_whole_snapshot(directory: ProjectDir) -> Snapshot | None:
-    """What was seen last of everything, however old it is."""
+    """Return the last look at everything, however old it is."""
     last = last_snapshot(directory)
     return _read_own(directory) if last and last.is_part else last
 
 
 def last_snapshot(directory: ProjectDir) -> Snapshot | None:
-    """What was seen last, however old it is; None also where the file was damaged."""
+    """Return the last look, however old it is; None also if the file was damaged."""
     if brought.is_newest(directory) and (came := brought.read(directory)):
         return came.seen
     return _read_own(directory)
 
 
 def last_brought(directory: ProjectDir, session: IssueSession) -> Snapshot | None:
-    """What was brought last of the session, if it is still believed; None if nothing was."""
+    """Return the last look that was brought for the session, if it is still believed, or None."""
     came = brought.read(directory)
     return came.seen if came and came.lasts(time.time()) and came.is_about(session) else None
 
 
 def _read_own(directory: ProjectDir) -> Snapshot | None:
-    """The last look that was taken here."""
+    """Return the last look that was taken here."""
     return read_rebuildable(directory.snapshot, Snapshot, limit=SNAPSHOT_LIMIT)
 
 
 def adopt(project: Project, share: Share) -> None:
-    """Have a look that another installation has taken for our sessions count as ours for a while.
+    """Let a look that another installation has taken for our sessions count as ours for a while.
 
     Raises:
         UsageError: it shows another thing than a look from here would.
@@ -187,15 +187,16 @@ def adopt(project: Project, share: Share) -> None:
 def _usable(
     project: Project, newer_than: float, *, waits_since: float = math.inf
 ) -> Snapshot | None:
-    """The last look, if it will do.
+    """Return the last look, if it will do.
 
-    A look that was begun after we began to wait does, whatever has changed since: one of our own
-    would be as old by now. So all who wait for one share the next, instead of each taking another.
+    A look that was begun after we began to wait suffices, whatever has changed since: one of our
+    own would be as old by now. So all who wait for one share the next, instead of each taking
+    another.
     """
     last = _read_own(project.directory)
     if last is None or last.taken_at < newer_than + CLOCK_SLACK_S:
         return None
-    # One from the future is of before the clock was set back.
+    # A look from the future was taken before the clock was set back.
     if not is_within(find_interval(project, last), last.taken_at):
         return None
     if last.basis != _basis(project.settings):
@@ -207,9 +208,9 @@ def _usable(
 
 
 def find_interval(project: Project, last: Snapshot) -> float:
-    """Seconds from `last` to the next look: as configured, or more.
+    """Return the seconds from `last` to the next look: as configured, or more.
 
-    More if few requests are left, or while webhooks tell of changes: then until all is read anew.
+    More if few requests are left, or while webhooks tell of changes: then until all is read again.
     """
     settings = project.settings
     interval = max(settings.ci.poll_s, _find_pause_s(project))
@@ -221,7 +222,7 @@ def find_interval(project: Project, last: Snapshot) -> float:
 
 
 def _find_pause_s(project: Project) -> float:
-    """Seconds that looks must be apart for the forge's limits, which other hosts may share."""
+    """Return the seconds between looks for the forge's limits, which other hosts may share."""
     pause_s = project.forge.pause_s()
     if not pause_s:  # mostly
         return 0.0
@@ -229,7 +230,7 @@ def _find_pause_s(project: Project) -> float:
 
 
 def find_longest_interval(settings: ProjectSettings) -> float:
-    """Seconds from one look to the next at most, as long as dev-poll runs and limits are no matter.
+    """Return the longest seconds between looks while dev-poll runs and limits do not matter.
 
     It is for display: the forge is not opened.
     """
@@ -238,7 +239,7 @@ def find_longest_interval(settings: ProjectSettings) -> float:
 
 
 def _basis(project: ProjectSettings) -> str:
-    """A word for the settings that decide what is kept of the forge."""
+    """Return a word for the settings that decide what is kept of the forge."""
     by_label = (project.runners,) if project.runners else ()
     basis = (project.labels, project.forge, *by_label)
     return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]
@@ -247,7 +248,7 @@ def _basis(project: ProjectSettings) -> str:
 def _is_told(project: Project, last: Snapshot) -> bool:
     """Whether the sessions for which that look has changed something were woken.
 
-    The time of the next look is written after that; who looked may have died before.
+    The time of the next look is written after that; the process that looked may have died before.
     """
     return _is_due_since(project.directory, last.taken_at)
 
@@ -260,7 +261,7 @@ def _is_due_since(directory: ProjectDir, at: float) -> bool:
 
 
 def _read_told(project: Project) -> Snapshot | None:
-    """The last look, ours or one that was brought, if all sessions that it concerns were woken."""
+    """Return the last look, ours or brought, if all sessions that it concerns were woken."""
     directory = project.directory
     if brought.is_newest(directory) and (came := brought.read(directory)):
         return came.seen if _is_due_since(directory, came.came_at) else None
@@ -269,7 +270,7 @@ def _read_told(project: Project) -> Snapshot | None:
 
 
 def look(project: Project) -> Snapshot:
-    """The forge as it is now; nothing is kept, no session woken, no check started."""
+    """Return the forge as it is now; keep nothing, wake no session, start no check."""
     return _observe(project, _read_own(project.root.project(project.name)), start_checks=False)
 
 
@@ -295,11 +296,11 @@ def _write_due_at(directory: ProjectDir, at: float) -> None:
 
 
 def _put_off(project: Project, last: Snapshot, at: float) -> None:
-    """Have the monitors find no look due as long as `last` will do; else each second's pass would.
+    """Put the next look off for the monitors while `last` will do; else they look each second.
 
-    So it is while the forge takes few requests: then the time of the next look is too early. And so
-    it is if the forge was changed just before `last`: then its sign seems newer, although nothing
-    has changed since. `at` is when that was found out, seconds since the epoch.
+    That happens while the forge takes few requests: then the time of the next look is too early.
+    And it happens if the forge was changed just before `last`: then its sign seems newer, although
+    nothing has changed since. `at` is when that was found out, in seconds since 1970.
     """
     _renew(project, at)
     if _is_due(project.directory, time.time()):
@@ -307,7 +308,7 @@ def _put_off(project: Project, last: Snapshot, at: float) -> None:
 
 
 def _put_off_until(directory: ProjectDir, until: float, now: float) -> None:
-    """The same for a look that was brought: the next one comes by itself."""
+    """Put the next look off after one that was brought: the next one comes by itself."""
     if _is_due(directory, now):
         _write_due_at(directory, until)
 
@@ -319,7 +320,7 @@ def _is_due(directory: ProjectDir, now: float) -> bool:
 
 
 def _renew(project: Project, at: float) -> None:
-    """Have the last look be no older than the forge's sign, as nothing had changed by then."""
+    """Date the last look no earlier than the forge's sign, as nothing had changed by then."""
     seen, mtime_ns = project.directory.snapshot, backdate(at)
     with contextlib.suppress(FileNotFoundError):
         if any(_is_newer(sign, seen) for sign in list_signs(project.forge)[:1]):
@@ -346,7 +347,7 @@ def look_for_webhook(project: Project) -> None:
 
 
 def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> Snapshot:
-    """The forge as it is now. `last` is on disk: only from there is an observation gone on with."""
+    """Observe the forge now. `last` is on disk: an observation continues only from there."""
     started = time.time()
     settings = project.settings
     since = _since(settings, last, started)
@@ -375,7 +376,7 @@ def _observe(project: Project, last: Snapshot | None, *, start_checks: bool) -> 
 
 
 def _list_own_branches(project: Project) -> Iterator[str]:
-    """The branches of sessions that were begun under other settings."""
+    """Yield the branches of sessions that were begun under other settings."""
     for session in registry.list_for(project):
         record, settings = session.record, project.settings
         for own, now in (
@@ -387,14 +388,14 @@ def _list_own_branches(project: Project) -> Iterator[str]:
 
 
 def _since(project: ProjectSettings, last: Snapshot | None, now: float) -> Batch | None:
-    """What to go on from; None if all is to be read anew."""
+    """Return what to continue from; None if everything is to be read again."""
     if last is None or last.basis != _basis(project):
         return None
     return last.batch if 0 <= now - last.whole_at < WHOLE_S else None
 
 
 def _brief(project: Project, issues: Iterable[Issue]) -> tuple[list[Issue], list[str]]:
-    """The issues without their texts, and what is wrong with those that are passed over."""
+    """Return the issues without their texts, and what is wrong with those that are passed over."""
     labels = project.settings.labels
     known = {labels.backlog, labels.in_progress, labels.blocked, *project.settings.runners}
     found, problems = list[Issue](), list[str]()
@@ -424,7 +425,7 @@ def _all_of(seen: Snapshot) -> tuple[object, ...]:
 
 
 def full_check(project: Project, pull: PullRequest | None) -> Check:
-    """What CI says of the pull request's head, the failing log included."""
+    """Return what CI says of the pull request's head, with the failing log."""
     return project.forge.checks.read(pull.head) if pull else Check(CheckState.NONE)
 
 

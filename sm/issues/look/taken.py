@@ -1,7 +1,7 @@
-"""An issue's title and text as its agent knows them: taken at the pick-up, kept until the end.
+"""Issue's title and text as its agent knows them: taken at the pick-up, kept until the end.
 
-Later edits reach the agent only if a trusted person has made them, and then as a change.
-What is passed over is told to people, once.
+Later edits reach the agent only if a trusted person has made them, and then as a change. People are
+told of what is passed over, once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sm.store.files import discard, write_json
 from sm.store.paths import SessionDir
 
 TITLE, TEXT, COMMENT = "title", "text", "comment"
-"""What of an issue can be passed over."""
+"""Parts of an issue that can be passed over."""
 
 
 class UntrustedTextError(TemporaryError):
@@ -47,11 +47,11 @@ class UntrustedTextError(TemporaryError):
 
 
 class AnotherIssueError(NotFoundError):
-    """The number is that of another issue now."""
+    """The number belongs to another issue now."""
 
 
 class Taken(KeptText, frozen=True):
-    """An issue's title and text since `at`.
+    """Title and text of an issue since `at`.
 
     `seen` is the hash of the forge's text that was dealt with last, `heard` the time of the last
     comment that was. `filed_at` is when the issue was filed, by the forge's clock, 0 if that is not
@@ -66,12 +66,12 @@ class Taken(KeptText, frozen=True):
     filed_at: float = 0.0
 
     def list_parts(self) -> dict[str, str]:
-        """Title and text."""
+        """Return title and text."""
         return {TITLE: self.title, TEXT: self.body}
 
     @property
     def hash(self) -> str:
-        """What title and text are known by."""
+        """Id of title and text."""
         return hash_text(self.title, self.body)
 
 
@@ -79,7 +79,7 @@ class Taken(KeptText, frozen=True):
 
 
 def read_taken(directory: SessionDir) -> Taken | None:
-    """Return the issue as the agent knows it; None if that was never taken, or is lost."""
+    """Return the issue as the agent knows it; None if it was never taken, or is lost."""
     return read_rebuildable(directory.issue, Taken)
 
 
@@ -123,7 +123,7 @@ def take(session: IssueSession, *, by_hand: bool = False, anew: bool = False) ->
 
 
 def refuse_another(session: IssueSession) -> None:
-    """Refuse the issue that has the session's number by now, and is not the one that was taken.
+    """Refuse the issue that has the session's number now, and is not the one that was taken.
 
     A forge whose database is set back to an older copy gives numbers a second time.
 
@@ -145,12 +145,12 @@ def refuse_another(session: IssueSession) -> None:
 
 
 def check_source(project: Project, issue: int, source: SourcedText) -> None:
-    """Refuse a title or a text that no trusted person has saved last, or has set a label after.
+    """Refuse a title or a text, unless a trusted person has saved it last or set a label after.
 
     If the forge does not say who has edited it, the author counts.
 
     Raises:
-        UntrustedTextError: it is to be labelled anew.
+        UntrustedTextError: it has to be labelled again.
 
     """
     labels = project.settings.labels
@@ -174,7 +174,7 @@ def _is_vouched(saved: Saved, author: str, marks: list[Saved], trust: Trust) -> 
 
 
 def find_trust(project: Project, people: list[str]) -> Trust:
-    """Return who is trusted among `people`; who has said nothing so far is asked for."""
+    """Return who is trusted among `people`; the forge is asked about those silent so far."""
     if named := project.settings.trusted:
         return Trust(named)
     seen = last_snapshot(project.directory)
@@ -200,7 +200,7 @@ def is_untouched(session: IssueSession) -> bool:
 
 
 def adopt(directory: SessionDir, edited: Edited) -> None:
-    """Have the agent's text be the edited one, which it was told; a second call does nothing."""
+    """Replace the agent's text by the edited one, which it was told; repeating is harmless."""
     waiting = read_edited(directory)
     is_last = waiting is not None and waiting.id == edited.id
     if taken := read_taken(directory):
@@ -215,7 +215,7 @@ def _write(directory: SessionDir, taken: Taken) -> None:
     write_json(directory.issue, taken, durable=True)
 
 
-# What comes later
+# Later edits and comments
 
 
 def watch(session: IssueSession) -> None:
@@ -297,7 +297,7 @@ def issue_of(session: IssueSession) -> Issue:
     """Return the issue as its agent knows it, without labels and comments.
 
     Raises:
-        SmError: that is lost, and cannot be taken anew.
+        SmError: its text is lost, and cannot be taken again.
 
     """
     taken = read_taken(session.dir) or take(session, anew=True)

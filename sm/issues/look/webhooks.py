@@ -1,7 +1,7 @@
-"""What webhooks change for the looks at a forge: they start them, and make others rarer.
+"""Effect of webhooks on looks at a forge: they start some, and make others rarer.
 
 A webhook is a wake-up and no more: what is true is read from the forge. While webhooks arrive, the
-only looks without one are those that read all anew (`snapshot.WHOLE_S`). So a webhook that was lost
+only looks without one are those that read everything again (`snapshot.WHOLE_S`). So a lost webhook
 costs five minutes.
 """
 
@@ -20,13 +20,13 @@ from sm.store.files import write_json
 from sm.store.paths import ProjectDir
 
 TRUST_S = 900.0
-"""So long after the last webhook it is believed that webhooks arrive."""
+"""Seconds after the last webhook for which others are believed to arrive."""
 COMMITS = 200
-"""Commits that are kept of which a webhook has told about checks: the last ones."""
+"""Greatest number of commits that are kept whose checks a webhook has told about: the last ones."""
 
 
 class HeardWebhooks(Struct, frozen=True):
-    """What has arrived: at `at` (seconds since the epoch) the last webhook, of this `event`.
+    """Record of webhooks: the last one came `at` (seconds since 1970), with this `event`.
 
     The last one that mattered arrived at `woke_at`. `commits` are those about whose checks there
     were webhooks, the latest last.
@@ -39,7 +39,7 @@ class HeardWebhooks(Struct, frozen=True):
 
 
 def read_heard_webhooks(directory: ProjectDir) -> HeardWebhooks:
-    """What has arrived for the project; nothing if that is not known."""
+    """Return what has arrived for the project; an empty record if that is not known."""
     return read_rebuildable(directory.webhooks, HeardWebhooks) or HeardWebhooks()
 
 
@@ -67,8 +67,8 @@ def can_wait(
 
     It is not if no webhook has arrived for a while. It is not if it was taken right after the last
     one: a forge may show a change some seconds after it has told of it, so there is one more look
-    after the usual interval. And it is not while CI is waited for on a commit of which no webhook
-    has told: whoever checks it may not be among the events that the forge delivers.
+    after the usual interval. And it is not while CI is awaited on a commit without any webhook: the
+    program that checks it may not be among the events that the forge delivers.
     """
     if not 0 <= now - heard.woke_at < TRUST_S:
         return False
@@ -78,7 +78,7 @@ def can_wait(
 
 
 def _list_awaited(settings: ProjectSettings, pulls: Iterable[PullRequest]) -> Iterator[str]:
-    """The commits of our sessions whose checks are waited for."""
+    """Yield the commits of our sessions whose checks are awaited."""
     has_ci = isinstance(settings.forge, RemoteSettings) and settings.forge.has_ci
     open_states = {CheckState.PENDING, *([CheckState.NONE] if has_ci else [])}
     for pull in pulls:

@@ -1,9 +1,9 @@
-"""Wishes of a node for a newer look at the forge: whoever placed sessions there takes it.
+"""Wishes of a node for a newer look at the forge: the installation that placed sessions takes it.
 
-Whoever hears them has a FIFO of its own in the folder `wishes`, and each wish is a line in it: the
+Each process that hears them has a FIFO in the folder `wishes`, and each wish is a line in it: the
 name of a project. Without a FIFO nobody is asked, and the node looks by itself. The other
-installation notes a wish as the time of a file, at which `dev-poll --loop` ticks; it has a FIFO of
-its own, its bell, and a line in that has it look at once.
+installation notes a wish as the time of a file, at which `dev-poll --loop` ticks; that has a FIFO
+of its own, its bell, and a line in the bell makes it look at once.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sm.store.paths import ProjectDir, Root, check_name
 
 READ_LIMIT = 1 << 16
 
-# Who wishes
+# The side that wishes
 
 
 def wish(project: Project) -> bool:
-    """Wish for a newer look; say whether anybody hears it."""
+    """Wish for a newer look; return whether anybody hears it."""
     return _write_to_all(project.root.wishes, f"{project.name}\n".encode())
 
 
 def _write_to_all(folder: Path, line: bytes) -> bool:
-    """Write a line to each FIFO in the folder; say whether anybody has it open."""
+    """Write a line to each FIFO in the folder; return whether anybody has one open."""
     heard = False
     for name in list_names(folder):
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             fifo = os.open(folder / name, flags)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # whoever made it has died
+            if error.errno == errno.ENXIO:  # its maker has died
                 discard(folder / name)
             continue
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
@@ -46,14 +46,14 @@ def _write_to_all(folder: Path, line: bytes) -> bool:
     return heard
 
 
-# Who hears it
+# The side that hears
 
 
 class Ear:
-    """A FIFO that this process keeps open, so that a wish is heard whenever it comes."""
+    """FIFO that this process keeps open, so that a wish is heard whenever it comes."""
 
     def __init__(self, root: Root) -> None:
-        """Make it, under our process's number."""
+        """Make the FIFO, under our process's number."""
         ensure_private_dir(root.private)
         self.path = ensure_private_dir(root.wishes) / f"{os.getpid()}"
         discard(self.path)
@@ -61,7 +61,7 @@ class Ear:
         self.fifo = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Hear nothing more; who waits at it ends."""
+        """Hear nothing more; a process that waits at the FIFO ends."""
         if self.fifo >= 0:
             with contextlib.suppress(OSError):
                 self.path.unlink()
@@ -90,11 +90,11 @@ def hear(root: Root, owner: int, within_s: float) -> list[str]:
         os.close(fifo)
 
 
-# Who grants it
+# The side that grants
 
 
 def note(root: Root, name: str) -> None:
-    """Have the next tick of the project look anew, and come soon."""
+    """Make the next tick of the project look again, and come soon."""
     directory = root.project(check_name(name, "project"))
     if directory.path.is_dir():
         write_atomic(directory.look_wanted, "")

@@ -1,4 +1,4 @@
-"""What a session may still spend, as far as that decides what is done with it. Pure."""
+"""Allowance: what a session may still spend, as far as decisions depend on it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.base.act import Act
 
 
 class Stage(StrEnum):
-    """How far a limit is used up; each is stricter than those before it."""
+    """Stage of a limit; each is stricter than those before it."""
 
     FREE = "free"
     NEAR = "near"
@@ -19,15 +19,15 @@ class Stage(StrEnum):
     HELD = "held"
     """A turn that runs may end; nothing new begins."""
     BLIND = "blind"
-    """Nobody knows what was spent: nothing new begins, and soon a turn that runs is interrupted."""
+    """The spending is unknown: nothing new begins, and soon a turn that runs is interrupted."""
     OVER = "over"
-    """The turn is interrupted, a handoff document is written from a reserve, then it rests."""
+    """The turn is interrupted; the agent writes a handoff document from a reserve, then rests."""
     SPENT = "spent"
-    """The reserve is used up as well, or there is none: it is interrupted, and rests."""
+    """The reserve is used up as well, or there is none: the agent is interrupted, and rests."""
 
 
 class TurnAtLimit(StrEnum):
-    """What becomes of the agent's turn while a limit keeps it from spending."""
+    """State of the agent's turn while a limit keeps it from spending."""
 
     GONE = "the agent does not run"
     UNSEEN = "its hooks do not tell whether the agent is at work"
@@ -38,13 +38,13 @@ class TurnAtLimit(StrEnum):
 
 
 class Allowance(Struct, frozen=True):
-    """What a limit leaves a session.
+    """Allowance that a limit leaves a session.
 
-    `matter` is the same for as long as it is the same limit at the same height: for each the agent
-    is told once, and a person is asked once. `shown` says in words what is used of it, such as
-    "$8.20 of $10.00 for this issue". `until` is when it ends by itself, in seconds since 1970; None
-    if a person has to decide, by the `act` if one is known. `blind_since` is when it began that
-    nobody knows what was spent, 0 if the meter does not tell.
+    `matter` stays the same while the limit and its height do: for each the agent is told once, and
+    a person is asked once. `shown` says in words what is used of it, such as "$8.20 of $10.00 for
+    this issue". `until` is when it ends by itself, in seconds since 1970; None if a person has to
+    decide, by the `act` if one is known. `blind_since` is since when nobody knows what was spent, 0
+    if the meter does not tell.
     """
 
     stage: Stage
@@ -56,7 +56,7 @@ class Allowance(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command by which a person decides; '' for none."""
+        """Command by which a person decides; '' for none."""
         return self.act.command if self.act else ""
 
     @property
@@ -65,13 +65,13 @@ class Allowance(Struct, frozen=True):
         return self.stage in HOLDING
 
     def stops(self, now: float, held_since: float) -> bool:
-        """Whether a turn that runs is to end now, of a session that it holds since then."""
+        """Whether a running turn of a session that is held since `held_since` is to end now."""
         if self.stage is Stage.BLIND:
             return now >= self.stops_at(held_since)
         return self.stage in STOPPING
 
     def stops_at(self, held_since: float) -> float:
-        """When a turn ends, if nobody knows by then what was spent."""
+        """Return when a turn ends if by then nobody knows what was spent."""
         return (self.blind_since or held_since) + BLIND_S
 
 
@@ -79,8 +79,8 @@ BLIND_S = 3.0
 """Seconds for which a turn goes on while its spending is unknown: a database may be busy for a
 moment. With the time to notice it and to end the turn, that makes ten seconds at most."""
 STOPS, DEFIED_S = 5, 20.0
-"""A person is told after this many interrupted turns, or when a turn goes on for that many seconds
-after it was to end. Every further turn is interrupted all the same."""
+"""Interrupted turns, and seconds that a turn goes on after its due end, until a person is told.
+Every further turn is interrupted all the same."""
 HOLDING = frozenset({Stage.HELD, Stage.BLIND, Stage.OVER, Stage.SPENT})
 STOPPING = frozenset({Stage.OVER, Stage.SPENT})
 
@@ -88,7 +88,7 @@ _ORDER = {stage: number for number, stage in enumerate(Stage)}
 
 
 def find_strictest(found: Iterable[Allowance]) -> Allowance | None:
-    """Return the one that leaves the least; None if there is none. Of equals it ends the last."""
+    """Return the strictest one; None if there is none. Of equals, the one that ends last."""
     return max(found, key=_rank, default=None)
 
 

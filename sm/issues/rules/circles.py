@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def find_circle(start: int, needs: Callable[[int], Iterable[int]]) -> tuple[int, ...]:
-    """The way from an issue back to itself, over what each needs; empty if there is none."""
+    """Find the way from an issue back to itself, over what each needs; empty if there is none."""
     came_from = {start: 0}
     ahead = [start]
     while ahead:

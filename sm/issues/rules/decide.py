@@ -18,21 +18,21 @@ from sm.sessions.presence_rule import NOBODY, Deed, find_next_look
 from sm.sessions.signs import STARTING_S
 
 FIRST_LOOK_S = 60.0
-"""How often it is looked whether the session that is asked before people is still there."""
+"""Pause between checks whether the session asked before people is still there, in seconds."""
 
 BY_HAND = "recover-by-hand:"
-"""What the key of a restart begins with that a person has asked for: it waits for nobody."""
+"""Beginning of the key of a restart that a person has asked for: it waits for nobody."""
 
 
 class Held(Struct, frozen=True):
-    """What is due and waits for people at the terminal, and why."""
+    """Reaction that is due and waits for people at the terminal, and why."""
 
     deed: Deed
     refusal: Refusal
 
 
 class Decision(Struct, frozen=True):
-    """The row that applies, and its key; `wake_at` is when to look again at the latest.
+    """Decision: the row that applies, and its key; `wake_at` is when to look again at the latest.
 
     Without a row, or without steps in it, there is nothing to do until then. `held` is what waits
     for people at the terminal. `queued`: there is work for the agent, which waits for a slot.
@@ -46,7 +46,7 @@ class Decision(Struct, frozen=True):
 
     @property
     def concerns_people(self) -> bool:
-        """Whether it is to be looked first who is at the terminal."""
+        """Whether somebody has to check first who is at the terminal."""
         return self.row is not None and (self.row.deed is not None or self.row.in_sight)
 
     @property
@@ -85,14 +85,14 @@ def decide(facts: Facts, among: tuple[Row, ...] = ROWS) -> Decision:
 
 
 def _hold(row: Row, facts: Facts) -> Held | None:
-    """Why the row has to wait for people at the terminal."""
+    """Return why the row has to wait for people at the terminal."""
     deed = row.choose_deed(facts)
     refusal = facts.hinders(deed) if deed else None
     return Held(deed, refusal) if deed and refusal else None
 
 
 def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
-    """Those of what CI, reviewers and the forge have to do."""
+    """Yield the deadlines of CI, reviewers and the forge."""
     if f.awaits_ci or (f.awaits_review and f.check is CheckState.PENDING):
         yield f.ci_due_at
     if f.awaits:
@@ -105,7 +105,7 @@ def _deadlines_elsewhere(f: Facts) -> Iterator[float]:
 
 
 def _deadlines(f: Facts) -> Iterator[float]:
-    """The moments at which time alone makes a row apply."""
+    """Yield the moments at which time alone makes a row apply."""
     if f.crashed:
         yield f.pause_until
     if f.escalated:

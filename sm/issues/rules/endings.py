@@ -1,4 +1,4 @@
-"""The first rows of the reaction matrix: the session ends, or its agent is started anew. Pure."""
+"""First rows of the reaction matrix: the session ends, or its agent is started again. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sm.sessions.history import Verb
 from sm.sessions.presence_rule import Deed
 
 SETTLE = (Step(Verb.CLEAN_LABELS), Step(Verb.CLOSE_ISSUE))
-"""What the forge is to show of a merge, whoever is still at the agent's terminal."""
+"""Steps that show a merge on the forge, whoever is still at the agent's terminal."""
 FINISH = (
     Step(Verb.KILL),
     Step(Verb.REMOVE_WORKTREE),
@@ -27,13 +27,13 @@ STOP = (
     Step(Verb.FORGET),
 )
 CLOSE = (STOP[0], Step(Verb.CLOSE_PULL), *STOP[1:])
-"""For an unwanted issue. A stopped issue keeps its pull request."""
+"""Steps for an unwanted issue. A stopped issue keeps its pull request."""
 LET_GO = (Step(Verb.RESTORE_BACKLOG), Step(Verb.RELEASE_CLAIM), Step(Verb.FORGET))
-"""A blocked issue is not picked up until a person removes the label."""
+"""Steps for a blocked issue: it is not picked up until a person removes the label."""
 
 
 def fail_with(text: str) -> tuple[Step, ...]:
-    """The steps that give an issue up, with a comment that says why."""
+    """Return the steps that give an issue up, with a comment that says why."""
     return (Step(Verb.LABEL_BLOCKED), Step(Verb.COMMENT, text), Step(Verb.KILL), *LET_GO)
 
 
@@ -41,7 +41,7 @@ ANY, EMPTY = Said(), Said(frozenset({Phase.NONE}))
 DONE = frozenset({Phase.DONE})
 
 YIELD = (Step(Verb.KILL), Step(Verb.KEEP_WORK), Step(Verb.FORGET))
-"""For a session whose issue others have: it waits for nobody, and tells nobody."""
+"""Steps for a session whose issue others have: it waits for nobody, and tells nobody."""
 
 SETTLED = (
     Row(
@@ -108,7 +108,7 @@ SETTLED = (
         deed=Deed.END,
     ),
 )
-"""A person or the forge has settled the issue."""
+"""Rows for an issue that a person or the forge has settled."""
 
 ENDED = (
     Row(
@@ -165,4 +165,4 @@ ENDED = (
         to_gone=Deed.END,
     ),
 )
-"""No agent is working: it gave up, never wrote a phase, or died."""
+"""Rows for a session without a working agent: it gave up, never wrote a phase, or died."""

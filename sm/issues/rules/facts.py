@@ -1,4 +1,4 @@
-"""Everything that a decision about a session may depend on, at one moment."""
+"""Facts that a decision about a session may depend on, at one moment."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from sm.sessions.signs import DIALOG_PATIENCE_S, PATIENCE_S, SILENT, Signs
 
 
 class Life(StrEnum):
-    """Whether the agent's process runs."""
+    """State of the agent's process."""
 
     ALIVE = "alive"
     GONE = "gone"
 
 
 QUEUE_S = 60.0
-"""So long a forge may take to show what it has put into its merge queue."""
+"""Seconds that a forge may take to show what it has put into its merge queue."""
 REMINDERS = 2
-"""How often sm reminds an agent of the protocol whose turn ended without a phase."""
+"""Greatest number of reminders of the protocol for an agent whose turn ended without a phase."""
 CONTEXT_REFUSED, ONCE = "context-refused", "once"
-"""The row by which a refused conversation is given up, and its only key."""
+"""Row by which a refused conversation is given up, and its only key."""
 
 
 def name_run(head: str, at: float) -> str:
-    """A run of CI on the commit `head`, by the time of its result."""
+    """Return the name of a run of CI on the commit `head`, by the time of its result."""
     return f"{head}@{at:.3f}"
 
 
 class Limits(Struct, frozen=True):
-    """The project's limits: durations in seconds, counts, and who merges."""
+    """Limits of the project: durations in seconds, counts, and who merges."""
 
     agent_timeout_s: float = 7200
     idle_s: float = 30
@@ -51,18 +51,18 @@ class Limits(Struct, frozen=True):
     merge_by_sm: bool = False
     merge_remind_s: float = 1800
     remind_s: float = 6 * 3600
-    """Zero: never."""
+    """Seconds between reminders of a person; 0: never."""
     escalation_timeout_s: float = 24 * 3600
     first_for_s: float = 600
     """Seconds that a session has for its answer before people are asked."""
     max_recoveries: int = 3
     recovery_pause_s: float = 30
     repeats_ci: bool = False
-    """CI runs elsewhere, and sm may have it run again."""
+    """Whether CI runs elsewhere, and sm may run it again."""
 
 
 class Facts(Struct, frozen=True):
-    """One observation. Times are seconds since 1970; `write` identifies the phase write."""
+    """Observation. Times are in seconds since 1970; `write` is the id of the phase write."""
 
     now: float
     limits: Limits = field(default_factory=Limits)
@@ -72,70 +72,71 @@ class Facts(Struct, frozen=True):
     write: str = ""
     written_at: float = 0.0
     phase_lost: bool = False
-    """The phase file is missing, so the agent's last phase is unknown."""
+    """Whether the phase file is missing, so that the agent's last phase is unknown."""
     idle_since: float | None = None
-    """Since when the agent is back at its prompt, by its Stop hook."""
+    """Time since which the agent is back at its prompt, by its Stop hook."""
     signs: Signs | None = None
-    """None for an agent without hooks."""
+    """Signs by the agent's hooks; None for an agent without hooks."""
     hands: Hands | None = None
-    """Who is at its terminal; None: nobody has looked, as nothing was to be done to the session."""
+    """People at its terminal; None: nobody has looked, as nothing was to be done to the session."""
     issue_open: bool = True
     blocked: bool = False
-    """The label that only a person sets, or the end of a session; or `sm kill` without it."""
+    """Whether it has the label that a person or a session's end sets, or `sm kill` ended it."""
     overtaken: bool = False
-    """Another attempt has the issue by now; only a session that was placed here can be."""
+    """Whether another attempt has the issue by now; only a session placed here can be overtaken."""
     given_back: bool = False
-    """A person has ended the session, and the issue stays one to be worked on."""
+    """Whether a person has ended the session, while the issue is still to be worked on."""
     pushed: bool = False
-    """The branch on the remote has commits that the primary branch lacks."""
+    """Whether the branch on the remote has commits that the primary branch lacks."""
     unpushed: bool = False
-    """The worktree has commits that the branch on the remote lacks."""
+    """Whether the worktree has commits that the branch on the remote lacks."""
     outrun: bool = False
-    """That branch has commits that the worktree of a later attempt lacks."""
+    """Whether that branch has commits that the worktree of a later attempt lacks."""
     pull: PullState | None = None
     head: str = ""
     conflicts: bool = False
     check: CheckState = CheckState.NONE
     check_at: float = 0.0
-    """Since when CI has this result."""
+    """Time since which CI has this result."""
     check_overdue: bool = False
     """Whether CI was stopped then, as it took too long."""
     check_unapproved: bool = False
     """Whether CI begins once a person has approved it where it runs."""
     hold: Hold = Hold.NONE
-    """What keeps the forge itself from merging."""
+    """Obstacle that keeps the forge itself from merging."""
     review: ReviewState | None = None
-    """The reviewers' verdict on `head`; a request for changes holds until it is withdrawn."""
+    """Verdict of the reviewers on `head`; a request for changes holds until it is withdrawn."""
     review_id: str = ""
     review_at: float = 0.0
     reply: str = ""
-    """The id of a person's answer that still has to be handed over."""
+    """Id of a person's answer that still has to be handed over."""
     edit: str = ""
-    """The id of a trusted person's edit of the issue that the agent does not know yet."""
+    """Id of a trusted person's edit of the issue that the agent does not know yet."""
     review_edit: str = ""
-    """The same of an edit of a review that the agent was told of."""
+    """Id of a trusted person's edit of a known review that the agent does not know yet."""
     paused: bool = False
-    """A person has paused the session: nothing is decided."""
+    """Whether a person has paused the session: nothing is decided."""
     resumed_at: float = 0.0
-    """When the session went on last after a pause: what sm waits for has the whole time again."""
+    """End of the last pause: everything that sm waits for has the whole time again."""
     said: str = ""
-    """The id of what trusted people have said on the pull request."""
+    """Id of the comments of trusted people on the pull request."""
     slot_at: float = 0.0
-    """Since when it holds a slot; now as long as it waits for one, 0 if it does neither."""
+    """Time since which it holds a slot; now while it waits for one, 0 if it does neither."""
     slotless: bool = False
-    """It has work for its agent, and waits for a free slot."""
+    """Whether it has work for its agent, and waits for a free slot."""
     allowance: Allowance | None = None
-    """What it may still spend; None: nothing limits it."""
+    """Allowance of what it may still spend; None: nothing limits it."""
     held_since: float = 0.0
-    """Since when that holds it as it does."""
+    """Time since which the allowance holds it as it does."""
     first_there: bool = False
-    """The session that is asked before people lives, and is another one."""
+    """Whether the session that is asked before people lives, and is another one."""
     false_start: FalseStart | None = None
-    """Its last start, if that has ended at once, as those of other sessions."""
+    """Its last start, if that has ended at once, like those of other sessions."""
     account: Consequence | None = None
-    """What a fault of its agent's account means for it; None: there is none, or it works."""
+    """Consequence of a fault of its agent's account; None: there is no fault, or the agent
+    works."""
     rotates: bool = False
-    """Its context is being replaced, and nothing else may be typed meanwhile."""
+    """Whether its context is being replaced, and nothing else may be typed meanwhile."""
 
     @property
     def answered(self) -> bool:
@@ -149,7 +150,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def escalation(self) -> Escalation | None:
-        """The open question to a person: about the terminal, else about the current phase write."""
+        """Open question to a person: about the terminal, else about the current phase write."""
         asked = self.history.escalations
         matters = (self.halted, self.matter, self.outage, self.silence)
         keys = (*filter(None, matters), self.write)
@@ -157,14 +158,14 @@ class Facts(Struct, frozen=True):
 
     @property
     def consulted(self) -> Escalation | None:
-        """The open question of the agent that only a session was asked so far."""
+        """Open question of the agent that only a session was asked so far."""
         asked = self.history.escalations
         keys = (key for key in (self.matter, self.write) if key in asked and asked[key].first)
         return next((asked[key] for key in keys), None)
 
     @property
     def first_until(self) -> float:
-        """Until when people are not asked, as a session is asked before them; 0: nobody is."""
+        """Time until which only a session is asked, not people; 0: no session is."""
         asked = self.consulted
         if asked is None or not self.first_there:
             return 0.0
@@ -172,18 +173,18 @@ class Facts(Struct, frozen=True):
 
     @property
     def asks_first(self) -> bool:
-        """Whether a session has been asked, and people are not as long as it may answer."""
+        """Whether a session has been asked, and people are not while it may answer."""
         has_answer = self.consulted is not None and bool(self.reply)
         return has_answer or self.now < self.first_until
 
     @property
     def about(self) -> str:
-        """The matter of the question to a person: the key of its escalation."""
+        """Matter of the question to a person: the key of its escalation."""
         return self.escalation.write if self.escalation else self.write
 
     @property
     def matter(self) -> str:
-        """The matter of the agent's terminal that a person must settle; '' once it is over."""
+        """Matter of the agent's terminal that a person must settle; '' once it is over."""
         failure = self.failure
         if self.dialog_at is not None:
             return f"dialog:{self.dialog_at:.3f}"
@@ -197,13 +198,13 @@ class Facts(Struct, frozen=True):
 
     @property
     def brake(self) -> str:
-        """The matter of the limit that keeps it from spending; '' if it may go on."""
+        """Matter of the limit that keeps it from spending; '' if it may go on."""
         limit = self.allowance
         return f"{LIMIT}{limit.matter}" if limit and limit.holds else ""
 
     @property
     def halted(self) -> str:
-        """The same, also until it has gone on since."""
+        """Matter of the limit that stopped it, also once that is over, until it has gone on."""
         return self.brake or (self.history.halt.matter if self.history.halt else "")
 
     @property
@@ -213,7 +214,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def silence(self) -> str:
-        """The matter of an agent that does nothing while a person is attached; '' if sm acts.
+        """Matter of an agent that does nothing while a person is attached; '' if sm acts.
 
         It is over when the agent shows a sign of life, or is told something.
         """
@@ -228,7 +229,7 @@ class Facts(Struct, frozen=True):
         return self.hinders(Deed.JUDGE) is Refusal.ATTACHED
 
     def hinders(self, deed: Deed) -> Refusal | None:
-        """Why people at the terminal keep sm from that now; None if they do not, or none looked."""
+        """Return why people at the terminal keep sm from that; None if not, or if none looked."""
         # A person who ends the session by a command knows what is on the screen.
         if self.hands is None or self.history.has(KILLED):
             return None
@@ -236,7 +237,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def outage(self) -> str:
-        """The matter of CI itself that a person must settle; '' once CI has a result.
+        """Matter of CI itself that a person must settle; '' once CI has a result.
 
         Each failed run is a different matter.
         """
@@ -250,7 +251,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def rerun_until(self) -> float:
-        """Until when sm waits for the run that it has begun after this one; 0: it has not."""
+        """Time until which sm waits for the run that it has begun after this one; 0: none was."""
         begun_at = self.history.reruns.get(self.run) if self.outage else None
         if begun_at is None:
             return 0.0
@@ -258,24 +259,24 @@ class Facts(Struct, frozen=True):
 
     @property
     def dialog_at(self) -> float | None:
-        """Since when the agent's terminal shows a dialog."""
+        """Time since which the agent's terminal shows a dialog."""
         return self.signs.dialog_at if self.signs else None
 
     @property
     def dialog_due_at(self) -> float:
-        """When people are told of the dialog that is open; who is at the terminal sees it there."""
+        """Time to tell people of the open dialog; a person at the terminal sees it there."""
         is_seen = self.hands is not None and self.hands.attached
         patience_s = PATIENCE_S if is_seen else DIALOG_PATIENCE_S
         return max(self.dialog_at or 0.0, self.resumed_at) + patience_s
 
     @property
     def question_due_at(self) -> float:
-        """When a person is asked what the agent has ended its turn with."""
+        """Time to ask a person the question with which the agent has ended its turn."""
         return max(self.ended_at, self.resumed_at) + PATIENCE_S
 
     @property
     def failure(self) -> Failure | None:
-        """Why the agent's last turn failed, if it did."""
+        """Failure of the agent's last turn, if it failed."""
         return self.signs.failure if self.signs else None
 
     @property
@@ -296,14 +297,14 @@ class Facts(Struct, frozen=True):
 
     @property
     def parked_until(self) -> float:
-        """Until when it is parked at least."""
+        """Earliest time at which it is no longer parked."""
         if self.account:
             return self.account.until
         return self.failure.until if self.failure else 0.0
 
     @property
     def told_until(self) -> float:
-        """Until when people are told that it is parked: not before its own client has said.
+        """Time until which people are told that it is parked: not before its own client has said.
 
         A fault of the account that has just begun is looked at again within a second.
         """
@@ -311,7 +312,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def has_stale_login(self) -> bool:
-        """Whether its client is to be started again, as it alone has no access to its API."""
+        """Whether its client is to be restarted, as it alone has no access to its API."""
         found = self.account is not None and self.account.way is Way.RESTART
         return found and self.failure is not None and self.session is Life.ALIVE
 
@@ -330,7 +331,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def remark(self) -> str:
-        """The key of the first remark that a person should know and was not told yet."""
+        """Key of the first remark that a person should know and was not told yet."""
         told = self.history.done
         return next((key for key in self.history.remarks if f"remark:{key}" not in told), "")
 
@@ -348,12 +349,12 @@ class Facts(Struct, frozen=True):
 
     @property
     def unheeded(self) -> bool:
-        """Whether it has done so after each reminder that it gets."""
+        """Whether the agent has ended its turn so after each reminder that it gets."""
         return self.fell_silent and self.history.reminders >= REMINDERS
 
     @property
     def ended_at(self) -> float:
-        """When the agent's turn ended; 0 if it goes on, no hook tells, or nobody knows any more."""
+        """End of the agent's turn; 0 if it goes on, no hook tells, or nobody knows any more."""
         return (self.signs.ended_at if self.signs else None) or 0.0
 
     @property
@@ -383,12 +384,12 @@ class Facts(Struct, frozen=True):
 
     @property
     def sign_over_at(self) -> float:
-        """Until when its last sign of life counts."""
+        """Time until which its last sign of life counts."""
         return (self.signs or SILENT).active_at + self.limits.agent_timeout_s
 
     @property
     def life_at(self) -> float:
-        """The last sign of life, or what should have caused one since; or a pause's end."""
+        """Time of the last sign of life or of what should have caused one; or a pause's end."""
         signs = self.signs or SILENT
         # Nothing is expected of an agent whose work waits for a slot.
         expected_at = max(self.parked_until, self.slot_at)
@@ -402,7 +403,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def addressed_at(self) -> float:
-        """When the agent was last told something new, or wrote a phase."""
+        """Time when the agent was last told something new, or wrote a phase."""
         answer = self.history.answer
         return max(self.written_at, self.history.started_at, answer.at if answer else 0.0)
 
@@ -417,7 +418,7 @@ class Facts(Struct, frozen=True):
     def crashed(self) -> bool:
         """Whether no agent is working although one should.
 
-        None should that may spend nothing, or whose account has no access to its API.
+        An agent that may spend nothing, or whose account has no access to its API, should not work.
 
         False while no start is on record. Then dev-poll finishes the start, and goes on with an
         agent that lives: only the receipts may be lost.
@@ -428,7 +429,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def pause_until(self) -> float:
-        """When the next recovery may begin. The first has no pause, then each pause doubles."""
+        """Earliest time of the next recovery. The first has no pause, then each pause doubles."""
         if self.false_start:
             return self.false_start.find_next(self.limits.recovery_pause_s)
         if not self.history.recoveries:
@@ -445,11 +446,11 @@ class Facts(Struct, frozen=True):
 
     @property
     def resumes(self) -> str:
-        """The agent's own session that its restart is to resume, '' for a new one.
+        """Id of the agent's own session that its restart is to resume, '' for a new one.
 
-        One that has gone silent would be silent again, and what could not be resumed once is not
-        tried a second time, unless no agent could be started here. What the API refuses, it would
-        refuse again.
+        A silent one would be silent again, and one that could not be resumed once is not tried a
+        second time, unless no agent could be started here. What the API refuses, it would refuse
+        again.
         """
         known = self.signs.context if self.signs else ""
         if self.has_stale_login:
@@ -526,7 +527,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def merge_held_until(self) -> float:
-        """When a person is told of what keeps the forge from merging; a queue takes its time."""
+        """Time to tell a person what keeps the forge from merging; a queue takes its time."""
         limits = self.limits
         patience_s = limits.review_timeout_s if self.queued else limits.merge_remind_s
         since = max(self.written_at, self.check_at, self.review_at, self.resumed_at)
@@ -534,24 +535,24 @@ class Facts(Struct, frozen=True):
 
     @property
     def merge_held(self) -> bool:
-        """Whether the forge keeps back what waits for nothing else."""
+        """Whether the forge holds back a pull request that waits for nothing else."""
         if self.open and self.phase is Phase.DONE:
             return self.queued
-        # The queue of GitLab runs CI on the head anew.
+        # The queue of GitLab runs CI on the head again.
         queued = self.queued and (self.green or self.check is CheckState.PENDING)
         held = queued or (self.green and self.hold is Hold.BLOCKED)
         return self.awaits_review and self.approved and held
 
     @property
     def dropped_at(self) -> float:
-        """From when on the queue that took it must show it; 0: it is there, or never was."""
+        """Time from which the queue that took it must show it; 0: it is there, or never was."""
         queued_at = self.history.queued.get(f"approved-merge:{self.write}:{self.head}")
         gone = queued_at is not None and self.pull is PullState.OPEN and not self.queued
         return max(queued_at, self.resumed_at) + QUEUE_S if queued_at is not None and gone else 0.0
 
     @property
     def run(self) -> str:
-        """The run of CI with the known result: its commit and time."""
+        """Id of the run of CI with the known result: its commit and time."""
         return name_run(self.head, self.check_at)
 
     @property
@@ -601,41 +602,41 @@ class Facts(Struct, frozen=True):
 
     @property
     def idle_due_at(self) -> float:
-        """When an agent counts as idle that has never written a phase."""
+        """Time when an agent that has never written a phase counts as idle."""
         return max(self.idle_since or 0.0, self.resumed_at, self.slot_at) + self.limits.idle_s
 
     @property
     def asked_at(self) -> float:
-        """When a person was asked."""
+        """Time when a person was asked."""
         return self.escalation.at if self.escalation else 0.0
 
     @property
     def told_at(self) -> float:
-        """When the person last heard of the question."""
+        """Time when the person last heard of the question."""
         return self.escalation.told_at if self.escalation else 0.0
 
     @property
     def remind_at(self) -> float:
-        """When sm is to remind the person."""
+        """Time when sm is to remind the person."""
         if not self.limits.remind_s or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.told_at, self.resumed_at) + self.limits.remind_s
 
     @property
     def answer_due_at(self) -> float:
-        """When a person's answer is late; never to an agent that cannot go on with it by itself."""
+        """Time when a person's answer is late; never if the agent cannot use it by itself."""
         if self.brake or self.account or (self.escalation and self.escalation.first):
             return float("inf")
         return max(self.asked_at, self.resumed_at) + self.limits.escalation_timeout_s
 
     @property
     def reminders(self) -> int:
-        """How often sm has reminded the person."""
+        """Number of times that sm has reminded the person."""
         return self.escalation.reminders if self.escalation else 0
 
     @property
     def ci_due_at(self) -> float:
-        """When a result of CI is late; a new run has the whole time again."""
+        """Time when a result of CI is late; a new run has the whole time again."""
         if self.check_overdue:
             return self.check_at
         started_at = self.check_at if self.check is CheckState.PENDING else 0.0
@@ -643,7 +644,7 @@ class Facts(Struct, frozen=True):
 
     @property
     def review_due_at(self) -> float:
-        """When a review is late."""
+        """Time when a review is late."""
         return max(self.written_at, self.resumed_at) + self.limits.review_timeout_s
 
     def unmerged_after(self, row: str) -> bool:

@@ -1,4 +1,4 @@
-"""What was found to be left over or to have gone missing, and what is known of it. Pure."""
+"""Things found to be left over or to have gone missing, and what is known of them. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 MOMENT_S = 60.0
-"""What is younger may be at its beginning or its end just now."""
+"""Age, in seconds, below which a thing may be at its beginning or its end just now."""
 
 
 class Thing(StrEnum):
-    """What kind of thing was found."""
+    """Kind of a thing that was found."""
 
     LOCK = "lock of git"
     RECORD = "record of a session"
@@ -28,17 +28,17 @@ class Thing(StrEnum):
 
 
 class Standing(StrEnum):
-    """What the forge says of the issue that the thing is about."""
+    """Standing of the thing's issue, by the forge."""
 
     OPEN = "open"
     BLOCKED = "blocked"
     CLOSED = "closed"
     UNKNOWN = "gone from the forge"
-    """The forge does not have it: it was deleted or moved."""
+    """The forge lacks the issue: it was deleted or moved."""
 
 
 class Owner(StrEnum):
-    """Who has made the thing."""
+    """Maker of the thing."""
 
     OURS = "ours"
     MOVED = "ours, of before the clone was moved"
@@ -47,7 +47,7 @@ class Owner(StrEnum):
 
 
 class Left(Struct, frozen=True, kw_only=True):
-    """A thing that was found, and what is known of it.
+    """Thing that was found, and what is known of it.
 
     `name` is what people know it by. `issue` is 0 for none. `has_session`: a session of its issue
     is on record. `is_claimed`: its issue is claimed by anybody. `age_s` is how old it is, if that
@@ -64,30 +64,31 @@ class Left(Struct, frozen=True, kw_only=True):
     age_s: float = MOMENT_S
     detail: str = ""
     is_started: bool = True
-    """The session once had its agent."""
+    """Whether the session once had its agent."""
     is_watched: bool = True
-    """The session has its monitor."""
+    """Whether the session has its monitor."""
     has_terminal: bool = True
-    """The session has its tmux session."""
+    """Whether the session has its tmux session."""
     is_paused: bool = False
-    """A person has paused the session, or whatever it is a part of."""
+    """Whether a person has paused the session, or whatever it is a part of."""
     is_marked: bool = False
-    """The issue has the label that a session works on it, and not the one to be picked up."""
+    """Whether the issue has the label that a session works on it, but not the one to be picked
+    up."""
     is_there: bool = True
-    """The worktree's folder is there."""
+    """Whether the worktree's folder is there."""
     is_linked: bool = True
-    """The worktree's folder and the clone know of each other."""
+    """Whether the worktree's folder and the clone know of each other."""
     is_local: bool = False
-    """The branch is one of the clone's own."""
+    """Whether the branch is one of the clone's own."""
 
     @property
     def who(self) -> str:
-        """How people call the session: by its issue, or by its own name."""
+        """Name that people have for the session: by its issue, or its own."""
         return f"#{self.issue}" if self.issue else self.name
 
     @property
     def quoted(self) -> str:
-        """Its name as a word of a shell."""
+        """Name of the thing as a word of a shell."""
         return shlex.quote(self.name)
 
     @property

@@ -1,4 +1,4 @@
-"""The material for texts about an issue. Pure."""
+"""Material for texts about an issue. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sm.issues.rules.facts import CONTEXT_REFUSED
 
 
 class Source(StrEnum):
-    """A long text that the last look at the forge has not kept: the issue's is in the state."""
+    """Long text that the last look at the forge has not kept: the issue's is in the state."""
 
     ISSUE = "issue"
     COMMENTS = "comments"
@@ -48,11 +48,11 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "not-merged": (Source.CONFLICTS,),
     "merge-reminder": (Source.CONFLICTS,),
 }
-"""What the texts quote, by their names. A text that is not here quotes none of it."""
+"""Long texts that the texts quote, by their names. A text that is missing here quotes none."""
 
 
 class GitState(Struct, frozen=True):
-    """What git says about the work so far, as its own commands print it."""
+    """State of the work by git, as its own commands print it."""
 
     diff_stat: str = ""
     log: str = ""
@@ -60,7 +60,7 @@ class GitState(Struct, frozen=True):
 
 
 class Edited(Struct, frozen=True):
-    """A title and a text, of which the agent is still to be told; `editors` have made the change.
+    """Edited title and text, of which the agent is still to be told; `editors` made the change.
 
     '' among them: the forge does not say who. No other edit has this `id`.
     """
@@ -75,9 +75,9 @@ NO_REVIEW = Review("", "", 0.0, ReviewState.COMMENTED, "")
 
 
 class EditedReview(Struct, frozen=True):
-    """A review `before` an edit and `now`, of which the agent is still to be told.
+    """Review `before` an edit and `now`; the agent is still to be told of the edit.
 
-    `editors` have made the change, as in `Edited`. No other edit has this `id`.
+    `editors` made the change, as in `Edited`. No other edit has this `id`.
     """
 
     id: str = ""
@@ -87,7 +87,7 @@ class EditedReview(Struct, frozen=True):
 
 
 class Material(Struct, frozen=True):
-    """What texts are made of. `nonce` marks quoted text and cannot be guessed by its author.
+    """Material for texts. `nonce` marks quoted text; its author cannot guess it.
 
     `issue` is as the agent knows it. `issue`, `check` and `review` are whole only if they were
     looked up, see `SOURCES`.
@@ -106,9 +106,9 @@ class Material(Struct, frozen=True):
     check: Check = NO_CHECK
     review: Review | None = None
     said: tuple[Comment, ...] = ()
-    """What trusted people have said on the pull request, and the agent is told now."""
+    """Comments of trusted people on the pull request that the agent is told now."""
     discussion: tuple[Comment, ...] = ()
-    """All that they have said there lately."""
+    """All recent comments of trusted people there."""
     phase: Phase = Phase.NONE
     phase_text: str = ""
     answered: bool = False
@@ -116,11 +116,11 @@ class Material(Struct, frozen=True):
     reason: str = ""
     reply: str = ""
     answered_by: str = ""
-    """The session whose agent has answered alone; '' if a person has."""
+    """Session whose agent has answered alone; '' if a person has."""
     words: str = ""
-    """All that the agent has said with its question."""
+    """Everything that the agent has said with its question."""
     first_until: str = ""
-    """Until when a session is asked before people, as a time of day."""
+    """Time of day until which a session is asked before people."""
     trouble: str = ""
     remark: str = ""
     git: GitState = GitState()
@@ -128,57 +128,57 @@ class Material(Struct, frozen=True):
     log_lines: int = 200
     fixes_left: int = 0
     repeated: bool = True
-    """Whether CI that has failed itself was run once more."""
+    """Whether CI was run once more after it had failed itself."""
     worktree: str = ""
     protocol_known: bool = False
     """Whether the agent's system prompt has the protocol."""
     dialog: str = ""
-    """What the dialog in the agent's terminal asks."""
+    """Question of the dialog in the agent's terminal."""
     question: str = ""
-    """The question with which the agent has ended its turn."""
+    """Question with which the agent has ended its turn."""
     failure: str = ""
-    """Why the agent's last turn failed, in our words and its own."""
+    """Reason why the agent's last turn failed, in our words and its own."""
     until: str = ""
-    """Until when the session is parked, as a time of day."""
+    """Time of day until which the session is parked."""
     attach_command: str = ""
     reviewed_at: str = ""
-    """The page of the pull request, if a person can review it nowhere else."""
+    """Page of the pull request, if a person can review it nowhere else."""
     asked_row: str = "escalate"
-    """The row of the matrix that asked the question of a reminder."""
+    """Row of the matrix that asked the question of a reminder."""
     locked_out: bool = False
     """Whether the agent has no access to its API."""
     stuck: bool = False
     """Whether sm cannot type to the agent."""
     edited: Edited = Edited()
-    """The issue as a trusted person has edited it, if the text is about that."""
+    """Issue as a trusted person has edited it, if the text is about that."""
     edited_review: EditedReview = EditedReview()
-    """The same of a review."""
+    """Review as a trusted person has edited it, if the text is about that."""
     channels: tuple[str, ...] = ()
-    """What the agent has to know of the ways by which people follow its work."""
+    """Ways by which people follow its work, as far as the agent has to know of them."""
     row: str = ""
-    """The row of the matrix that the text is for."""
+    """Row of the matrix that the text is for."""
     earlier: bool = False
-    """An earlier session has worked on the issue. How that one ended is not known here."""
+    """Whether an earlier session has worked on the issue. How that one ended is not known here."""
     moved: str = ""
-    """What there is to say of an attempt on another host, whose work the agent goes on with."""
+    """Words about an attempt on another host, whose work the agent goes on with."""
     killed: bool = False
     """Whether a person has ended the session by `sm kill`."""
     unblock_command: str = ""
-    """What has the issue worked on again once its session has ended."""
+    """Command that has the issue worked on again once its session has ended."""
     conflicts: tuple[str, ...] = ()
-    """The files in which its branch conflicts with the base."""
+    """Files in which its branch conflicts with the base."""
     allowance: Allowance | None = None
-    """What it may still spend."""
+    """Allowance of what it may still spend."""
     turn: TurnAtLimit | None = None
-    """What becomes of the agent's turn while a limit keeps it from spending."""
+    """State of the agent's turn while a limit keeps it from spending."""
     limit_until: str = ""
-    """Until when a limit holds it, as a time of day; '' if a person decides."""
+    """Time of day until which a limit holds it; '' if a person decides."""
     document: str = ""
-    """Where its handoff document is to be, or is."""
+    """Future or present path of its handoff document."""
     document_form: str = ""
-    """What such a document consists of, for the agent."""
+    """Form of such a document, for the agent."""
     links: tuple[str, ...] = ()
-    """The pages of the pull request and of the issue, as far as the forge has such."""
+    """Pages of the pull request and of the issue, if the forge has them."""
 
 
 def cite_pull(m: Material) -> str:

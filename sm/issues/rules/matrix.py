@@ -1,4 +1,4 @@
-"""The reaction matrix: which fact in which phase leads to which reaction. See `docs/PROTOCOL.md`.
+"""Reaction matrix: which fact in which phase leads to which reaction. See `docs/PROTOCOL.md`.
 
 Rows are tried from the top, so their order is a part of the protocol. First comes what a person or
 the forge has settled, then a dead agent, then the agent's phase.
@@ -51,7 +51,7 @@ _ASKS = (
         lambda f: not f.asks_first,
     ),
 )
-"""The agent asks a person."""
+"""Rows for an agent that asks a person."""
 
 _ESCALATED = (
     Row(
@@ -103,7 +103,7 @@ _ESCALATED = (
         beside=True,
     ),
 )
-"""A person was asked, or must be told."""
+"""Rows for a person who was asked, or must be told."""
 
 _DIALOG = Row(
     "dialog",
@@ -116,7 +116,7 @@ _DIALOG = Row(
     passing=True,
     in_sight=True,
 )
-"""sm never answers it. It is over when a person has answered it in the terminal."""
+"""Row for a dialog: sm never answers one. It is over when a person has answered in the terminal."""
 
 _STOPPED = (
     _DIALOG,
@@ -194,7 +194,7 @@ _STOPPED = (
     ),
     Row("parked", ANY, "not over yet, or a person has to see to it", (), lambda f: f.unreachable),
 )
-"""The agent cannot go on. Messages to it wait."""
+"""Rows for an agent that cannot go on. Messages to it wait."""
 
 _SIGNALLED = (
     Row(
@@ -286,7 +286,7 @@ _SIGNALLED = (
         key_per_offer,
     ),
 )
-"""What does not depend on CI and reviewers: a changed task, then phases with such an answer."""
+"""Rows that depend on neither CI nor reviewers: a changed task, then phases with such an answer."""
 
 _CI = (
     Row(
@@ -526,7 +526,7 @@ _SILENT = (
         beside=True,
     ),
 )
-"""It is the agent's turn, and it does nothing."""
+"""Rows for an agent that does nothing in its own turn."""
 
 ROWS = (
     *SETTLED,
@@ -541,13 +541,13 @@ ROWS = (
     *_REVIEW,
     *_SILENT,
 )
-"""The matrix, in the order of the tries."""
+"""Matrix, in the order of the tries."""
 
 
 OVERTAKING = (*SETTLED, *ENDED)
-"""Rows that make a message pointless which is not typed yet, and a merge that is tried again."""
+"""Rows that make an untyped message, or another try of a merge, pointless."""
 
 INTERRUPTING = (_DIALOG, *AT_LIMIT, *_ASKS)
-"""Rows that cannot wait until a message is typed. The message is then decided anew."""
+"""Rows that cannot wait until a message is typed. The message is then decided again."""
 
 BY_NAME = {row.name: row for row in ROWS}

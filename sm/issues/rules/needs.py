@@ -1,4 +1,4 @@
-"""Says why a person is needed and what helps: alike for `sm status`, issue and reminders."""
+"""Needs for a person, and what helps: alike for `sm status`, issue and reminders."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CAUSES = {
     "limit-held-long": "Nobody knows what may still be spent",
     "watched": "The agent does nothing, and sm does not end it, as a person is attached to it",
 }
-"""Why sm asks a person, by the row of the matrix that asks."""
+"""Reasons why sm asks a person, by the row of the matrix that asks."""
 
 UNASKED_CAUSES = {
     "ci-unapproved": "CI waits for an approval",
@@ -48,7 +48,7 @@ UNASKED_CAUSES = {
     "refused": "It is tried in vain",
     "unknown-screen": "Its terminal shows what sm does not know",
 }
-"""Why a person is needed whom sm does not ask. Such needs stand in the lists alone."""
+"""Reasons for a person whom sm does not ask. Such needs stand in the lists alone."""
 
 KINDS = {
     "escalate": NeedKind.QUESTION,
@@ -82,7 +82,7 @@ KINDS = {
     "refused": NeedKind.REFUSED,
     "unknown-screen": NeedKind.DIALOG,
 }
-"""What a person is needed for, by the row of the matrix that asks or tells. Other rows need nobody.
+"""Kinds of needs, by the row of the matrix that asks or tells. Other rows need nobody.
 
 `account` and the last three are no rows. `account`: all sessions of an account rest. `draft`: a
 person has left a line in the terminal, and what is due waits for that. `refused`: each try of what
@@ -90,26 +90,26 @@ is due is refused. `unknown-screen`: what the terminal shows is none of what the
 """
 
 PASS_S = 10.0
-"""A pass that is made comes within that time of what an agent writes."""
+"""Seconds within which a pass reacts to what an agent writes."""
 
 OF_THE_PULL = (NeedKind.REVIEW, NeedKind.MERGE, NeedKind.CI)
-"""What is answered where the pull request is."""
+"""Kinds of needs that are answered where the pull request is."""
 
 
 class Case(Struct, frozen=True, omit_defaults=True):
-    """What a question to a person is about. `address` is the session's, such as `shop#7`.
+    """Case of a question to a person. `address` is the session's, such as `shop#7`.
 
     A node sends it, and the machine at home makes the sentence and the command of it.
 
-    `step` is the failed step of CI, `waits` what of it has not begun, `held` what keeps the forge
-    from merging, `question` what the agent has asked, `pull` the number of the pull request, 0 for
-    none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type to it.
-    `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is used
-    up, `turn` what the agent does about it, and `raises` is the act that changes that.
+    `step` is the failed step of CI, `waits` the part of it that has not begun, `held` what keeps
+    the forge from merging, `question` what the agent has asked, `pull` the number of the pull
+    request, 0 for none. `locked_out`: the agent has no access to its API. `stuck`: sm cannot type
+    to it. `unasked`: no person was asked yet, so there is nothing to reply to. `limit` says what is
+    used up, `turn` what the agent does about it, and `raises` is the act that changes that.
     `reviewed_at` is the page of the pull request if a person can review it nowhere else, and
-    `approved_at` that of CI which begins once a person has approved it there. `first`
-    is the session that has been asked before people, until `first_until`, a time of day; '' for
-    none. `account` is the account that has a fault, and `resting` the number of its sessions.
+    `approved_at` that of CI which begins once a person has approved it there. `first` is the
+    session that has been asked before people, until `first_until`, a time of day; '' for none.
+    `account` is the account that has a fault, and `resting` the number of its sessions.
     """
 
     row: str
@@ -137,7 +137,7 @@ class Case(Struct, frozen=True, omit_defaults=True):
 
 
 class Need(Struct, frozen=True):
-    """Why a person is needed: `cause` in a few words, `detail` of this case or ''.
+    """Need for a person: `cause` in a few words, `detail` of this case or ''.
 
     `waits_for` says what helps, and `act` is how. `kind` is what a person is needed for, None for
     nothing. It is made from the `case`.
@@ -152,7 +152,7 @@ class Need(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command that helps, or the address of a page."""
+        """Command that helps, or the address of a page."""
         return self.act.command
 
     @property
@@ -204,9 +204,9 @@ def _tell_first(case: Case) -> str:
 
 
 class Waiting(Struct, frozen=True):
-    """That a session needs a person, by the row that asks; `since` in seconds since 1970.
+    """Wait of a session for a person, by the row that asks; `since` in seconds since 1970.
 
-    `matter` is the same for as long as it does, whether a person was asked already or not.
+    `matter` stays the same while the session waits, whether a person was asked already or not.
     """
 
     row: str
@@ -218,7 +218,7 @@ def find_waiting(facts: Facts) -> Waiting | None:
     """Return what the session needs a person for now, asked or not; None for nothing.
 
     A dialog, a question at the end of a turn, and a merge that the forge keeps back are put to
-    people only after a while. Whoever looks before that sees them all the same.
+    people only after a while. People who look before that see them all the same.
     """
     if _is_settled(facts):
         return None
@@ -254,7 +254,7 @@ def _asks_unheard(f: Facts) -> bool:
 
 
 def _fails_unheard(f: Facts) -> bool:
-    """The same of a turn that has failed for a reason which waiting does not mend."""
+    """Whether, unheard, its turn has failed for a reason that waiting does not mend."""
     failure = f.failure
     if failure is None or not failure.for_person or not f.matter:
         return False
@@ -264,7 +264,7 @@ def _fails_unheard(f: Facts) -> bool:
 
 
 def _is_fresh(f: Facts, at: float) -> bool:
-    """Whether a pass may be about to come for it; a clock that was set back makes nothing fresh."""
+    """Whether a pass may be about to react to it; a clock that was set back makes nothing fresh."""
     return 0 <= f.now - at < PASS_S
 
 
@@ -286,11 +286,11 @@ UNASKED: tuple[tuple[str, Callable[[Facts], bool]], ...] = (
     ("review-waits", _waits_for_review),
     ("merge-held", _waits_for_merge),
 )
-"""What waits for a person before one is asked, by the row that asks later, if any does."""
+"""Conditions that wait for a person before one is asked, by the row that asks later, if any."""
 
 
 def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
-    """The matter, and since when it waits; `asked_at` is 0 as long as nobody was asked."""
+    """Find the matter, and since when it waits; `asked_at` is 0 while nobody was asked."""
     match row:
         case "dialog":
             return facts.matter or facts.about, facts.dialog_at or asked_at
@@ -305,7 +305,7 @@ def _find_matter(facts: Facts, row: str, asked_at: float) -> tuple[str, float]:
 
 
 OF_LOGIN = ("turn-failed", "account")
-"""What may be about a login."""
+"""Rows that may be about a login."""
 
 
 def find_kind(row: str, locked_out: bool = False) -> NeedKind | None:
@@ -314,7 +314,7 @@ def find_kind(row: str, locked_out: bool = False) -> NeedKind | None:
 
 
 def name_waits(check: Check) -> str:
-    """What of a check that has no result yet has not even begun; '' if all of it has."""
+    """Say what of a check without a result has not even begun; '' if all of it has."""
     if check.state is not CheckState.PENDING:
         return ""
     if check.overdue:
@@ -327,7 +327,7 @@ def name_waits(check: Check) -> str:
 
 
 ADDRESS_LIMIT = 1000
-"""Characters of an address, as forges' answers are cut."""
+"""Greatest number of characters of an address, as forges' answers are cut."""
 
 
 def find_approval_page(check: Check) -> str:
@@ -365,7 +365,7 @@ DETAILS: dict[str, Callable[[Case], str]] = {
     "limit-runs-on": lambda case: case.limit,
     "limit-held-long": lambda case: case.limit,
 }
-"""What tells this case from others; of any other row what the agent has written."""
+"""Details that tell a case from others, by row; for any other row, what the agent has written."""
 
 
 OF_LIMITS: dict[str, tuple[str, Act | None]] = {
@@ -373,7 +373,7 @@ OF_LIMITS: dict[str, tuple[str, Act | None]] = {
     "limit-runs-on": ("a look at its terminal, or its end by sm kill", None),
     "limit-held-long": ("what may be spent to be known again", ASK_DOCTOR),
 }
-"""What helps a session that may spend nothing, and where to look if nothing raises it.
+"""Help for a session that may spend nothing, and where to look if nothing raises the limit.
 
 None: at its terminal.
 """
@@ -400,9 +400,9 @@ WAYS = {
     "ci-broken": ("CI, which is broken", ActKind.RERUN),
     "silent": ("a word to the agent", ActKind.SEND),
 }
-"""What helps, and how, whatever else is known of the case."""
+"""Help, and the act for it, by row, whatever else is known of the case."""
 UNASKED_WAYS = dict.fromkeys(("question", "escalate", "turn-failed"), ("an answer", ActKind.SEND))
-"""The same as long as no person was asked: there is nothing to reply to."""
+"""Help as long as no person was asked: there is nothing to reply to."""
 
 
 def _way(case: Case) -> tuple[str, Act]:

@@ -1,4 +1,4 @@
-"""What sm tells people: on the forge, in the vault, in a notification."""
+"""Notices of sm to people: on the forge, in the vault, in a notification."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sm.issues.rules.needs import (
 from sm.issues.rules.prompts import tell_limit
 
 LOG_LINES = 20
-"""How many of the last lines of a failing CI log a question shows."""
+"""Last lines of a failing CI log that a question shows."""
 
 
 def _question(name: str) -> Callable[[Material], str]:
@@ -81,7 +81,7 @@ def _what_helps(m: Material, asked: Need) -> str:
 
 
 def _ci_log(m: Material) -> str:
-    """The end of what CI said, and where all of it is."""
+    """Return the end of what CI said, and where all of it is."""
     lines = redact(m.check.log).rstrip().splitlines()[-LOG_LINES:]
     if not lines:
         return ""
@@ -204,7 +204,7 @@ ENDINGS = {
     "crashed": "The agent died again and again",
     "unanswered": "No answer came in time",
 }
-"""Why a session was ended and its issue blocked."""
+"""Reasons why a session was ended and its issue blocked."""
 
 
 def _ending(name: str) -> Callable[[Material], str]:
@@ -242,7 +242,7 @@ def _stopped(m: Material) -> str:
 
 
 def _why_stopped(m: Material) -> str:
-    """Who has stopped it: `sm kill` is told from the label that it sets."""
+    """Say who has stopped it: `sm kill` is told from the label that it sets."""
     issue = f"issue #{m.issue.number}"
     match m.row:
         case "issue-closed":
@@ -270,16 +270,16 @@ NOTICES: dict[str, Callable[[Material], str]] = {
     "remark": _remark,
     "reminder": _reminder,
 }
-"""What is said to people on the forge and in the vault."""
+"""Notices to people on the forge and in the vault, by name."""
 
 
 def write_notice(name: str, material: Material) -> str:
-    """Write the notice `name`."""
+    """Return the whole text of the notice `name`, made of its material."""
     return NOTICES[name](material)
 
 
 def find_answer(name: str, m: Material) -> tuple[NeedKind | None, str]:
-    """Return what a person is needed for by the notice `name`, and the command that answers it.
+    """Return the kind of need in the notice `name`, and the command that answers it.
 
     None and '' if nobody is needed.
     """
@@ -300,7 +300,7 @@ def tell_need(name: str, m: Material) -> str:
 
 
 SHORT_LIMIT = 300
-"""Characters of a reason in one line: a notification shows no more."""
+"""Greatest number of characters of a reason in one line: a notification shows no more."""
 
 
 def _ask_shortly(name: str, m: Material) -> str:
@@ -341,9 +341,9 @@ SHORTLY: dict[str, Callable[[Material], str]] = {
     "limit-wait": lambda m: f"begins nothing new: {_cut(tell_limit(m))}",
     "reminder": _remind_shortly,
 }
-"""The notices in one line; that of a remark is told as the remark is made."""
+"""Notices in one line; that of a remark is told as the remark is made."""
 
 
 def write_short_notice(name: str, material: Material) -> str:
-    """Write the notice `name` as a line to follow the session's name; '' for none."""
+    """Return the notice `name` as a line to follow the session's name; '' for none."""
     return SHORTLY[name](material) if name in SHORTLY else ""

@@ -1,4 +1,4 @@
-"""Whether a failure of CI says nothing of the commit, by the words that a project sets. Pure.
+"""Outages of CI: failures that say nothing of the commit, by the words that a project sets. Pure.
 
 Words are looked for as they stand, without patterns: so a hostile log takes no more time than its
 length.
@@ -12,9 +12,10 @@ from sm.adapters.forge.model import Check
 from sm.base.text import one_line
 
 END_LINES = 40
-"""Of the log, where a job says why it has ended. Further up a test may talk of a lost network."""
+"""Last lines of the log, where a job says why it has ended. Further up a test may talk of a lost
+network."""
 WIDTH = 2000
-"""Characters of a line that are looked at."""
+"""Greatest number of characters of a line that are looked at."""
 
 
 class OutageError(Exception):
@@ -26,7 +27,7 @@ class OutageError(Exception):
 
 
 def find_outage(check: Check, words: Collection[str], steps: Collection[str]) -> str:
-    """Why CI itself is to blame for a failure; '' if nothing says so.
+    """Return why CI itself is to blame for a failure; '' if nothing says so.
 
     `words` are looked for at the end of the log, `steps` are names of steps before the tests.
     """

@@ -1,4 +1,4 @@
-"""What a tick does about an issue that is worked on elsewhere. Pure."""
+"""Placing: what a tick does about an issue that is worked on elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from msgspec import Struct
 
 
 class Standing(StrEnum):
-    """How a session elsewhere stands, by what its runner says."""
+    """Standing of a session elsewhere, by its runner."""
 
     WAITING = "waits in a queue"
     RUNNING = "runs"
     SILENT = "does not answer"
     LOST = "is lost"
-    """Whoever runs it says that it is gone, or it has been silent for too long."""
+    """Its runner says that it is gone, or it has been silent for too long."""
     OVER = "has ended"
-    """The node has no such session any more."""
+    """The node no longer has such a session."""
     REFUSED = "is refused by its host"
     """The host answers, and cannot begin any session."""
     UNFIT = "is not taken by its host"
@@ -24,7 +24,7 @@ class Standing(StrEnum):
 
 
 class Holder(StrEnum):
-    """Whose claim the remote has of the issue."""
+    """Holder of the issue's claim on the remote."""
 
     OURS = "this attempt's"
     LATER = "a later attempt's of this installation"
@@ -33,7 +33,7 @@ class Holder(StrEnum):
 
 
 class Deed(StrEnum):
-    """What is done."""
+    """Deed of a tick for a placement."""
 
     LEAVE = "leave it as it is"
     PLACE = "have it begun there, or find that it was"
@@ -46,20 +46,20 @@ class Deed(StrEnum):
 
 
 PLACE_FOR_S = 300.0
-"""So long it is tried to place an attempt at its host; then another host gets the next one."""
+"""Seconds of trying to place an attempt at its host; then another host gets the next one."""
 
 
 AGAIN_S = 30.0
 """Seconds before a host that could not begin a session is asked again."""
 
 GONE = (Standing.LOST, Standing.OVER)
-"""Nothing can be ended any more; what comes back ends by itself."""
+"""Standings in which nothing can be ended any more; what comes back ends by itself."""
 REFUSALS = (Standing.REFUSED, Standing.UNFIT)
-"""How a session stands that its host does not begin."""
+"""Standings of a session that its host does not begin."""
 
 
 class Case(Struct, frozen=True):
-    """One of them. `standing` None: its runner says nothing of it.
+    """Case of a placement. `standing` None: its runner says nothing of it.
 
     `is_placed`: its runner has taken it. `is_workable`: the issue is open, and not blocked.
     `is_paused`: a person wants nothing to begin there. `tried_for_s`: since it was claimed.
@@ -93,7 +93,7 @@ def judge(case: Case) -> Deed:
 
 
 def _judge_given_up(case: Case) -> Deed:
-    """A node that runs has given it up, as it is done, and is about to end."""
+    """Judge a session that its running node has given up: it is done, and about to end."""
     if not case.is_placed:
         return Deed.FORGET
     if case.standing is Standing.RUNNING:
@@ -102,7 +102,7 @@ def _judge_given_up(case: Case) -> Deed:
 
 
 def _judge_unplaced(case: Case) -> Deed:
-    """Another host gets what this one cannot begin; for an issue that it does not like none does.
+    """Judge one that is not placed: another host gets it, unless the fault is in the issue.
 
     Each host that has it costs an attempt.
     """
@@ -115,7 +115,7 @@ def _judge_unplaced(case: Case) -> Deed:
 
 
 def _begin(case: Case, deed: Deed) -> Deed:
-    """What gives work, unless there is none, or a person is against it."""
+    """Return the deed that begins work, unless there is none, or a person is against it."""
     if not case.is_workable:
         return Deed.WITHDRAW if deed is Deed.PLACE else Deed.LET_GO
     return Deed.LEAVE if case.is_paused else deed

@@ -1,4 +1,4 @@
-"""What sm tells an agent. The words of others in it are in `quotes.py`: fenced as data. Pure."""
+"""Prompts of sm to an agent. Words of others in them are in `quotes.py`: fenced as data. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sm.issues.rules.quotes import (
 )
 
 CONFLICTS_LISTED = 20
-"""Files of a conflict that are named; the others are counted."""
+"""Greatest number of files of a conflict that are named; the others are counted."""
 
 
 def _protocol_here(m: Material) -> str:
@@ -53,7 +53,7 @@ Do what the issue asks, with tests, commit, and push to {m.remote} {m.branch}.
 
 
 def _work_there(m: Material) -> str:
-    """What a branch has already that was there before anybody here worked on the issue."""
+    """Tell what a branch already has from before anybody here worked on the issue."""
     if not (m.git.log or m.git.status):
         return ""
     return (
@@ -110,7 +110,7 @@ def _take_over(m: Material, before: str) -> str:
 
 
 def _moved(m: Material) -> str:
-    """There are names of files in it, and all with push rights could write it."""
+    """Quote what is told of a move: it names files, and all with push rights could write it."""
     if not m.moved:
         return ""
     left = f"It ran on another host. What was left there:\n{fence('attempt', m.moved, m.nonce)}"
@@ -160,7 +160,7 @@ def _ci_passed(m: Material) -> str:
 
 
 def _optional(m: Material) -> str:
-    """What has failed beside the checks that the forge requires."""
+    """Tell what has failed beside the checks that the forge requires."""
     if not m.check.optional:
         return ""
     return f" Failed, but not required: {', '.join(map(name, m.check.optional))}."
@@ -240,7 +240,7 @@ def _rebase(m: Material) -> str:
 
 
 def _push_again(m: Material) -> str:
-    """How to push what was rebased, without overwriting what others have pushed to the branch.
+    """Tell how to push what was rebased, without overwriting what others have pushed to the branch.
 
     With `--force-with-lease` alone git would overwrite it: the fetch before the rebase has seen it.
     """
@@ -259,7 +259,7 @@ def _conflict(m: Material) -> str:
 
 
 def _conflicting(m: Material) -> str:
-    """Where it conflicts, as the end of a sentence."""
+    """Say where it conflicts, as the end of a sentence."""
     if not m.conflicts:
         return "."
     shown = [one_line(file, SENTENCE_LIMIT) for file in m.conflicts[:CONFLICTS_LISTED]]
@@ -269,7 +269,7 @@ def _conflicting(m: Material) -> str:
 
 
 def _why_unmerged(m: Material) -> str:
-    """That a conflict is in the way of the merge, if one is."""
+    """Say that a conflict is in the way of the merge, if one is."""
     if not m.conflicts:
         return ""
     return f"\nIt conflicts with {m.base}{_conflicting(m)}Rebase: {_rebase(m)}, {_push_again(m)}"
@@ -375,7 +375,7 @@ def _limit_over(m: Material) -> str:
 
 
 def _first(m: Material) -> str:
-    """To the session that is asked before people."""
+    """Tell the session that is asked before people."""
     whose = name(f"{m.project}#{m.issue.number}")
     asked = fence("question", first_part(m.words or "(no words)", name_issue_command(m)), m.nonce)
     return (
@@ -402,7 +402,7 @@ def _edited(m: Material) -> str:
 
 
 def _by(editors: Iterable[str]) -> str:
-    """Who has edited it, as the end of a sentence: those that the forge names."""
+    """Say who has edited it, as the end of a sentence: those that the forge names."""
     who = ", ".join(name(one) for one in editors if one)
     return f" by {who}" if who else ""
 
@@ -451,5 +451,5 @@ PROMPTS: dict[str, Callable[[Material], str]] = {
 
 
 def write_prompt(name: str, material: Material) -> str:
-    """Write the message `name`."""
+    """Return the whole text of the message `name` to an agent, made of its material."""
     return PROMPTS[name](material)

@@ -1,6 +1,6 @@
-"""Words of others as an agent gets them: fenced as data, and cut where they are long. Pure.
+"""Words of others as an agent gets them: fenced as data, and cut if they are long. Pure.
 
-Behind what was cut stands the command that shows all of it.
+After a cut stands the command that shows all of it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from sm.base.text import one_line
 from sm.issues.rules.material import Material, cite_pull
 
 COMPARED = 1_000_000
-"""Pairs of lines of two texts, up to which their order counts where they are compared."""
+"""Greatest number of pairs of lines of two texts whose order counts in a comparison."""
 GIT_LIMIT = 5_000
-"""Characters of the output of a git command."""
+"""Greatest number of characters of the output of a git command."""
 
 
 def name_issue_command(m: Material) -> str:
@@ -29,27 +29,27 @@ def name_pull_command(m: Material) -> str:
 
 
 def quote_issue(m: Material) -> str:
-    """Its title and text, as they were trusted."""
+    """Quote its title and text, as they were trusted."""
     body = first_part(m.issue.body.strip() or "(no text)", name_issue_command(m))
     title = fence("issue title", m.issue.title, m.nonce)
     return f"{title}\n\n{fence('issue', body, m.nonce)}"
 
 
 def quote_answer(m: Material) -> str:
-    """What a person has answered, or the session that was asked first."""
+    """Quote the answer of a person, or of the session that was asked first."""
     whose = PEER if m.answered_by else PERSON
     return fence("answer", first_part(m.reply.strip(), name_issue_command(m)), m.nonce, whose)
 
 
 def quote_git(m: Material, command: str, said: str, nothing: str) -> str:
-    """What a git command says: names of files and subjects of commits are words of others, too."""
+    """Quote a git command's output: file names and subjects of commits are words of others, too."""
     if not said:
         return f"{command}: ({nothing})"
     return f"{command}:\n{fence('git', first_part(said, command, GIT_LIMIT), m.nonce)}"
 
 
 def quote_log(m: Material, check: Check) -> str:
-    """The end of CI's log, below the step that failed and where to see all of it."""
+    """Quote the end of CI's log, below the step that failed and where to see all of it."""
     named = (("step", check.step), ("address", check.url), ("the whole log", check.file))
     head = [f"{what}: {one_line(words, SENTENCE_LIMIT)}" for what, words in named if words]
     log = _last_lines(check.log, m.log_lines)
@@ -64,7 +64,7 @@ def _last_lines(text: str, count: int) -> str:
 
 
 def quote_comments(m: Material, said: Iterable[Comment]) -> str:
-    """What people say on the pull request outside of reviews."""
+    """Quote what people say on the pull request outside of reviews."""
     texts = (
         fence(f"comment by {c.author}", first_part(c.body, name_pull_command(m)), m.nonce)
         for c in said
@@ -73,7 +73,7 @@ def quote_comments(m: Material, said: Iterable[Comment]) -> str:
 
 
 def quote_review(m: Material, review: Review) -> str:
-    """The text of a review, and its remarks on lines."""
+    """Quote the text of a review, and its remarks on lines."""
     text = first_part(_said(review) or "(no text)", name_pull_command(m))
     return fence(f"review by {review.author}", text, m.nonce)
 
@@ -84,7 +84,7 @@ def _said(review: Review) -> str:
 
 
 def _remark_text(remark: InlineComment) -> str:
-    """A remark on a line, with the code that it is about."""
+    """Return a remark on a line, with the code that it is about."""
     since = " (the code has changed since)" if remark.outdated else ""
     said = f"{remark.path}:{remark.line}{since}: {remark.body.strip()}"
     hunk = "\n".join(f"    {line}" for line in remark.hunk.splitlines())
@@ -92,14 +92,14 @@ def _remark_text(remark: InlineComment) -> str:
 
 
 def quote_edit(m: Material) -> str:
-    """What an edit of the issue has changed."""
+    """Quote what an edit of the issue has changed."""
     before, after = ([one.title, "", *one.body.splitlines()] for one in (m.issue, m.edited))
     changed = first_part(_list_changes(before, after) or "(no line)", name_issue_command(m))
     return fence("changes", changed, m.nonce)
 
 
 def quote_review_edit(m: Material) -> str:
-    """What an edit of a review has changed."""
+    """Quote what an edit of a review has changed."""
     edited = m.edited_review
     before, after = (_said(one).splitlines() for one in (edited.before, edited.now))
     changed = first_part(_list_changes(before, after) or "(no line)", name_pull_command(m))
@@ -107,11 +107,11 @@ def quote_review_edit(m: Material) -> str:
 
 
 def _list_changes(before: list[str], after: list[str]) -> str:
-    """The lines that are gone (-) and new (+), with some around them."""
+    """Return the lines that are gone (-) and new (+), with some around them."""
     import difflib
 
     if len(before) * len(after) > COMPARED:
-        # What it takes grows with the product, up to its cube (Python's documentation of difflib).
+        # The time grows with the product, up to its cube (Python's documentation of difflib).
         old, new = set(before), set(after)
         gone = [f"-{line}" for line in before if line not in new]
         return "\n".join([*gone, *(f"+{line}" for line in after if line not in old)])

@@ -1,20 +1,20 @@
-"""When a machine has too little room for anything new: disk, files, memory."""
+"""Room that a machine needs for anything new: disk, files, memory."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 SHARE = 0.05
-"""Of a small disk or memory less has to be free: this share of it."""
+"""Share of a small disk or memory that has to be free, instead of the usual amount."""
 
 FILES = 10_000
-"""So many more files a disk has to take, or that share."""
+"""Files that a disk must still have room for, or that share of them."""
 
 MEGABYTE = 1 << 20
 
 
 class Room(Struct, frozen=True):
-    """How much is free of something: bytes, or files. `total` is 0 if that has no limit."""
+    """Free amount of something: bytes, or files. `total` is 0 if that has no limit."""
 
     free: int
     total: int

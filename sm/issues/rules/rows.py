@@ -1,4 +1,4 @@
-"""The parts of a row of the reaction matrix."""
+"""Parts of a row of the reaction matrix."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from sm.sessions.presence_rule import Deed
 
 
 class Stage(StrEnum):
-    """How far the answer to the agent's last phase is."""
+    """Stage of the answer to the agent's last phase."""
 
     ANY = "answered or not"
     OPEN = ""
-    """It has none yet."""
+    """The phase has no answer yet."""
     ANSWERED = "answered"
-    """It has one, or there is no phase."""
+    """The phase has an answer, or there is no phase."""
     ESCALATED = "escalated"
     """A person was asked, about the phase or another matter, and has not answered."""
 
 
 class Standing(NamedTuple):
-    """Where a session stands in the protocol. Most rows are for few standings."""
+    """Standing of a session in the protocol. Most rows are for few standings."""
 
     phase: Phase
     open: bool
@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
     @classmethod
     def of(cls, facts: Facts) -> Standing:
-        """That of these facts."""
+        """Return the standing by these facts."""
         return cls(facts.phase, facts.open, facts.escalated)
 
 
@@ -46,7 +46,7 @@ GIVING_WORK = frozenset({Verb.INJECT, Verb.RECOVER})
 
 
 class Said(Struct, frozen=True):
-    """The phases that a row is for, and the stage of their answer."""
+    """Phases that a row is for, and the stage of their answer."""
 
     phases: frozenset[Phase] = PHASES
     stage: Stage = Stage.ANY
@@ -65,7 +65,7 @@ class Said(Struct, frozen=True):
         return True
 
     def __str__(self) -> str:
-        """The column of docs/PROTOCOL.md."""
+        """Return the text of its column in docs/PROTOCOL.md."""
         left_out = PHASES - self.phases
         if not left_out:
             words = "(empty) or answered" if self.stage is Stage.ANSWERED else "any"
@@ -81,13 +81,13 @@ def _name(phases: frozenset[Phase]) -> str:
 
 
 class Step(Struct, frozen=True):
-    """One action; `text` names its message (see prompts)."""
+    """Action of a plan; `text` names its message (see prompts)."""
 
     verb: Verb
     text: str = ""
 
     def __str__(self) -> str:
-        """The step as docs/PROTOCOL.md has it."""
+        """Return the step as docs/PROTOCOL.md has it."""
         return f"{self.verb} “{self.text}”" if self.text else str(self.verb)
 
 
@@ -116,19 +116,19 @@ def key_per_failure(facts: Facts) -> str:
 
 
 def always(_: Facts) -> bool:
-    """For a row that applies wherever the session stands as it says."""
+    """Return True: for a row that applies wherever the session stands as it says."""
     return True
 
 
 class Row(Struct, frozen=True, eq=False):
-    """A row of the matrix. It reacts to its `subject`, and to each subject once.
+    """Row of the matrix. It reacts to its `subject`, and to each subject once.
 
     `said` is matched first; `when` is the condition that is particular to the row, and `fact` the
     same in words. `limit` says which limits that is about: a template over the fields of `Limits`.
     `about` is the key of the question to a person, or of the answer to the agent. `passing`: its
     plan is pointless as soon as the row no longer applies. `deed` is what it does to a session that
-    people may be at, or `to_gone` if its agent is gone: it waits for them. `in_sight`: who is there
-    sees what it tells of. `beside`: it is done while such a row waits.
+    people may be at, or `to_gone` if its agent is gone: it waits for them. `in_sight`: a person
+    there sees what it tells of. `beside`: it is done while such a row waits.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Row(Struct, frozen=True, eq=False):
     beside: bool = False
 
     def applies(self, facts: Facts) -> bool:
-        """Whether these facts are what it reacts to."""
+        """Whether the row reacts to these facts."""
         return self.said.fits(Standing.of(facts)) and self.when(facts)
 
     def key(self, facts: Facts) -> str:
@@ -162,20 +162,20 @@ class Row(Struct, frozen=True, eq=False):
 
     @property
     def gives_work(self) -> bool:
-        """Whether its agent is to do something after it. A provisional one only tells it."""
+        """Whether its agent is to do something after it. A provisional row only tells it."""
         return self.spends and not self.provisional
 
     def choose_deed(self, facts: Facts) -> Deed | None:
-        """What it would do to the session; None if that waits for nobody."""
+        """Return its deed to the session; None if that waits for nobody."""
         return self.to_gone if self.to_gone and facts.session is Life.GONE else self.deed
 
     def list_limits(self, limits: Limits) -> dict[str, float]:
-        """Those of the limits in force that it is about, by their names, as plain numbers."""
+        """Return the limits in force that it is about, by their names, as plain numbers."""
         names = (name for _, name, _, _ in Formatter().parse(self.limit) if name)
         return {name: getattr(limits, name) + 0 for name in names}  # a duration loses its type
 
 
 @cache
 def select(rows: tuple[Row, ...], standing: Standing) -> tuple[Row, ...]:
-    """Those of the rows that are for such a standing, in their order; found once for each."""
+    """Return the rows for such a standing, in their order; found once for each."""
     return tuple(row for row in rows if row.said.fits(standing))

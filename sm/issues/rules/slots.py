@@ -1,4 +1,4 @@
-"""Says which sessions hold a slot, of which there are `max_sessions`. Pure."""
+"""Use of slots: says which sessions hold one, of which there are `max_sessions`. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sm.sessions.failure import Fault
 def is_at_work(facts: Facts) -> bool:
     """Whether the agent works, or is about to begin: then its session holds a slot.
 
-    It does not while it waits for CI or for a person, or may spend nothing. One whose turn runs all
-    the same is at work: somebody has typed to it, or it has not finished yet. At a usage limit it
-    keeps its slot: another session would begin, and meet the same limit.
+    It does not while it waits for CI or for a person, or may spend nothing. But an agent whose turn
+    runs is at work: somebody has typed to it, or it has not finished yet. At a usage limit it keeps
+    its slot: another session would begin, and meet the same limit.
     """
     if facts.turn_runs or not facts.history.started_at:
         return True
@@ -30,7 +30,7 @@ def _is_stopped(facts: Facts) -> bool:
 
 
 def needs_slot(row: Row, facts: Facts) -> bool:
-    """Whether what the row does has to wait until the session has a slot.
+    """Whether the row's action has to wait until the session has a slot.
 
     What a person answers never waits, also if the agent has to be restarted for it.
     """

@@ -1,7 +1,7 @@
-"""What is done where a session nears its limits, breaks them, and may go on. Pure.
+"""Rows of the matrix for a session that nears its limits, breaks them, and may go on. Pure.
 
-The allowance of the facts says how far its limits are used up, and these rows of the matrix react.
-What else would have the agent work, or restart it, waits meanwhile: see `decide`.
+The allowance of the facts says how far its limits are used up, and these rows react. All else that
+would give the agent work, or restart it, waits meanwhile: see `decide`.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from sm.sessions.failure import LONG_PARK_S
 from sm.sessions.history import Count, Halt, Verb
 
 TYPING_S = 120.0
-"""So long it is tried to ask for the document; a person is asked without one then."""
+"""Seconds of trying to ask for the document; then a person is asked without one."""
 WRITING_S = 300.0
-"""So long the turn may take in which it is written; then it is interrupted like any other."""
+"""Seconds that the turn which writes the document may take; then it is interrupted like any
+other."""
 BEGINS_S = 5.0
-"""So soon after a request was taken the hooks tell of its turn."""
+"""Seconds after a request was taken within which the hooks tell of its turn."""
 PATIENCE_S = 60.0
-"""So long it may be unknown what is left before a person is told."""
+"""Seconds for which the rest may be unknown before a person is told."""
 
 ANY = Said()
 
 
 def must_stop(f: Facts) -> bool:
-    """Whether a turn runs that is to end at once. Without hooks one may run at any time."""
+    """Say whether a turn that is to end at once runs. Without hooks one may run at any time."""
     if f.session is Life.GONE or not _must_spend_nothing(f):
         return False
     if f.signs is None:
         return True
-    # What it has left running in the background may be agents.
+    # Processes that it has left in the background may be agents.
     return (f.turn_runs or f.signs.doing == "waiting") and not _writes_document(f)
 
 
 def _must_spend_nothing(f: Facts) -> bool:
-    """Whether a limit is used up, or it is unknown for too long what is spent."""
+    """Whether a limit is used up, or the spending is unknown for too long."""
     return f.allowance is not None and f.allowance.stops(f.now, f.held_since)
 
 
@@ -62,7 +63,7 @@ def _lacks_document(f: Facts) -> bool:
 
 
 def _begin_halt(f: Facts, halt: Halt) -> float:
-    """Since when it waits. While a person has paused the session no time counts."""
+    """Return since when it waits. While a person has paused the session no time counts."""
     return max(halt.at, f.resumed_at)
 
 
@@ -111,7 +112,7 @@ def _is_held_for_long(f: Facts) -> bool:
 
 
 def _waits_for_long(f: Facts) -> bool:
-    """Whether it is known when it goes on, and that is as late as people hear of any such wait."""
+    """Whether its going on has a known time, as late as people hear of any such wait."""
     halt = f.history.halt
     until = f.allowance.until if f.allowance else None
     return _is_held(f) and halt is not None and until is not None and until > halt.at + LONG_PARK_S
@@ -157,7 +158,7 @@ LIMIT_STOP = Row(
 )
 
 WHILE_PAUSED = (LIMIT_STOP,)
-"""What is done to a paused agent as well: its turn may go on, but not beyond its limit."""
+"""Rows that apply to a paused agent as well: its turn may go on, but not beyond its limit."""
 
 AT_LIMIT = (
     Row(
@@ -222,7 +223,7 @@ AT_LIMIT = (
         passing=True,
     ),
 )
-"""While a limit keeps the session from spending, nothing gives its agent work."""
+"""Rows for a limit that keeps the session from spending: none gives its agent work."""
 
 NEAR_LIMIT = Row(
     "limit-near",

@@ -1,7 +1,7 @@
-"""What is left over or has gone missing, and what is safe to do about it. See `docs/PROTOCOL.md`.
+"""Supervision: leftovers and missing things, and what is safe to do. See `docs/PROTOCOL.md`.
 
 `dev-poll` and `sm doctor --fix` go by this table: they find things, and the first row that applies
-to a thing says what becomes of it. What no row is for is left alone and not told.
+to a thing says what becomes of it. A thing without a row is left alone and not told.
 
 A row that removes something is for what provably belongs to this installation, and for what exists
 elsewhere as well. Whatever could be somebody's work, or somebody else's, is a person's to decide:
@@ -20,7 +20,7 @@ from sm.issues.rules.found import MOMENT_S, Left, Owner, Standing, Thing
 
 
 class Place(Struct, frozen=True):
-    """The words of a project that commands need."""
+    """Words of a project that commands need."""
 
     project: str
     repo: str
@@ -30,13 +30,13 @@ class Place(Struct, frozen=True):
 
     @property
     def git(self) -> str:
-        """The beginning of a command in the clone."""
+        """Beginning of a command in the clone."""
         return f"git -C {shlex.quote(self.repo)}"
 
 
 @unique
 class Act(StrEnum):
-    """What is done about a thing; the words are those of docs/PROTOCOL.md."""
+    """Act on a thing; the words are those of docs/PROTOCOL.md."""
 
     REMOVE_LOCK = "remove it"
     REBUILD = "make it anew"
@@ -54,7 +54,7 @@ class Act(StrEnum):
 
 
 class By(StrEnum):
-    """Who acts on a row."""
+    """Actor of a row."""
 
     BOTH = "tick, doctor"
     TICK = "tick"
@@ -63,12 +63,12 @@ class By(StrEnum):
 
 
 def always(_: Left) -> bool:
-    """For a row that is about every thing of its kind that no earlier row is about."""
+    """Return True: for a row about every thing of its kind that no earlier row is about."""
     return True
 
 
 class Row(Struct, frozen=True, eq=False):
-    """What is done about a thing of which `when` holds, and which is at least `after_s` old.
+    """Row: what is done about a thing if `when` holds and it is at least `after_s` seconds old.
 
     `fact` is `when` in words. `told` says what was found, `doing` and `done` what is done about it,
     `command` what a person can do. These are templates over a `Left`, as `left`, and a `Place`, as
@@ -88,12 +88,12 @@ class Row(Struct, frozen=True, eq=False):
     after_s: float = 0.0
 
     def applies(self, left: Left) -> bool:
-        """Whether it is about this thing."""
+        """Whether the row is about this thing."""
         return left.thing is self.thing and left.age_s >= self.after_s and self.when(left)
 
 
 class Ruling(Struct, frozen=True):
-    """What the table says of one thing, in words and as the act."""
+    """Ruling of the table on one thing, in words and as the act."""
 
     row: Row
     left: Left
@@ -387,7 +387,7 @@ BY_NAME = {row.name: row for row in ROWS}
 
 
 def judge(left: Left, at: Place) -> Ruling | None:
-    """Return what the table says of it; None if it is left alone."""
+    """Return the table's ruling on the thing; None if it is left alone."""
     row = next((row for row in ROWS if row.applies(left)), None)
     if row is None:
         return None

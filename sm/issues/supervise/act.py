@@ -1,4 +1,4 @@
-"""Does what the table of supervision says about what is found: a function for each act."""
+"""Acts of supervision on what was found: a function for each act of the table."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from sm.sessions.presence_rule import Deed
 from sm.sessions.undone import Unable
 
 BEFORE = (Thing.RECORD, Thing.SESSION, Thing.CLAIM)
-"""What a tick looks at before it takes up anything new."""
+"""Things that a tick looks at before it takes up anything new."""
 
 AFTER = (Thing.TERMINAL, Thing.WORKTREE, Thing.PULL, Thing.BRANCH)
-"""What it looks at last."""
+"""Things that a tick looks at last."""
 
 STARTS = (Act.START, Act.LET_GO)
-"""What a tick has its own start do, which asks the forge again and says what came of it."""
+"""Acts that a tick leaves to its own start, which asks the forge again and reports."""
 
 LET_GO = "let go of"
-"""What a tick calls the second one."""
+"""Words of a tick for the second one."""
 
 
 class Outcome(Struct, frozen=True):
-    """What became of a thing.
+    """Outcome for a thing.
 
     `kept` says why nothing was done, '' if it was. `failed`: it was tried, and could not be done.
     `refused`: the remote would refuse the same for others, too.
@@ -48,14 +48,14 @@ class Outcome(Struct, frozen=True):
 
 
 class Due(NamedTuple):
-    """An issue whose session is to be started, or let go of; `what` says in what sense."""
+    """Issue whose session is to be started, or let go of; `what` says in what sense."""
 
     issue: Issue
     what: str
 
 
 Start = Callable[[Sequence[Due]], Iterator[str]]
-"""What does that, and yields a line for each."""
+"""Function that starts or lets go of them, and yields a line for each."""
 
 
 def tend(scene: Scene, *things: Thing, start: Start, dry_run: bool = False) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _tell(outcome: Outcome) -> Iterator[str]:
 
 
 def rule(scene: Scene, *things: Thing, by: tuple[By, ...]) -> Iterator[Ruling | Unable]:
-    """Yield what the table says of what is found, if it is for one of those who are named."""
+    """Yield the rulings of the table on what is found, if one of those named acts on them."""
     for left in find_left(scene, *things):
         if isinstance(left, Unable):
             yield left
@@ -124,7 +124,7 @@ def foresee(scene: Scene, ruling: Ruling) -> str:
 
 
 def _find_issue(scene: Scene, left: Left) -> Issue:
-    """The issue as it was seen; one that is not in sight may have been deleted: a start asks."""
+    """Return the issue as seen; one that is not in sight may have been deleted: a start asks."""
     if known := scene.seen.issue(left.issue):
         return known
     session = scene.by_issue.get(left.issue)
@@ -208,4 +208,4 @@ ACTS: dict[Act, Callable[[Scene, Left], str]] = {
     Act.CLOSE_PULL: _close_pull,
     Act.DELETE_BRANCH: _delete_branch,
 }
-"""Each returns why nothing was done, '' if it is done."""
+"""Functions of the acts: each returns why nothing was done, '' if it is done."""

@@ -1,4 +1,4 @@
-"""Finds what is left over or has gone missing of a project; the table says what it means."""
+"""Finds leftovers and missing things of a project; the table says what they mean."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from sm.store.paths import OF_ISSUES, name_session, prefix_sessions
 
 
 class Scene(Struct, frozen=True, dict=True):
-    """Where is looked: a project, the forge as it was seen, the sessions on record.
+    """Scene of a search: a project, the forge as it was seen, the sessions on record.
 
-    `thoroughly`: also for what takes requests to the forge, or is nothing for a tick.
+    `thoroughly`: also for what takes requests to the forge, or does not concern a tick.
     """
 
     project: Project
@@ -41,7 +41,7 @@ class Scene(Struct, frozen=True, dict=True):
 
     @cached_property
     def place(self) -> Place:
-        """The words of the project."""
+        """Words of the project."""
         settings, socket = self.project.settings, self.project.tmux.socket
         return Place(
             project=settings.name,
@@ -53,17 +53,17 @@ class Scene(Struct, frozen=True, dict=True):
 
     @cached_property
     def by_issue(self) -> dict[int, IssueSession]:
-        """The sessions by their issues."""
+        """Sessions by issue."""
         return {session.issue: session for session in self.sessions}
 
     @cached_property
     def panes(self) -> dict[str, Pane]:
-        """The tmux sessions; a tick that has no session asks for none."""
+        """The tmux sessions by name; a tick that has no session asks for none."""
         return self.project.tmux.panes() if self.sessions or self.thoroughly else {}
 
     @cached_property
     def pauses(self) -> pause.Record:
-        """What is paused."""
+        """Record of all pauses."""
         return pause.read(self.project.root)
 
     def is_paused(self, name: str) -> bool:
@@ -76,9 +76,9 @@ class Scene(Struct, frozen=True, dict=True):
         return kept_worktrees.list_entries(self.project)
 
     def stand(self, number: int) -> Standing:
-        """How the issue stands; one that is not in sight is asked for if that is worth a request.
+        """Return the issue's standing; one out of sight is asked for if that is worth a request.
 
-        Without that it counts as open: it may have been filed just now.
+        Otherwise that one counts as open: it may have been filed just now.
         """
         issue = self.seen.issue(number)
         if issue is None and self.thoroughly:
@@ -99,7 +99,7 @@ class Scene(Struct, frozen=True, dict=True):
 
 
 def judge_issue(project: ProjectSettings, issue: Issue) -> Standing:
-    """Say how an issue stands."""
+    """Return the standing of an issue that the forge has shown."""
     if issue.state is not IssueState.OPEN:
         return Standing.CLOSED
     return Standing.BLOCKED if project.labels.blocked in issue.labels else Standing.OPEN
@@ -117,7 +117,7 @@ def _find_locks(scene: Scene) -> Iterator[Left]:
 
 
 def _find_records(scene: Scene) -> Iterator[Left]:
-    """Damaged ones: of the project's issues, and of sessions that have none."""
+    """Yield damaged records: of the project's issues, and of sessions that have none."""
     ours = prefix_sessions(scene.project.name)
     for name, error in registry.list_damaged(scene.project.root).items():
         number = read_number(name.removeprefix(ours)) or 0 if name.startswith(ours) else 0
@@ -150,7 +150,7 @@ def _find_sessions(scene: Scene) -> Iterator[Left | Unable]:
 
 
 def _find_claims(scene: Scene) -> Iterator[Left]:
-    """Those of issues without a session; before one is given up, the forge is asked again."""
+    """Yield claims without a session; before one is given up, the forge is asked again."""
     project = scene.project
     head = claim.name_ref(0).removesuffix("0")
     numbers = (read_number(ref.removeprefix(head)) for ref in scene.seen.refs if head in ref)
@@ -180,7 +180,7 @@ def _find_former_place(scene: Scene, number: int) -> str:
 
 
 def _find_issues(scene: Scene) -> Iterator[Left]:
-    """Those that a session works on without the forge, and those that only seem to be worked on."""
+    """Yield the issues that sessions work on, and those whose label says that one does."""
     labels = scene.project.settings.labels
     for number, session in scene.by_issue.items():
         yield Left(
@@ -204,13 +204,13 @@ def _find_issues(scene: Scene) -> Iterator[Left]:
 
 
 def _find_terminals(scene: Scene) -> Iterator[Left]:
-    """Those with a session's name, of which no session is on record."""
+    """Yield terminals that have a session's name, while no such session is on record."""
     project = scene.project
     ours = re.compile(re.escape(prefix_sessions(project.name)) + r"([1-9]\d{0,17})")
     known = {session.name for session in scene.sessions}
     for name, pane in scene.panes.items():
         found = None if name in known else ours.fullmatch(name)
-        # Asked for anew: it may have been begun after the sessions were listed.
+        # Asked for again: it may have been begun after the sessions were listed.
         if found is None or project.root.session(name).identity.exists():
             continue
         number = int(found[1])
@@ -313,4 +313,4 @@ FINDERS: dict[Thing, Callable[[Scene], Iterator[Left | Unable]]] = {
     Thing.PULL: _find_pulls,
     Thing.BRANCH: _find_branches,
 }
-"""What is looked for in a project; the processes of ended agents are the machine's."""
+"""Finders of things in a project; the processes of ended agents belong to the machine."""

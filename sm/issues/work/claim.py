@@ -1,7 +1,7 @@
-"""Claims an issue by a ref on the remote that only one installation can create.
+"""Claim of an issue: a ref on the remote that only one installation can create.
 
-The claim is a commit on the empty tree that names the installation. It consists only of facts that
-outlive our state. So an installation always makes the same commit, and recognises its claim even if
+It is a commit on the empty tree that names the installation. It consists only of facts that outlive
+our state. So an installation always makes the same commit, and recognises its claim even if
 everything under the state root is lost.
 """
 
@@ -27,7 +27,7 @@ from sm.store.failpoint import crash_point
 from sm.store.paths import Root
 
 LOOKS = 5
-"""How often sm looks at the remote again if it changes meanwhile."""
+"""Greatest number of looks at the remote if it changes meanwhile."""
 
 MACHINE_ID = Path("/etc/machine-id")
 
@@ -39,9 +39,9 @@ SUBJECT = "claimed by sm"
 
 
 ON, ATTEMPT = "on", "attempt"
-"""The facts of a claim for a session elsewhere, behind those of the installation."""
+"""Names of the facts of a claim for a session elsewhere, after those of the installation."""
 FACTS = 10
-"""How many of a claim are read."""
+"""Greatest number of facts of a claim that are read."""
 
 
 OVERTAKEN = "kept: another attempt has the issue by now"
@@ -49,7 +49,7 @@ NOT_OURS = "kept: it is not ours, or this machine has another name now"
 
 
 class Claim(StrEnum):
-    """Who has the issue: we since now, we from before, we by another's claim, or another."""
+    """Holder of an issue: we since now, we from before, we by another's claim, or another."""
 
     WON = "won"
     OURS = "ours"
@@ -62,11 +62,11 @@ class BranchNameError(SmError):
 
 
 name_ref = name_claim
-"""The ref that claims an issue."""
+"""Ref that claims an issue."""
 
 
 class Assignment(Struct, frozen=True):
-    """The host that a claim has given its issue to, and which attempt that is, from 1 on."""
+    """Host that a claim has given its issue to, and the number of the attempt, from 1 on."""
 
     host: str
     attempt: int
@@ -82,7 +82,7 @@ def is_ours(
 ) -> bool:
     """Say whether the claim among the remote's `refs` is ours.
 
-    It does not ask git, because there may be many claims of others.
+    Does not ask git, because there may be many claims of others.
     """
     held = refs.get(name_ref(issue), "")
     algorithm = "sha256" if len(held) == SHA256_DIGITS else "sha1"
@@ -110,8 +110,8 @@ def claim(
     """Claim `issue`, and create its missing branch on the remote at the primary branch.
 
     One push does both or nothing, so exactly one of several claimers wins. `first` is what `look`
-    has just seen: that it still holds, the push finds out. `ours` is what `make_object` has made
-    for one that is to be worked on elsewhere.
+    has just seen: the push finds out if that still holds. `ours` is what `make_object` has made for
+    an issue that is to be worked on elsewhere.
 
     Raises:
         BranchNameError: another branch's name is in the way.
@@ -163,7 +163,7 @@ def _missing_branch(
 
 
 def release(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
-    """Give up our claim; return why it was kept, '' if there is none any more."""
+    """Give up our claim; return why it was kept, '' if it is gone."""
     # What is kept of attempts elsewhere goes with it: a person has taken the issue from there.
     refs = git.ls_remote(project.remote, name_ref(issue), f"refs/sm/wip/{issue}/*")
     if not is_held(issue, refs):
@@ -205,7 +205,7 @@ def describe_owner(git: Git, project: ProjectSettings, issue: int) -> str:
 def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root) -> str:
     """Return where the clone was when it claimed the issue, if it was moved since; else ''.
 
-    Such a claim has all that ours has but for the clone, which is not where the claim says.
+    Such a claim equals ours except for the clone, which is not where the claim says.
     """
     sha = git.ls_remote(project.remote, name_ref(issue)).get(name_ref(issue))
     if sha is None:
@@ -220,7 +220,7 @@ def find_former_place(git: Git, project: ProjectSettings, issue: int, root: Root
 
 
 def _read_facts(git: Git, project: ProjectSettings, issue: int, sha: str) -> list[str]:
-    """What a claim says; it is cleaned, and no proof: all with push rights can write one."""
+    """Read the facts of a claim; cleaned, and no proof: all with push rights can write one."""
     git.fetch(project.remote, name_ref(issue))
     try:
         message = git.commit_text(sha).partition("\n\n")[2]
@@ -250,20 +250,20 @@ def read_assignment(
 
 
 def look(git: Git, project: ProjectSettings, issue: int) -> dict[str, str]:
-    """The claim, the branch, its base, and every branch that its name cannot exist beside."""
+    """Return the refs of claim, branch, base, and every branch that prevents the branch's name."""
     branch = f"refs/heads/{project.branch(issue)}"
     beside = (f"{branch}/*", *_parents(branch))
     return git.ls_remote(project.remote, name_ref(issue), branch, _name_primary(project), *beside)
 
 
 def find_head(project: ProjectSettings, issue: int, seen: Mapping[str, str]) -> str:
-    """The commit at which the branch is on the remote after a claim, by the look before it."""
+    """Return the branch's commit on the remote after a claim, by the look before it."""
     branch = f"refs/heads/{project.branch(issue)}"
     return seen.get(branch, "") or find_base(project, seen)
 
 
 def find_base(project: ProjectSettings, seen: Mapping[str, str]) -> str:
-    """The commit at which the primary branch is on the remote, by that look; '' if not seen."""
+    """Return the primary branch's commit on the remote, by that look; '' if not seen."""
     return seen.get(_name_primary(project), "")
 
 
@@ -277,7 +277,7 @@ def _parents(branch: str) -> list[str]:
 
 
 def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> None:
-    """Git keeps branches like files: `fix` and `fix/1` cannot both exist."""
+    """Refuse a name that git cannot keep, like files: `fix` and `fix/1` cannot both exist."""
     branch = f"refs/heads/{project.branch(issue)}"
     for other in seen:
         if other in _parents(branch) or other.startswith(f"{branch}/"):
@@ -291,7 +291,7 @@ def _check_name(project: ProjectSettings, issue: int, seen: dict[str, str]) -> N
 def make_object(
     git: Git, project: ProjectSettings, issue: int, root: Root, on: Assignment | None = None
 ) -> str:
-    """The claim's commit, written as a raw object: no setting of the user changes its SHA."""
+    """Write the claim's commit as a raw object: no setting of the user changes its SHA."""
     tree = git.empty_tree
     return git.write_object("commit", _commit(git, project, issue, root, tree, on))
 

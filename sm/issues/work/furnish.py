@@ -1,7 +1,7 @@
-"""Gives a new worktree what git does not: submodules, ignored files, what a setup command makes.
+"""Furnishes a new worktree beyond git: submodules, ignored files, what a setup command makes.
 
-A note in the worktree's git directory says that this was done. Until it is there, the next try does
-all of it again: each step passes over what is there, and the setup command runs anew.
+A note in the worktree's git directory says that this was done. Without it, the next try does all of
+it again: each step passes over what is there, and the setup command runs again.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from sm.store.failpoint import crash_point
 from sm.store.files import open_guarded, read_guarded, read_json, write_json
 
 DONE = "sm-furnished"
-"""In the worktree's own git directory: it lives as long as the worktree, and no branch has it."""
+"""File in the worktree's own git directory: it lives as long as the worktree, and no branch has
+it."""
 LOG_LIMIT = 256 * 1024
-"""Bytes of a setup's output that are kept: its end."""
+"""Bytes at the end of a setup's output that are kept."""
 LAST_LINES = 5
 PAUSE_S = (60.0, 3600.0)
-"""Shortest and longest pause after a failed setup; twice as long after each."""
+"""Shortest and longest pause after a failed setup, in seconds; twice as long after each."""
 
 
 class Failed(Struct, frozen=True):
-    """How often the setup `of` has failed in a row, when it did last, and what there is to say."""
+    """Failures in a row of the setup `of`: how many, when the last was, what there is to say."""
 
     count: int = 0
     at: float = 0.0
@@ -55,7 +56,7 @@ class SetupPausedError(TemporaryError):
 def make_ready(session: IssueSession, *, at: str = "") -> str:
     """Make or adopt the session's worktree, and furnish it once; return what is noteworthy.
 
-    `at` is the commit at which the remote was just seen to have the branch, if that is known.
+    `at` is the branch's commit on the remote as just seen, if known.
 
     Raises:
         SmError: it cannot be made, or not be furnished.
@@ -151,14 +152,14 @@ def _pause_s(failures: int) -> float:
 
 
 class _Log:
-    """The end of a command's output, in a file that can be watched meanwhile."""
+    """End of a command's output, in a file that can be watched meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._put(b"", os.O_TRUNC)
 
     def write(self, chunk: bytes) -> None:
-        """Add to it; where it has become long, its beginning goes."""
+        """Add to the log; if it has become long, its beginning goes."""
         if self._put(chunk, os.O_APPEND) > 2 * LOG_LIMIT:
             kept = (read_guarded(self.path) or b"")[-LOG_LIMIT:]
             self._put(kept.partition(b"\n")[2], os.O_TRUNC)
@@ -169,6 +170,6 @@ class _Log:
             return os.fstat(fd).st_size
 
     def last_lines(self) -> list[str]:
-        """Its last lines, as a person may read them."""
+        """Return its last lines, as a person may read them."""
         text = redact((read_guarded(self.path) or b"").decode("utf-8", "replace"))
         return [one_line(line) for line in text.splitlines() if line.strip()][-LAST_LINES:]

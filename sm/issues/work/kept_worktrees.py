@@ -23,7 +23,7 @@ from sm.store import lock
 from sm.store.files import follow_links, list_names
 
 PATH_BYTES = 4096 + len("gitdir: \n")
-"""What such a file has at most: PATH_MAX of Linux."""
+"""Greatest number of bytes of a worktree's `.git` file: PATH_MAX of Linux."""
 
 
 def list_kept(project: Project, sessions: list[IssueSession]) -> dict[int, str]:
@@ -43,7 +43,7 @@ def list_entries(project: Project) -> dict[int, WorktreeEntry]:
 
 
 def list_unknown(project: Project, entries: Iterable[WorktreeEntry]) -> dict[int, Path]:
-    """Return the folders with the place of a worktree that are not among git's records."""
+    """Return the folders at the place of a worktree that are not among git's records."""
     known = {follow_links(entry.path) for entry in entries}
     found = {}
     for path in list_names(project.settings.worktrees):
@@ -76,7 +76,7 @@ def is_linked(entry: WorktreeEntry) -> bool:
 
 
 def _issue(project: Project, entry: WorktreeEntry) -> int:
-    """The issue that a worktree was made for, by its branch, else by its place; 0: none."""
+    """Return the issue that a worktree was made for, by its branch, else by its place; 0: none."""
     if number := parse_issue(project.settings, entry.branch or ""):
         return number
     number = read_number(entry.path.name.removeprefix(f"{project.name}-")) or 0
@@ -96,7 +96,7 @@ def _place(project: Project, issue: int) -> Path:
 def remove(project: Project, seen: Snapshot, issue: int) -> worktree.Removed | worktree.Kept:
     """Remove the worktree of an issue without a session, and its local branch.
 
-    What would lose work is kept, and so is a worktree that somebody is in.
+    A worktree is kept if removing it would lose work, or if somebody is in it.
 
     Raises:
         SmError: it is not known what would be lost.
@@ -124,13 +124,13 @@ def _find_keeper(project: Project, seen: Snapshot, issue: int, found: worktree.E
 
 
 def _merged_head(project: Project, seen: Snapshot, issue: int) -> str:
-    """The commit that the issue's pull request was merged at, if it was."""
+    """Return the commit that the issue's pull request was merged at, if it was."""
     pull = seen.pull(project.settings.branch(issue))
     return pull.head if pull and pull.state is PullState.MERGED else ""
 
 
 class Listed(Struct, frozen=True):
-    """A worktree of the project. `session` is the id of its session, '' for none.
+    """Worktree of the project. `session` is the id of its session, '' for none.
 
     `lost` says what would be lost with it, `problem` why it cannot be removed or examined.
     """

@@ -1,4 +1,4 @@
-"""Clears what a killed git leaves in a worktree, once it is certain that no git runs there.
+"""Leftovers of a killed git in a worktree, cleared once it is certain that no git runs there.
 
 Git's locks are files. They outlive a killed git, and stop every later one.
 """
@@ -17,7 +17,7 @@ def mend(tree: Git, entry: WorktreeEntry) -> None:
     """Remove dead locks of the worktree, and finish one whose making was interrupted.
 
     Raises:
-        GitLockedError: a git runs in it, or that cannot be known.
+        GitLockedError: a git runs in it, or that cannot be ruled out.
 
     """
     home = tree.git_dir()

@@ -1,4 +1,4 @@
-"""Removes the locks that killed gits have left in a project's repositories, and says so."""
+"""Removes the locks that killed gits have left in a project's repositories, and reports them."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def find(project: Project) -> list[Lock]:
 
 
 def remove(project: Project, path: str, session: str = "") -> bool:
-    """Remove the lock at `path` if it is dead, and say so; False if it stays, or is gone already.
+    """Remove the lock at `path` if it is dead, and report it; False if it stays or is gone.
 
-    Without `session` that goes to the session of the worktree with the lock.
+    Without `session` the report goes to the session of the worktree with the lock.
     """
     place = next((one for one in _list_places(project) if Path(path).is_relative_to(one)), None)
     if place is None or not git_locks.clear(place, [project.settings.repo], only=path):
@@ -57,7 +57,7 @@ def _list_places(project: Project) -> list[Path]:
 
 
 def _owner(project: Project, lock: Path) -> str:
-    """The session in whose worktree the lock was, '' where it was in none."""
+    """Return the session in whose worktree the lock was, '' if it was in none."""
     for session in registry.list_for(project):
         file = session.worktree / ".git"
         if file.is_file() and lock.is_relative_to(project.git.at(session.worktree).git_dir()):

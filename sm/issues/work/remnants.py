@@ -1,4 +1,4 @@
-"""Removes what a closed issue leaves on the remote: a branch without work, an open pull request."""
+"""Removes remnants of a closed issue on the remote: a branch without work, an open pull request."""
 
 from __future__ import annotations
 

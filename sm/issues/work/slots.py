@@ -1,8 +1,8 @@
-"""Gives the slots of a project to its sessions. `max_sessions` says how many there are.
+"""Slots of a project, given to its sessions. `max_sessions` says how many there are.
 
 A slot is a file with the session's name, and so is a place in the line of those that wait for one.
-So no session has to be looked at to know how many are at work. Who dies in between leaves a file
-too many or too few: the next tick of dev-poll corrects that.
+So no session has to be looked at to know how many are at work. A process that dies in between
+leaves a file too many or too few: the next tick of dev-poll corrects that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sm.store.paths import ProjectDir
 
 
 def take(session: IssueSession) -> bool:
-    """Take a slot for a session that has work again; say whether it has one now.
+    """Take a slot for a session that has work again; return whether it has one now.
 
     If none is free it waits in a line, and is woken when its turn has come.
     """
@@ -61,7 +61,7 @@ def take_for_new(project: Project, name: str) -> bool:
 
 
 def occupy(session: IssueSession) -> None:
-    """Take a slot for a session that is at work already, also if there is none."""
+    """Take a slot for a session that is at work already, even if none is free."""
     directory = find_directory(session)
     if not (directory.slots / session.name).exists():
         with _locked(session.project):
@@ -69,14 +69,14 @@ def occupy(session: IssueSession) -> None:
 
 
 def free(session: IssueSession) -> None:
-    """Give the session's slot back, or its place in the line; wake who is first in it."""
+    """Give the session's slot back, or its place in the line; wake the first in the line."""
     slot = read_slot(session)
     if slot.held_at is not None or slot.waits_at is not None:
         free_by_name(session.project, session.name)
 
 
 def free_by_name(project: Project, name: str) -> None:
-    """The same for a session that may have no record."""
+    """Give back the slot of a session that may have no record."""
     directory = project.directory
     with _locked(project):
         for folder in (directory.slots, directory.slot_line):
@@ -90,7 +90,7 @@ def free_by_name(project: Project, name: str) -> None:
 
 
 def count_free(project: Project) -> int:
-    """How many slots are left when all sessions that wait for one have it. It changes nothing."""
+    """Count the slots left once all sessions that wait for one have it. Changes nothing."""
     directory = project.root.project(project.name)
     held = _list_files(directory.slots) if directory.slots.is_dir() else _list_at_work(project)
     taken = len(held) + len(_list_files(directory.slot_line))
@@ -100,7 +100,8 @@ def count_free(project: Project) -> int:
 def correct(project: Project) -> None:
     """Take back the slots of sessions that are gone, and wake those that could have one.
 
-    Only one tick does that at a time, so what a start has taken before its record is not lost.
+    Only one tick does that at a time, so a slot that a start has taken before its record is not
+    lost.
     """
     directory = project.directory
     with _locked(project):
@@ -131,7 +132,7 @@ def _locked(project: Project) -> Iterator[None]:
 
 
 def _fill(project: Project, directory: ProjectDir) -> None:
-    """Give each session its slot whose agent is at work: an older version kept none."""
+    """Give a slot to each session whose agent is at work: an older version kept none."""
     made = directory.slots.with_name(f".{directory.slots.name}.made")
     ensure_private_dir(made)
     for name in _list_at_work(project):
@@ -161,22 +162,22 @@ def _move(name: str, line: Path, slots: Path) -> None:
 
 
 def _count_left(project: Project, directory: ProjectDir) -> int:
-    """How many slots nobody holds. What is open goes on with one, where nothing new may begin."""
+    """Count the slots that nobody holds; if nothing new may begin, open work goes on with one."""
     return max(project.settings.max_sessions, 1) - len(_list_files(directory.slots))
 
 
 def _list_next(project: Project) -> list[str]:
-    """The sessions in the line for which a slot is free now."""
+    """List the sessions in the line for which a slot is free now."""
     directory = project.directory
     return _list_line(directory)[: max(_count_left(project, directory), 0)]
 
 
 def _list_line(directory: ProjectDir) -> list[str]:
-    """Who waits for a slot, the longest first."""
+    """List the sessions that wait for a slot, the longest first."""
     names = _list_files(directory.slot_line)
     return sorted(names, key=lambda name: (read_time(directory.slot_line / name) or 0.0, name))
 
 
 def _list_files(folder: Path) -> list[str]:
-    """The names in a folder, without what was put aside."""
+    """List the names in a folder, without what was put aside."""
     return [name for name in list_names(folder) if not name.startswith(".")]

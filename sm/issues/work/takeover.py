@@ -1,9 +1,9 @@
-"""Claims issues for sessions elsewhere, and takes one over from a host that is lost.
+"""Takeover: claims issues for sessions elsewhere, and takes one over from a host that is lost.
 
-Whoever takes over moves three things in one push: the claim goes to the next attempt, the branch
-gets an empty commit on top, and the ref of the last attempt's work is closed. So whatever that one
-still sends by git is refused by the remote itself, and a merge at its head by the forge; for all
-else it asks for the claim.
+A takeover moves three things in one push: the claim goes to the next attempt, the branch gets an
+empty commit on top, and the ref of the last attempt's work is closed. So the remote itself refuses
+what the last attempt still sends by git, and the forge a merge at its head; before anything else
+that attempt checks the claim.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from sm.store.paths import name_session
 
 
 class LostClaimError(TemporaryError):
-    """The claim is none of ours any more: another installation has taken the issue."""
+    """The claim is no longer ours: another installation has taken the issue."""
 
 
 def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement | None:
     """Claim the issue for its first attempt, on `host`; None if another installation has it.
 
-    An attempt that is claimed by us already is returned as it is, wherever that is: a process may
-    have died before it could put that on record.
+    An attempt that we have claimed already is returned as it is, wherever that is: a process may
+    have died before it could record it.
     """
     first = Assignment(host, 1)
     git, settings = project.git, project.settings
@@ -46,14 +46,14 @@ def claim_for(project: Project, issue: int, runner: str, host: str) -> Placement
 
 
 def recall(project: Project, issue: int, runner: str) -> Placement | None:
-    """Return the placement that our claim on the remote tells of; None if it is not of ours."""
+    """Return the placement that our claim on the remote tells of; None if it is not ours."""
     git, ref = project.git, claim.name_ref(issue)
     sha = git.ls_remote(project.settings.remote, ref).get(ref, "")
     return recall_from(project, issue, runner, sha) if sha else None
 
 
 def recall_from(project: Project, issue: int, runner: str, sha: str) -> Placement | None:
-    """The same, where the claim was just seen to be the commit `sha`."""
+    """Return that placement, if the claim was just seen to be the commit `sha`."""
     found = claim.read_assignment(project.git, project.settings, issue, project.root, sha)
     return _make(project, issue, runner, found, sha) if found else None
 
@@ -73,7 +73,7 @@ def _make(project: Project, issue: int, runner: str, on: Assignment, sha: str) -
 
 
 class _Scene(NamedTuple):
-    """What the remote has: the branch, '' for none, on what the next attempt begins, its work."""
+    """State of the remote: the branch, '' for none, the next attempt's base, and its work."""
 
     head: str
     base: str
@@ -83,8 +83,8 @@ class _Scene(NamedTuple):
 def take_over(project: Project, placement: Placement, host: str) -> Placement:
     """Move the claim to the next attempt, on `host`; return what is to be placed.
 
-    Only one of several takers does. What a process did that died before it could put it on record
-    is found on the remote.
+    Only one of several takers succeeds. A takeover whose process died before recording it is found
+    on the remote.
 
     Raises:
         LostClaimError: another installation has the issue, or it was given up.
@@ -148,7 +148,7 @@ def _find_taken(project: Project, placement: Placement, held: str) -> Placement:
 def _survey(
     git: Git, settings: ProjectSettings, placement: Placement, seen: dict[str, str], ours: str
 ) -> _Scene:
-    """What the branch has, and what the last attempt has committed on top of that."""
+    """Find what the branch has, and what the last attempt has committed on top of that."""
     issue, remote = placement.issue, settings.remote
     branch = settings.branch(issue)
     head = seen.get(f"refs/heads/{branch}", "")
@@ -162,9 +162,9 @@ def _survey(
 def _close(
     git: Git, settings: ProjectSettings, placement: Placement, found: wip.Found | None, ours: str
 ) -> list[Update]:
-    """Have the work be the next attempt's, and the last one's ref be of no use to it any more.
+    """Give the work to the next attempt, and make the last one's ref useless to it.
 
-    It stays, so that a push that is still on its way can neither move nor make it.
+    The ref stays, so that a push that is still on its way can neither move nor make it.
     """
     issue, last = placement.issue, wip.name_ref(placement.issue, placement.attempt)
     there = wip.list_refs(git, settings.remote, issue)
@@ -209,7 +209,7 @@ def delete_taken_over(project: Project, branch: str, merged: str) -> bool:
 def let_go(project: Project, placement: Placement) -> bool:
     """Give up the claim of an issue that is over, with what was kept of its attempts.
 
-    False if the claim is none of ours any more.
+    False if the claim is no longer ours.
     """
     crash_point("placement:before-release")
     return wip.give_up(project.git, project.settings.remote, placement.issue, placement.claim)

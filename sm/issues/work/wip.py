@@ -1,4 +1,4 @@
-"""Keeps the work of a session that was placed here on the remote, so that a successor goes on.
+"""Work in progress of a session that was placed here, kept on the remote for a successor.
 
 At each turn's end, and within one after a commit, the worktree, as it is, and what `sm` knows of
 the session are pushed to `refs/sm/wip/ISSUE/ATTEMPT`: a commit of the state, whose parent is a
@@ -34,21 +34,21 @@ from sm.store.paths import SessionDir
 
 ABOUT, PHASE, RECEIPTS, HANDOFF = "about.json", "phase", "receipts.jsonl", "handoff.md"
 CARRIED = ("issue", "reviews", "pull_comments")
-"""What else of a session's directory is carried: the texts as its agent knows them."""
+"""Other files of a session's directory that are carried: the texts as its agent knows them."""
 DONE, BEGUN = "sm-taken-up", "sm-taking-up"
-"""In the worktree's own git directory: that the work of an earlier attempt is in it, or half so."""
+"""Files in the worktree's own git directory: an earlier attempt's work is in it, or partly so."""
 BROUGHT = "handoff-of-the-last-attempt.md"
-"""Of those in an agent's folder; no name that any request has."""
+"""Name among the handoffs in an agent's folder that no request has."""
 NOT_CARRIED = (Verb.START, Verb.RECOVER)
 ENDINGS = (KILLED, GIVEN_BACK, OVERTAKEN)
 
 
 LOOKS = 5
-"""How often the remote is looked at again if it changes meanwhile."""
+"""Greatest number of looks at the remote if it changes meanwhile."""
 
 
 class About(Struct, frozen=True):
-    """What is pushed beside the files: whose it is, and what git and the phase file were like."""
+    """Data pushed beside the files: whose it is, and the states of git and the phase file."""
 
     attempt: int
     taken: Taken
@@ -57,7 +57,7 @@ class About(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True):
-    """The last push: its commit, of what turn it was, and what the agent had committed last."""
+    """Last push: its commit, its turn, and the agent's last commit by then."""
 
     commit: str = ""
     turn: str = ""
@@ -65,7 +65,7 @@ class Saved(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What an earlier attempt, or this one, has left on the remote."""
+    """Work that an earlier attempt, or this one, has left on the remote."""
 
     ref: str
     commit: str
@@ -85,7 +85,7 @@ def list_refs(git: Git, remote: str, issue: int) -> dict[str, str]:
 def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
     """Give up the claim at that commit, with what is kept of all attempts; False: it is another.
 
-    It is one push: once the claim is gone, a session may do nothing more.
+    One push does it: once the claim is gone, a session may do nothing more.
     """
     held = name_claim(issue)
     for _ in range(LOOKS):
@@ -108,7 +108,7 @@ def give_up(git: Git, remote: str, issue: int, claim: str) -> bool:
 def save_if_due(session: IssueSession) -> bool:
     """Push the work if a turn has ended since the last push, and something has changed.
 
-    Within a turn, which may be the whole issue, if the agent has committed something since.
+    Within a turn, which may be the whole issue, push it if the agent has committed something since.
 
     Raises:
         OvertakenError: another attempt has the issue.
@@ -139,14 +139,14 @@ def _has_committed(session: IssueSession, saved: Saved) -> bool:
 
 
 def _read_head(session: IssueSession) -> str:
-    """The last commit in the worktree; '' if that is gone."""
+    """Return the last commit in the worktree; '' if that is gone."""
     if not (session.worktree / ".git").exists():
         return ""
     return session.project.git.at(session.worktree).rev_parse("HEAD") or ""
 
 
 def _name_turn(session: IssueSession) -> str:
-    """What stands for the last turn of the agent; '' while one is under way, or none was."""
+    """Return an id of the agent's last turn; '' while one is under way, or none was."""
     if agent.load(session.dir) is None:
         return ""
     told = agent_state.read(session.dir)
@@ -222,7 +222,7 @@ def _commit_state(session: IssueSession, git: Git, taken: Taken) -> str:
 
 
 def _list_state(session: IssueSession) -> dict[str, bytes]:
-    """What a successor needs of the session's directory; secrets in it are made unreadable."""
+    """Return the session's files that a successor needs; secrets in them are made unreadable."""
     directory = session.dir
     paths = {RECEIPTS: directory.receipts, HANDOFF: directory.document}
     paths |= {f"{name}.json": getattr(directory, name) for name in CARRIED}
@@ -275,7 +275,7 @@ def _read(git: Git, commit: str, name: str) -> bytes:
 def take_up(session: IssueSession) -> str:
     """Bring the work of an earlier attempt into the session's new worktree, and its state here.
 
-    Returns what the agent has to know of it, '' if there is none. It can be repeated.
+    Returns what the agent has to know of it, '' if there is none. Can be repeated.
     """
     record, git = session.record, session.project.git
     tree = git.at(session.worktree)
@@ -311,7 +311,7 @@ def _put_back(tree: Git, git_dir: Path, found: Found, branch: str) -> str:
 
 
 def _bring(tree: Git, taken: Taken) -> bool | None:
-    """Bring what was not committed; None if git was in the middle of more than a merge."""
+    """Bring the uncommitted files; None if git was in the middle of more than a merge."""
     if taken.unfinished not in ("", "merge"):
         return None
     return put_back(tree, taken)
@@ -335,7 +335,7 @@ def _tell_files(taken: Taken, *, fits: bool | None) -> list[str]:
 
 
 def _restore_state(session: IssueSession, git: Git, found: Found) -> None:
-    """Write phase, receipts, texts and the last handoff as they were; the start is told anew."""
+    """Write phase, receipts, texts and the last handoff as they were; the start is told again."""
     files = {name: _read(git, found.commit, name) for name in _list_names(git, found.commit)}
     ids = _restore_phase(session, files.get(PHASE, b""), found.about)
     lines = _select_receipts(files.get(RECEIPTS, b""), ids)
@@ -349,7 +349,7 @@ def _restore_state(session: IssueSession, git: Git, found: Found) -> None:
 
 
 def _bring_document(session: IssueSession) -> None:
-    """Put the last handoff where the agent may read it; that is what its context begins with."""
+    """Put the last handoff where the agent may read it; its context begins with that."""
     text = read_guarded(session.dir.document)
     if not text:
         return
@@ -358,7 +358,7 @@ def _bring_document(session: IssueSession) -> None:
         documents.prepare(folder)
         path = folder / BROUGHT
         write_atomic(path, text)
-    except SmError:  # what is in the way there is no reason to begin without it
+    except SmError:  # an obstacle there is no reason to begin without it
         path = session.dir.document
     rotation_files.note_begun(session.dir, path, "", kept=True)
 
@@ -368,7 +368,7 @@ def _list_names(git: Git, commit: str) -> list[str]:
 
 
 def _restore_phase(session: IssueSession, content: bytes, about: About) -> Mapping[str, str]:
-    """Write the phase file; return the old id of that write, and the one that it has here."""
+    """Write the phase file; return the old id of that write, and its new one here."""
     if not about.phase_id:
         return {}
     root, project, issue = session.root, session.record.project, session.issue
@@ -378,7 +378,7 @@ def _restore_phase(session: IssueSession, content: bytes, about: About) -> Mappi
 
 
 def _select_receipts(data: bytes, ids: Mapping[str, str]) -> list[bytes]:
-    """The receipts that hold for a successor, with the ids that the writes have here."""
+    """Select the receipts that hold for a successor, with the ids that the writes have here."""
     kept = []
     for line in data.splitlines():
         try:

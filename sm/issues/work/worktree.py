@@ -1,4 +1,4 @@
-"""The worktree of an issue: made or adopted, and removed only if nothing in it can be lost."""
+"""Worktree of an issue: made or adopted, and removed only if nothing in it can be lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sm.store.failpoint import crash_point
 from sm.store.files import follow_links
 
 NAMED = 3
-"""How many files or commits a refusal lists."""
+"""Greatest number of files or commits that a refusal lists."""
 
 
 class WorktreeError(SmError):
@@ -29,14 +29,14 @@ class WorktreeError(SmError):
 
 
 class Worktree(Struct, frozen=True):
-    """A worktree ready for work; `note` says what a person might want to know."""
+    """Worktree ready for work; `note` says what a person might want to know."""
 
     path: Path
     note: str = ""
 
 
 class Removed(Struct, frozen=True):
-    """Nothing of the worktree is left."""
+    """Result of a removal: nothing of the worktree is left."""
 
     path: Path
 
@@ -45,7 +45,7 @@ class Removed(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """The worktree still exists, and the reason."""
+    """Worktree that still exists, and the reason."""
 
     path: Path
     reason: str
@@ -57,8 +57,8 @@ class Kept(Struct, frozen=True):
 def ensure(git: Git, project: ProjectSettings, issue: int, *, at: str = "") -> Worktree:
     """Make the worktree of `issue` on its branch, or adopt what exists of it.
 
-    Existing work never changes: only a clean branch moves forward to the remote's, which was just
-    seen to be `at` that commit, if that is known.
+    Existing work never changes: only a clean branch moves forward to the remote's. `at` is the
+    remote's commit as just seen, if known.
 
     Raises:
         WorktreeError: a folder, or the user's own clone, is in the way.
@@ -84,9 +84,9 @@ def ensure(git: Git, project: ProjectSettings, issue: int, *, at: str = "") -> W
 
 
 def _add(git: Git, path: Path, branch: str) -> str:
-    """Check the branch out; return what its post-checkout hook had to complain about, or ''.
+    """Check the branch out; return what its post-checkout hook complained about, or ''.
 
-    Git makes the worktree, then runs that hook, and fails as the hook does (git-worktree(1)). Where
+    Git makes the worktree, then runs that hook, and fails as the hook does (git-worktree(1)). If
     files cannot be checked out, git removes the worktree again.
     """
     try:
@@ -106,7 +106,7 @@ def _add(git: Git, path: Path, branch: str) -> str:
 
 
 def _remote_head(git: Git, project: ProjectSettings, branch: str, at: str) -> str:
-    """The branch's commit on the remote; '' where only the clone has the branch."""
+    """Return the branch's commit on the remote; '' if only the clone has the branch."""
     try:
         return git.fetch_branch(project.remote, branch, at=at)
     except NoSuchBranchError:
@@ -116,7 +116,7 @@ def _remote_head(git: Git, project: ProjectSettings, branch: str, at: str) -> st
 
 
 def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry | None:
-    """The worktree on record for the issue, if its folder is there."""
+    """Return the worktree on record for the issue, if its folder is there."""
     entry = find(git, project, issue)
     if entry is None:
         return None
@@ -137,7 +137,7 @@ def _adoptable(git: Git, project: ProjectSettings, issue: int) -> WorktreeEntry 
 
 
 def has_files(path: Path) -> bool:
-    """Say whether it is a folder with anything in it."""
+    """Say whether the path is a folder with anything in it."""
     return path.is_dir() and any(path.iterdir())
 
 
@@ -165,7 +165,7 @@ def _check_free(path: Path) -> None:
 
 
 def _local_branch(git: Git, branch: str, remote: str) -> str:
-    """Make the local branch, or move it forward while it has nothing of its own."""
+    """Make the local branch, or move it forward while it has no commits of its own."""
     local = git.rev_parse(f"refs/heads/{branch}")
     if local is None:
         _check_branch_name(git, branch)
@@ -208,11 +208,11 @@ def _difference(git: Git, branch: str, local: str, remote: str) -> str:
 
 
 class Examined(Struct, frozen=True):
-    """What exists of an issue's worktree and of its local branch, which is at `tip`.
+    """State of an issue's worktree and of its local branch, which is at `tip`.
 
     `obstacle` says why we must not remove the folder, whatever is in it; '' if we may. `inner` are
-    worktrees of the same clone within it, those deepest first: Claude Code makes such in
-    `.claude/worktrees` (2.1.332). Where git ignores them, it would remove them with the folder.
+    worktrees of the same clone within it, the deepest first: Claude Code makes such in
+    `.claude/worktrees` (2.1.332). If git ignores them, it would remove them with the folder.
     """
 
     path: Path
@@ -223,7 +223,7 @@ class Examined(Struct, frozen=True):
 
     @property
     def heads(self) -> list[str]:
-        """Return the commits of its heads."""
+        """Commits of its heads."""
         inner = (one.head for one in self.inner)
         heads = (self.tip, self.entry.head if self.entry else None, *inner)
         return [sha for sha in heads if sha and sha.strip("0")]
@@ -246,8 +246,8 @@ def list_losses(
 ) -> Iterator[str]:
     """Yield in words what would be lost with the worktree and its branch; remove nothing.
 
-    Commits are safe on any branch of the remote, or in `merged_head`, the commit at which a pull
-    request was merged (after a squash no branch has it).
+    Commits are safe on any branch of the remote, or in `merged_head`, the head of a merged pull
+    request (after a squash no branch has it).
 
     Raises:
         RemoteUnreachableError: it is unknown what is pushed.
@@ -318,7 +318,7 @@ def discard(
 def _remove_empty(project: ProjectSettings, path: Path) -> None:
     """Remove the empty folders that git leaves: the worktree's, and the one that we made for all.
 
-    A start that needs the latter at this very moment makes it anew at its next try.
+    A start that needs the latter at this very moment makes it again at its next try.
     """
     ours = [] if project.worktree_root else [project.worktrees]
     for folder in (path, *ours):
@@ -336,7 +336,7 @@ def _remove(git: Git, entry: WorktreeEntry, *, force: bool) -> None:
 
 
 def _obstacle(entry: WorktreeEntry | None, path: Path, *, is_clone: bool) -> str:
-    """Why the folder has to stay, whatever is in it."""
+    """Return why the folder has to stay, whatever is in it."""
     if entry is None:
         there = path.is_symlink() or path.is_file() or has_files(path)
         return "it is no worktree of the clone" if there else ""
@@ -356,7 +356,7 @@ def _list_uncommitted(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
 
 
 def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...]:
-    """The submodules whose commits would go with the worktree, which has clones of its own."""
+    """List submodules whose commits would go with the worktree, which has clones of its own."""
     if entry is None or not has_files(entry.path):
         return ()
     home = git.at(entry.path).git_dir()
@@ -368,7 +368,7 @@ def _unsaved_submodules(git: Git, entry: WorktreeEntry | None) -> tuple[str, ...
 def _list_unpushed(
     git: Git, project: ProjectSettings, branch: str, heads: list[str], merged_head: str
 ) -> tuple[str, ...]:
-    """Which commits would be lost, judged by what the remote has at this moment."""
+    """List the commits that would be lost, judged by what the remote has at this moment."""
     if not heads:
         return ()
     pushed = git.ls_remote(project.remote, "refs/heads/*")

@@ -1,4 +1,4 @@
-"""Keeps the work of a session that another attempt has overtaken, out of that one's way."""
+"""Yielding: keeps the work of a session that another attempt has overtaken, out of its way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def name_branch(issue: int, attempt: int) -> str:
 def keep_work(session: IssueSession) -> str:
     """Put the work into a branch of its own, and clear its worktree away; return what is kept.
 
-    A worktree of which a branch cannot have everything is moved aside.
+    If a branch cannot hold everything, the worktree is moved aside.
     """
     git, settings, issue = session.project.git, session.own_settings, session.issue
     found = worktree.examine(git, settings, issue)
@@ -51,7 +51,7 @@ def _take(git: Git, found: Examined, branch: str) -> Taken | None:
 
 
 def _keep(git: Git, name: str, commit: str) -> None:
-    """Have the branch keep that commit; after a try that was cut short it may have more."""
+    """Point the branch at that commit; after a try that was cut short it may have more."""
     if git.is_ancestor(commit, f"refs/heads/{name}"):
         return
     call(git.repo, "branch", "--force", "--no-track", name, commit)
