@@ -1,4 +1,4 @@
-"""The board: all that an overview shows, one row for each session, for the page and `sm top`.
+"""Board: the rows of an overview, one for each session, for the page and `sm top`.
 
 A row is made once, of what `sm status` and `sm needs` show too; it has values, and no markup.
 """
@@ -33,7 +33,7 @@ from sm.views.session import CHECKS, VERDICTS, Inside, StatusRow
 from sm.views.states import ShownState
 
 WORDS = 200
-"""Characters of an agent's last words."""
+"""Characters of an agent's last words that a row has."""
 
 
 class Stop(StrEnum):
@@ -46,7 +46,7 @@ class Stop(StrEnum):
 
 
 class Mark(StrEnum):
-    """How far a stop is: behind it, at it, turned back there, or not there yet."""
+    """Progress of an issue at a stop: past it, at it, turned back there, or not there yet."""
 
     DONE = "done"
     NOW = "now"
@@ -59,16 +59,16 @@ Track = tuple[tuple[Stop, Mark], ...]
 
 
 class BoardRow(Struct, frozen=True, kw_only=True):
-    """One session. Times are in seconds since 1970, 0 if they are not known.
+    """Row of one session. Times are in seconds since 1970, 0 if they are not known.
 
     `id` is the session's, `name` what people call it, such as `shop#7`. `state` holds since
-    `state_since`, which `proof` proves. `percent` says how full its context is, None if that is not
-    known. `queued` is the number of messages that wait for its agent. `need` is what a person is
-    needed for, None for nothing; `person` says what somebody is at who is in its terminal.
-    `waits_for`, `problem` and `event` (the last event, in few words) are '' for nothing, and so are
-    `words`: what the agent said last at the end of a turn. `link` leads to the pull request, which
-    was seen at the commit `head`. `figures` are what plugins know, such as its cost. `host` is the
-    machine that it runs on, '' for this one; of one elsewhere `inside` is what that says of it.
+    `state_since`, and `proof` proves it. `percent` says how full its context is, None if unknown.
+    `queued` is the number of messages that wait for its agent. `need` is what a person is needed
+    for, None for nothing; `person` says what somebody in its terminal is doing. `waits_for`,
+    `problem`, `event` (the last event, in few words) and `words` (what the agent said last at the
+    end of a turn) are '' for nothing. `link` leads to the pull request, which was seen at the
+    commit `head`. `figures` are what plugins know, such as its cost. `host` is the machine that it
+    runs on, '' for this one; `inside` is what another machine says of it.
     """
 
     id: str
@@ -104,7 +104,7 @@ class BoardRow(Struct, frozen=True, kw_only=True):
 
 
 class Board(Struct, frozen=True, kw_only=True):
-    """What is shown at the moment `at`: first what needs a person, then every session.
+    """Board at the moment `at`: first what needs a person, then every session.
 
     `seen` says when each project's forge was looked at last. `paused` and `problems` are sentences.
     """
@@ -117,16 +117,16 @@ class Board(Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
     def find(self, ident: str) -> BoardRow | None:
-        """The row of the session with that id."""
+        """Return the row of the session with that id."""
         return next((row for row in self.rows if row.id == ident), None)
 
 
 Link = Callable[[str, int], str]
-"""Says where a project's pull request is; '' for nowhere."""
+"""Function that returns the link to a project's pull request, '' for none."""
 
 
 Shown = StatusRow | AdHocRow
-"""What the board makes a row of."""
+"""Rows of `sm status`, from which the board makes its own."""
 
 
 def assemble(
@@ -135,9 +135,9 @@ def assemble(
     make: Callable[[Shown], BoardRow],
     of_machine: OpenNeed | None = None,
 ) -> Board:
-    """Make the board of these overviews, and each row of it by `make`.
+    """Make the board of these overviews, and each of its rows by `make`.
 
-    `of_machine` is what the machine needs a person for beside what they say.
+    `of_machine` is what the machine itself needs a person for.
     """
     needs = [need for one in overviews for need in one.needs]
     return Board(
@@ -208,7 +208,7 @@ def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> B
 
 
 def read_inside(directory: SessionDir) -> Inside:
-    """Read what the files of a session of this machine say."""
+    """Read what only the files of a session on this machine say."""
     waiting = queue.count(directory, Place.WAITING)
     return Inside(_read_percent(directory), waiting, read_words(directory))
 
@@ -233,7 +233,7 @@ def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
 
 
 def _moment(now: float, age_s: float, digits: int = 2) -> float:
-    """When that was, the same at each look."""
+    """Return the moment that many seconds ago, rounded so that each look finds the same."""
     return round(now - age_s, digits)
 
 
@@ -246,12 +246,12 @@ def _read_percent(directory: SessionDir) -> float | None:
 
 
 def read_words(directory: SessionDir) -> str:
-    """What the agent said at the end of its last turn, in one line, cleared of secrets."""
+    """Return what the agent said at the end of its last turn, in one line, cleared of secrets."""
     return one_line(redact(read_last_words(directory, 0.0)), WORDS)
 
 
 def _pass_over(_: SmError) -> None:
-    """Leave out what cannot be read: the row's state says that it is damaged."""
+    """Leave out what cannot be read: the state in the row says that the session is damaged."""
 
 
 # The way of an issue
@@ -262,7 +262,7 @@ LOST = (ShownState.FAILED, ShownState.CRASHED)
 
 
 def draw_track(row: StatusRow) -> Track:
-    """How far the issue is: work, CI, review, merge."""
+    """Return how far the issue is: work, CI, review, merge."""
     if row.phase in OVER:
         return tuple((stop, Mark.DONE) for stop in Stop)
     if row.phase in NOT_BEGUN:

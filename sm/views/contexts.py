@@ -1,4 +1,4 @@
-"""How full the contexts of sessions are, and what was done about it. Nothing is changed."""
+"""Gauges: how full the contexts of sessions are, and what was done about it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sm.views.states import ShownState
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
-    """One session. `percent`, `tokens` and `window` are None where they are not known.
+    """Context of one session. `percent`, `tokens` and `window` are None where they are not known.
 
     `told` is `warning` or `critical`, `next` what comes at which percentage, `rotation` its cause
     and step, `doing` the same in words, `since_s` the age of that in seconds, `last_handoff` a
     path; each '' for none. `own` is what was set for the session alone, `notes` what a person
-    should know. `state` is what its agent is at, `state_since` in seconds since 1970.
+    should know. `state` is what its agent is doing, `state_since` in seconds since 1970.
     """
 
     id: str
@@ -68,10 +68,10 @@ def _damaged(one: Damaged) -> Gauge:
 
 
 def read_gauge(session: AnySession) -> Gauge:
-    """That of one session; most of what cannot be read is among its notes.
+    """Read the gauge of one session; most of what cannot be read is among its notes.
 
     Raises:
-        StateError: a file of it that everything else hangs on is damaged.
+        StateError: a file that everything else depends on is damaged.
 
     """
     known, notes = Known(session), list[str]()
@@ -127,7 +127,7 @@ def _again(flags: Flags) -> str:
 
 
 def _rotation(directory: SessionDir) -> str:
-    """Its cause and step, '' for none; what is damaged is noted elsewhere."""
+    """Return cause and step of the rotation, '' for none; damaged files are noted elsewhere."""
     with contextlib.suppress(StateError):
         if record := rotation_files.read_record(directory):
             return f"{record.cause}: {record.step}"
@@ -135,7 +135,7 @@ def _rotation(directory: SessionDir) -> str:
 
 
 def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
-    """What is still to come in this context, the nearest first."""
+    """Yield what is still to come in this context, the nearest first."""
     levels = Levels()
     try:
         raised = health_log.find_raise(session.root, session.name)
@@ -151,7 +151,7 @@ def _next(session: AnySession, flags: Flags, notes: list[str]) -> Iterator[str]:
 
 
 def describe_own_settings(session: AnySession) -> Iterator[str]:
-    """What was set for the session alone, in words."""
+    """Yield what was set for the session alone, in words."""
     try:
         found = read_own(session.dir)
     except StateError as error:
@@ -194,6 +194,6 @@ def _notes(known: Known) -> Iterator[str]:
 
 
 def _is_unknown(directory: SessionDir) -> bool:
-    """Whether the agent has said of its present context that it cannot say."""
+    """Whether the agent has said that it does not know how full its present context is."""
     last, present = usage.read(directory), agent_state.read(directory).context
     return last is not None and last.percent is None and last.context == present

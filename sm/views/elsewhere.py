@@ -1,8 +1,8 @@
-"""The sessions of a project that run elsewhere, as rows of the same tables.
+"""Sessions of a project on other hosts, as rows of the same tables.
 
-A row is what the node's own `sm` has said. What it says is foreign: of each field only what has its
-type is taken. What a person is needed for is said in words of this machine, with a command of its
-own about that very session; which pull request that has, is what was seen here of the forge.
+A row is what the node's own `sm` has said. That is foreign text: a field is taken only if it has
+its type. What a person is needed for is said in words of this machine, with a command of its own
+about that very session; its pull request is the one that was seen here on the forge.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from sm.views.session import StatusRow
 from sm.views.states import ShownState
 
 TIME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}")
-"""A time of day, with its date if that is another one."""
+"""Time of day, with its date if that is another one."""
 TEXT_LIMIT = 500
 
 
@@ -50,7 +50,7 @@ def read_elsewhere(
     """Return a row for each session of the project that runs elsewhere, by issue.
 
     `known` is what was seen of the forge. `report` gets a problem for each host that does not
-    answer. It takes half a second if one does not, and no time if nothing runs elsewhere.
+    answer. Takes half a second if one does not answer, and no time if nothing runs elsewhere.
     """
     return begin_to_read(project)(now, known, report)
 
@@ -59,9 +59,9 @@ Finish = Callable[[float, Snapshot, Callable[[SmError], None]], list[StatusRow]]
 
 
 def begin_to_read(project: Project) -> Finish:
-    """Have the hosts asked, and return what waits for their answers: as `read_elsewhere`.
+    """Ask the hosts, and return a function that waits for their answers, as `read_elsewhere`.
 
-    Who has something to read here does that meanwhile.
+    Meanwhile the caller can read what is here.
     """
     directory = project.root.project(project.name)
     if not list_names(directory.placements):
@@ -99,7 +99,7 @@ def _ask(
 def _list_silent(
     placements: Sequence[Placement], shown: Mapping[str, Shown], now: float
 ) -> Iterator[SmError]:
-    """A sentence for each host that does not answer, with the issues that it has."""
+    """Yield a sentence for each host that does not answer, with the issues that it has."""
     silent: dict[tuple[str, float], list[str]] = {}
     for one in placements:
         seen = shown.get(one.session)
@@ -111,7 +111,7 @@ def _list_silent(
 
 
 def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> Iterator[SmError]:
-    """A sentence for each host that lacks something."""
+    """Yield a sentence for each host that lacks something."""
     lacking = {
         one.host: seen.short
         for one in placements
@@ -125,7 +125,7 @@ def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> 
 def make_row(
     project: Project, placement: Placement, shown: Shown | None, known: Snapshot, now: float
 ) -> StatusRow:
-    """Return what its node has said of the session, as it is shown.
+    """Return the row that shows what its node has said of the session.
 
     Its name, its issue and its pull request are what is `known` here.
     """
@@ -172,7 +172,7 @@ def make_row(
 
 
 def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
-    """Return the row, if it is one of this version of `sm`, or of one that has less of it."""
+    """Return the row, if this version of `sm`, or one with fewer fields, has made it."""
     known = {name: value for name, value in said.items() if name in StatusRow.__struct_fields__}
     try:
         row = convert(known, StatusRow)
@@ -190,7 +190,7 @@ def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
 
 
 def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullRequest | None:
-    """The pull request of its branch; None where that was over before it was placed."""
+    """Find the pull request of its branch; None if that was over before the session was placed."""
     pull = known.pull(project.settings.branch(placement.issue))
     return None if pull is None or 0 < pull.closed_at < placement.placed_at else pull
 
@@ -198,7 +198,7 @@ def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullR
 def _take_need(
     project: Project, placement: Placement, row: StatusRow, pull: PullRequest | None
 ) -> StatusRow:
-    """Say anew what the row needs a person for: of the node's words only the agent's are taken."""
+    """Say again what the row needs a person for: of the node's words only the agent's are taken."""
     said = row.need
     if said is None:
         return row
@@ -254,7 +254,7 @@ def _readdress(
 
 
 def _list_raises(placement: Placement) -> tuple[Act, ...]:
-    """The acts that raise a limit which it is under."""
+    """List the acts that raise a limit of the session."""
     project, issue = placement.project, placement.issue
     limits = (
         *(f"{project} {issue}", f"{project} {issue} --session"),

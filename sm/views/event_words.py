@@ -23,7 +23,7 @@ E = TypeVar("E", bound=Event)
 
 
 class Wording(NamedTuple):
-    """How the events of one kind are told.
+    """Words for the events of one kind.
 
     `name` and `detail` are what `sm trace --json` has always had of them. `told` is a sentence, or
     the words that stand before the detail. `shortly` is for a column of a table.
@@ -46,7 +46,7 @@ def _wording(
 
 
 def tell(event: Event) -> str:
-    """The event in words; it has several lines if the words in it had."""
+    """Tell the event in words; the text has several lines if the event's own words have."""
     match event:
         case StepDone():
             return tell_step(event)
@@ -57,7 +57,7 @@ def tell(event: Event) -> str:
 
 
 def tell_shortly(event: Event) -> str:
-    """The same for a column of a table: the fewest words that say it."""
+    """Tell the event for a column of a table: the fewest words that say it."""
     match event:
         case StepDone():
             return tell_step_shortly(event)
@@ -66,7 +66,7 @@ def tell_shortly(event: Event) -> str:
 
 
 def name_event(event: Event) -> str:
-    """What `sm trace --json` calls the event; of a step it is the verb of the protocol."""
+    """Return what `sm trace --json` calls the event; of a step, the verb of the protocol."""
     match event:
         case StepDone():
             return event.verb
@@ -74,7 +74,7 @@ def name_event(event: Event) -> str:
 
 
 def describe(event: Event) -> str:
-    """What `sm trace --json` has of the event beside its name, in one sentence."""
+    """Return what `sm trace --json` says of the event beside its name, in one sentence."""
     match event:
         case StepDone():
             return describe_step(event)
@@ -94,7 +94,7 @@ def _decided(event: events.Decided) -> str:
 
 
 WITH_REASON = ("escalate", "failed")
-"""The rows that answer to what the agent has just said; later ones do not say it again."""
+"""Rows that answer to what the agent has just said; later events do not say it again."""
 
 
 def _phase(event: events.Decided) -> str:
@@ -129,7 +129,7 @@ ENDS = {
     MessageEnd.REFUSED: "refused",
     MessageEnd.GIVEN_BACK: "given back by the agent: it waits again",
 }
-"""What became of a message."""
+"""Words for the ends of a message."""
 
 
 def _cancelled(event: events.Cancelled) -> str:
@@ -141,7 +141,7 @@ def _describe_added(event: events.FromPlugin) -> str:
 
 
 def _tell_added(event: events.FromPlugin) -> str:
-    """By the words of the plugin; without it, which may be gone by now, as it was written."""
+    """Tell it in the plugin's words; if the plugin is gone, as it was written."""
     if event.event not in plugin.list_parts("events"):
         return _describe_added(event)
     try:
@@ -159,7 +159,7 @@ CLAIMED = {
     "ours": "took the issue up again",
     "placed": "took on the issue, which was placed here",
 }
-"""How an issue was taken that was not claimed just now."""
+"""Words for an issue that was taken, but not claimed just now."""
 
 WORDINGS: dict[type[Event], Wording] = dict(
     (
@@ -285,4 +285,4 @@ WORDINGS: dict[type[Event], Wording] = dict(
         _wording(events.Problem, "problem", lambda event: event.text),
     )
 )
-"""Of every kind but steps, whose words depend on more than their kind."""
+"""Words of every kind of event but steps: theirs depend on more than their kind."""

@@ -1,4 +1,4 @@
-"""All sessions as a family: which one began which, and what each is at. Nothing is changed."""
+"""All sessions as a family: which one began which, and their states. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sm.views.states import ShownState
 class Relative(Struct, frozen=True, kw_only=True):
     """One session. `depth` is 0 for those that a list begins with; ages are in seconds.
 
-    `state` is what its agent is at, `state_since` in seconds since 1970, 0 if that is not known.
-    `parent` is an id, '' for a person. `rotation` says what is done with its context, and what is
-    in the way; '' for nothing.
+    `state` is what its agent is doing, `state_since` in seconds since 1970, 0 if unknown. `parent`
+    is an id, '' for a person. `rotation` says what is done with its context, and what is in the
+    way; '' for nothing.
     """
 
     id: str
@@ -47,9 +47,9 @@ class Relative(Struct, frozen=True, kw_only=True):
 
 
 class AdHocRow(Relative, frozen=True, kw_only=True):
-    """One that works on no issue, with what a person is needed for, None for nothing.
+    """Session that works on no issue, with what a person is needed for, None for nothing.
 
-    `person` says what somebody is at who is in its terminal, '' for nobody. `figures` are what
+    `person` says what somebody in its terminal is doing, '' if nobody is there. `figures` are what
     plugins know, such as its cost.
     """
 
@@ -59,7 +59,7 @@ class AdHocRow(Relative, frozen=True, kw_only=True):
 
 
 def make_relative(session: AnySession) -> Relative:
-    """What is known of a session, from its files and its process alone."""
+    """Describe a session, from its files and its process alone."""
     known = Known(session)
     return Relative(
         id=session.name,
@@ -81,7 +81,7 @@ def make_relative(session: AnySession) -> Relative:
 
 
 def list_descendants(root: Root, top: AnySession | None = None) -> list[Relative]:
-    """The descendants of `top`, each below its parent; without a `top` all there are."""
+    """List the descendants of `top`, each below its parent; without a `top`, all sessions."""
     known = sorted(registry.list_all(root), key=lambda session: session.record.created_at)
     if top is not None:
         return _below(known, top.name, 0)
@@ -103,7 +103,7 @@ def _below(known: Iterable[AnySession], parent: str, depth: int) -> list[Relativ
 
 
 def list_ad_hoc(root: Root, tmux: Tmux | None = None) -> list[AdHocRow]:
-    """The sessions that work on no issue, the oldest first; `tmux` is asked who is in them."""
+    """List the sessions that work on no issue, the oldest first; `tmux` is asked who is in them."""
     found = [one for one in read_records(root)[0] if isinstance(one, AdHocSession)]
     people = find_people(tmux, found, time.time()) if tmux else {}
     return [_make_row(one, people.get(one.name)) for one in found]

@@ -18,7 +18,7 @@ from sm.config.schema import MachineSettings
 
 
 class Subject(NamedTuple):
-    """The session that a figure is of. `issue` is 0, and `project` '', of one without an issue."""
+    """Session that a figure is about. Without an issue `issue` is 0, and `project` ''."""
 
     session: str
     project: str = ""
@@ -26,19 +26,14 @@ class Subject(NamedTuple):
 
 
 class Figure(Struct, frozen=True):
-    """What a plugin says of a session: `shown` to people, in a cell; `values` to programs."""
+    """Figure of a session, by a plugin: `shown` to people, in a cell; `values` to programs."""
 
     shown: str
     values: Mapping[str, Any] = {}
 
 
 class Figures(NamedTuple):
-    """What a plugin knows of sessions; both functions read what is there, and change nothing.
-
-    `read` is asked once for all sessions of a table, and returns the figures of those that have
-    any, by session; it answers within milliseconds. `tell` has sentences for the end of a session's
-    story, which may be over. `header` stands above the column.
-    """
+    """Source of figures, in a plugin; both functions read what is there, and change nothing."""
 
     header: str
     read: Callable[[MachineSettings, Sequence[Subject]], Mapping[str, Figure]]
@@ -46,24 +41,24 @@ class Figures(NamedTuple):
 
 
 OfSession = Mapping[str, Figure]
-"""The figures of a session, by the names of the parts."""
+"""Figures of a session, by the names of the parts."""
 NO_FIGURES: OfSession = {}
 
 
 def list_headers() -> dict[str, str]:
-    """What stands above each column of figures, by the name of the part."""
+    """Return the header of each column of figures, by the name of the part."""
     return {name: figures.header for name, figures, _ in _load()}
 
 
 def read_figures(
     settings: MachineSettings, subjects: Sequence[Subject], report: Callable[[SmError], None]
 ) -> dict[str, dict[str, Figure]]:
-    """The figures of these sessions, by session; `report` is told what could not be read."""
+    """Read the figures of these sessions, by session; `report` is told what could not be read."""
     found: dict[str, dict[str, Figure]] = {}
     for name, figures, whose in _load() if subjects else ():
         try:
             read = figures.read(settings, subjects)
-        except Exception as error:  # whatever is wrong with a plugin, all else is shown
+        except Exception as error:  # if a plugin is broken, all else is shown
             report(SmError(f"plugin '{whose}' has no figures: {describe(error)}"))
             continue
         for session, figure in read.items():
@@ -72,7 +67,7 @@ def read_figures(
 
 
 def tell_figures(settings: MachineSettings, subject: Subject) -> Iterator[str]:
-    """What is said of a session at the end of its story."""
+    """Yield the sentences at the end of a session's story."""
     for _, figures, whose in _load():
         try:
             yield from figures.tell(settings, subject)
@@ -81,7 +76,7 @@ def tell_figures(settings: MachineSettings, subject: Subject) -> Iterator[str]:
 
 
 def _load() -> Iterator[tuple[str, Figures, str]]:
-    """Each part by its name, and whose it is; `sm doctor` names one that cannot be loaded."""
+    """Yield each part's name, the part, its plugin; `sm doctor` names one that cannot be loaded."""
     parts = plugin.list_parts("figures")
     for name, figures in plugin.load_parts("figures"):
         yield name, figures, parts[name].plugin

@@ -1,4 +1,4 @@
-"""What `sm health` shows: the records of rotations, of any session that there is or was."""
+"""Records of rotations, of any session that there is or was, as `sm health` shows them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sm.store.paths import Root
 
 
 class Recorded(Struct, frozen=True):
-    """A record, and what its session is called by people."""
+    """Record, with the name that people have for its session."""
 
     entry: Health
     name: str
 
 
 def tell(record: Recorded) -> dict[str, object]:
-    """A record as scripts get it; one of an older version has all that those of today have."""
+    """Return a record as scripts get it; one of an older version has all of today's fields."""
     entry = record.entry
     error, percent = entry.details.error, entry.details.context_at_trigger
     details = structs.replace(entry.details, context_fraction=find_fraction(percent))
@@ -33,7 +33,7 @@ def tell(record: Recorded) -> dict[str, object]:
 
 
 def list_records(root: Root, target: str) -> Iterator[Recorded]:
-    """The records of a session, or of all, the newest first.
+    """List the records of a session, or of all, the newest first.
 
     Raises:
         UsageError: there is, and was, no such session.
@@ -46,13 +46,13 @@ def list_records(root: Root, target: str) -> Iterator[Recorded]:
 
 
 def _name(entry: Health) -> str:
-    """That of a session which is over."""
+    """Return the name of a session that is over."""
     number = entry.session.rpartition("-")[2]
     return f"{entry.project}#{number}" if entry.project else entry.session
 
 
 def list_given_up(root: Root, target: str) -> list[Recorded]:
-    """The last record of each session that there is, where its rotation was given up."""
+    """List the last record of each existing session whose rotation was given up."""
     last: dict[str, Recorded] = {}
     for one in list_records(root, target):
         last.setdefault(one.entry.session, one)
@@ -63,7 +63,7 @@ def list_given_up(root: Root, target: str) -> list[Recorded]:
 
 
 def find(root: Root, text: str) -> str:
-    """The id of the session that `text` means, which may be over.
+    """Find the id of the session that `text` means, which may be over.
 
     Raises:
         UsageError: there is none, and no record of one.

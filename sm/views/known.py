@@ -1,4 +1,4 @@
-"""One session as its files have it now: every table, `--json` and HTTP answer is made of this.
+"""Session as its files have it now: the source of every table, `--json` and HTTP answer.
 
 A file is read when it is first needed, and then once.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Known:
-    """What is known of a session at the moment `now`, in seconds since 1970."""
+    """Facts about a session at the moment `now`, in seconds since 1970."""
 
     def __init__(self, session: AnySession, now: float | None = None) -> None:
         self.session = session
@@ -40,28 +40,28 @@ class Known:
 
     @property
     def age_s(self) -> float:
-        """Since when the session is on record, in seconds."""
+        """Age of the session's record, in seconds."""
         return max(0.0, self.now - self.session.record.created_at)
 
     @cached_property
     def standing(self) -> Standing:
-        """What its agent is at, since when, and what proves it."""
+        """State of its agent, since when, and what proves it."""
         return look(self.session)
 
     @property
     def state(self) -> ShownState:
-        """What its agent is at."""
+        """State that is shown of its agent."""
         return ShownState(self.standing.state)
 
     @property
     def state_age_s(self) -> float:
-        """Since when it is at that, in seconds; 0 if that is not known."""
+        """Time in that state, in seconds; 0 if unknown."""
         since = self.standing.since
         return max(0.0, self.now - since) if since else 0.0
 
     @property
     def waiting(self) -> int:
-        """How many messages wait for its agent."""
+        """Number of messages that wait for its agent."""
         return queue.count(self.dir, Place.WAITING)
 
     @property
@@ -71,29 +71,29 @@ class Known:
 
     @property
     def rotation(self) -> str:
-        """What is done with its context, and what is in the way; '' for nothing."""
+        """State of its context's rotation, and what is in the way; '' for nothing."""
         return "" if self.session.is_over else progress.describe(self.dir)
 
     @cached_property
     def flags(self) -> Flags:
-        """What was done about how full a context is, be it the present one or not."""
+        """Flags that say what was done about a full context, be it the present one or not."""
         return read_flags(self.dir)
 
     @cached_property
     def reading(self) -> Reading | None:
-        """How full its present context is; None if that is not known."""
+        """Last reading of its present context; None if unknown."""
         return usage.read_current(self.dir, self.flags)
 
     @property
     def percent(self) -> float | None:
-        """How full the context is, in percent; what an agent tells above 100 is 100."""
+        """Share of the context that is used, in percent; what an agent tells above 100 is 100."""
         if self.reading is None or self.reading.percent is None:
             return None
         return min(self.reading.percent, FULL)
 
 
 class Damaged(Struct, frozen=True):
-    """A session that cannot be read, and why. `name` is None if its record is what is damaged."""
+    """Session that cannot be read, and why. `name` is None if its record is what is damaged."""
 
     id: str
     name: str | None
@@ -101,14 +101,14 @@ class Damaged(Struct, frozen=True):
 
     @property
     def proof(self) -> Proof:
-        """What proves that it is damaged."""
+        """Proof that the session is damaged."""
         return Proof(Evidence.ERROR, what=self.why)
 
 
 def show(
     session: AnySession, make: Callable[[AnySession], T], otherwise: Callable[[Damaged], T]
 ) -> T:
-    """What `make` makes of a session; of one that cannot be read, what `otherwise` does."""
+    """Return what `make` makes of a session; of one that cannot be read, what `otherwise` does."""
     try:
         return make(session)
     except (SmError, OSError, ValueError, OverflowError) as error:
@@ -117,7 +117,7 @@ def show(
 
 
 def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
-    """The sessions on record, the oldest first, and those whose record is damaged, by id."""
+    """Read the sessions on record, the oldest first, and those whose record is damaged, by id."""
     found, damaged = [], []
     for name in registry.list_session_names(root):
         try:
@@ -132,7 +132,7 @@ def read_records(root: Root) -> tuple[list[AnySession], list[Damaged]]:
 
 
 def read_or(report: Callable[[SmError], None], read: Callable[[], T], otherwise: T) -> T:
-    """What is read; if that fails, it is reported, and the value is `otherwise`."""
+    """Return what `read` returns; if that fails, report it and return `otherwise`."""
     try:
         return read()
     except SmError as error:

@@ -1,4 +1,4 @@
-"""What a session's terminal or its monitor said: the end of it, and what is added to it."""
+"""Logs of a session's terminal or its monitor: the last lines, and what is added to them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from sm.store.paths import Root, SessionDir, name_session
 
 BLOCK = 64 * 1024
 LOOK_S = 0.2
-"""Pause between two looks at a file that is followed."""
+"""Pause between two looks at a file that is followed, in seconds."""
 
 DRAWN_BYTES = 32 * 1024 * 1024
-"""Of the end of a log; what a full-screen program has shown before is long gone from its screen."""
+"""Bytes at the end of a log that are drawn: what a full-screen program showed earlier is gone."""
 DRAW_S = 10.0
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 LINE_ENDS = re.compile(r"(?<!\r)\r++\n")
 UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]P^_X][^\x07\x1b\n]*|[ -/]*)\Z")
-"""The beginning of an escape sequence at the end of a text, whose rest is still to come."""
+"""Beginning of an escape sequence at the end of a text, whose rest is still to come."""
 SEQUENCE = 256
-"""Characters before a place in a log among which a sequence begins that it may be within."""
+"""Characters before a place in a log in which an escape sequence around it must begin."""
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
 def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Path:
-    """The terminal log of the issue's session, or of the last one that has ended; or its monitor's.
+    """Find the log of the issue's session or of the last one that has ended: terminal or monitor.
 
     Raises:
         SmError: there is none.
@@ -62,7 +62,7 @@ def find_log_file(project: Project, issue: int, *, monitor: bool = False) -> Pat
 
 
 def find_kept_file(root: Root, name: str, otherwise: str = "", *, monitor: bool = False) -> Path:
-    """The terminal log of the last session of that id, which has ended.
+    """Find the terminal log of the last session of that id, which has ended.
 
     Raises:
         SmError: there is none (any more), or what its monitor said is asked for.
@@ -83,7 +83,7 @@ def _find_terminal_log(project: Project, directory: SessionDir, issue: int) -> P
 
 
 def find_ad_hoc_file(session: AdHocSession, *, monitor: bool = False) -> Path:
-    """The same for a session that works on no issue.
+    """Find the log of a session that works on no issue, as `find_log_file`.
 
     Raises:
         SmError: there is none.
@@ -102,17 +102,17 @@ def is_over(project: Project, issue: int) -> bool:
 
 
 def clean(text: str) -> str:
-    """`text` without what only a terminal understands, long gaps closed."""
+    """Return `text` without what only a terminal understands, with long gaps closed."""
     whole = UNFINISHED.sub("", strip_ansi(text))
     plain = LINE_BREAK.sub("\n", LINE_ENDS.sub("\n", whole))
     return BLANK_LINES.sub("\n\n", CONTROL.sub("", plain))
 
 
 def read_shown_lines(path: Path, count: int, *, end: int) -> str:
-    """The last `count` lines that the terminal has shown before byte `end`, each as it was last.
+    """Return the last `count` lines that the terminal showed before byte `end`, as each was last.
 
-    What was drawn over, such as a spinner, is left out. Of a log that takes too long to draw it is
-    the cleaned text.
+    What was drawn over, such as a spinner, is left out. If a log takes too long to draw, the text
+    is only cleaned.
     """
     if count < 1:
         return ""
@@ -124,7 +124,7 @@ def read_shown_lines(path: Path, count: int, *, end: int) -> str:
 
 
 def read_screen_lines(session: AnySession, count: int) -> str:
-    """The last lines of its screen that are not blank; without a screen those of its log."""
+    """Return the last lines of its screen that are not blank; without a screen, of its log."""
     known = agent.load(session.dir)
     if known is None or not agent.is_alive(session.dir):
         return terminal.read_tail(session.terminal_log, count)
@@ -137,7 +137,7 @@ def read_screen_lines(session: AnySession, count: int) -> str:
 
 
 def _draw(data: bytes, count: int) -> list[str] | None:
-    """The lines that were shown, at least `count` if there are so many; None: it takes too long.
+    """Return the lines that were shown, at least `count` if there are; None if it takes too long.
 
     A full-screen program is watched over the end of the log alone, and over more of it only while
     that shows too few lines.
@@ -157,13 +157,13 @@ def _draw(data: bytes, count: int) -> list[str] | None:
 
 
 def ends_within_line(path: Path, end: int) -> bool:
-    """Whether the log ends within a line of plain text, which what comes next goes on."""
+    """Whether the log ends within a line of plain text, so that the next output continues it."""
     last = _read(path, max(0, end - BLOCK), end).rpartition(b"\n")[2]
     return bool(last) and b"\x1b" not in last
 
 
 def read_last_lines(path: Path, count: int, *, end: int, raw: bool = False) -> str:
-    """The last `count` lines before byte `end`; of a cleaned log those that are left."""
+    """Return the last `count` lines before byte `end`; of a cleaned log, those that are left."""
     wanted = BLOCK
     while count > 0:
         start = max(0, end - wanted)
@@ -186,7 +186,7 @@ def _read(path: Path, start: int, end: int) -> bytes:
 def follow(
     path: Path, is_over: Callable[[], bool], *, start: int, raw: bool = False
 ) -> Iterator[str]:
-    """What is written to `path` behind byte `start` from now on, until `is_over` and all is read.
+    """Yield what is written to `path` after byte `start`, until `is_over` and all is read.
 
     A file that is replaced or cut short is followed from its beginning.
     """
@@ -202,13 +202,13 @@ def follow(
 
 
 def _find_end(pending: str) -> int:
-    """Up to where a text may go out: an escape sequence goes, or stays, as a whole."""
+    """Return where a text may be cut: an escape sequence stays whole."""
     found = UNFINISHED.search(pending, max(0, len(pending) - SEQUENCE))
     return found.start() if found else len(pending)
 
 
 def _read_unfinished(path: Path, end: int) -> str:
-    """What of an escape sequence stands just before byte `end`."""
+    """Return the beginning of an escape sequence just before byte `end`."""
     try:
         before = _read(path, max(0, end - SEQUENCE), end).decode("utf-8", "replace")
     except FileNotFoundError:  # its session has ended meanwhile
@@ -218,7 +218,7 @@ def _read_unfinished(path: Path, end: int) -> str:
 
 
 def _chunks(path: Path, is_over: Callable[[], bool], position: int) -> Iterator[bytes]:
-    """What comes, b'' before each pause; the file is kept open, so its removal loses nothing."""
+    """Yield new bytes, b'' before each pause; the file stays open, so its removal loses nothing."""
     while path.exists():
         with open_guarded(path, os.O_RDONLY) as fd:
             replaced = False

@@ -1,6 +1,6 @@
-"""All that waits for a person, in one list: for `sm needs`, `sm status`, HTTP and `dev-poll`.
+"""Everything that waits for a person, for `sm needs`, `sm status`, HTTP and `dev-poll`.
 
-It is read from the files alone: no forge is asked.
+Everything is read from files: no forge is asked.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
 
 OF_THE_MACHINE = (NeedKind.MACHINE, NeedKind.POLL)
-"""What keeps all else from going on."""
+"""Needs that hold everything else up."""
 
 
 def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     """List what the project needs a person for: first what holds all up, then what waits longest.
 
-    What cannot be read of it is left out; `sm status` names it.
+    What cannot be read is left out; `sm status` names it.
     """
     now = time.time() if now is None else now
     sessions = registry.list_for(project, _pass_over)
@@ -55,12 +55,12 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
 
 
 def list_all_needs(projects: Iterable[Project], now: float | None = None) -> list[OpenNeed]:
-    """List those of all these projects, each once."""
+    """List the needs of all these projects, each once."""
     return sort_needs(need for project in projects for need in list_needs(project, now))
 
 
 def list_machine_needs(machine: Machine, projects: Collection[Project]) -> list[OpenNeed]:
-    """List all that is known on the machine; `projects` are all that the configuration has."""
+    """List every need that is known on the machine, of all `projects` of the configuration."""
     orphans = list_orphans(machine, projects)
     return sort_needs(
         (
@@ -72,7 +72,7 @@ def list_machine_needs(machine: Machine, projects: Collection[Project]) -> list[
 
 
 def list_own_needs(root: Root) -> list[OpenNeed]:
-    """List those of the sessions that work on no issue, and of the accounts."""
+    """List the needs of the accounts, and of the sessions that work on no issue."""
     own = (one.need for one in family.list_ad_hoc(root) if one.need)
     return sort_needs((*own, *list_account_needs(root)))
 
@@ -85,7 +85,7 @@ def collect_needs(
     known: Snapshot,
     silence: Silence | None,
 ) -> list[OpenNeed]:
-    """List what these rows of the project's sessions, and all else that is known of it, need.
+    """List the needs of these rows of the project's sessions, and of all else known of it.
 
     `silence` is how long no dev-poll has run that should have.
     """
@@ -104,7 +104,7 @@ def collect_needs(
 
 
 def sort_needs(needs: Iterable[OpenNeed]) -> list[OpenNeed]:
-    """Return each of them once, in the order in which they are shown."""
+    """Return each need once, in the order in which they are shown."""
 
     def rank(need: OpenNeed) -> tuple[bool, float, str, int]:
         since = need.since or float("inf")
@@ -121,7 +121,7 @@ def _pass_over(_: SmError) -> None:
 
 
 def _list_short(project: Project) -> Iterator[OpenNeed]:
-    """What the machine lacks: nothing new is taken up meanwhile."""
+    """Yield what the machine lacks: nothing new is taken up meanwhile."""
     for short in list_shortages(project):
         yield OpenNeed(
             key=f"machine:{short.key}",
@@ -145,7 +145,7 @@ def _list_stopped(project: Project, silence: Silence | None) -> Iterator[OpenNee
 
 
 def _list_unread(project: Project, now: float, known: Snapshot) -> Iterator[OpenNeed]:
-    """A forge that dev-poll has looked for in vain: it is gone, or does not let us in any more."""
+    """Yield a need for a forge that dev-poll cannot read: it is gone, or does not let us in."""
     last = read_polled(project.root.project(project.name))
     patience_s = MISSED * find_longest_interval(project.settings)
     if last and last.error and known.taken_at and now > known.taken_at + patience_s:
@@ -162,7 +162,7 @@ def _list_unread(project: Project, now: float, known: Snapshot) -> Iterator[Open
 def _list_over_budget(
     project: Project, now: float, sessions: list[IssueSession], known: Snapshot
 ) -> Iterator[OpenNeed]:
-    """What keeps ready issues from being taken up until a person decides."""
+    """Yield what keeps ready issues from being taken up until a person decides."""
     at_work = {session.issue for session in sessions} | list_issues(project)
     if not any(one.number not in at_work for one in list_ready(project, known)):
         return
@@ -183,7 +183,7 @@ def _list_over_budget(
 def _list_blocked(
     project: Project, sessions: list[IssueSession], known: Snapshot
 ) -> Iterator[OpenNeed]:
-    """The open issues with the blocked label that no session works on, with what is known of why.
+    """Yield open issues with the blocked label that no session works on, with the known reason.
 
     A person may have set the label, and the journal may not go back so far.
     """

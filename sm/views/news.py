@@ -1,4 +1,4 @@
-"""What happens to issues, told as it happens: `dev-poll --loop` prints it as it comes."""
+"""News of issues as they happen, in the lines that `dev-poll --loop` prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sm.store.paths import prefix_sessions
 from sm.views.trace import MERGED, OUTCOMES
 
 INDENT = " " * 9
-"""As wide as the time: a command stands below it, alone in its line, to be copied."""
+"""Spaces as wide as the time: a command stands below it, alone in its line, to be copied."""
 
 DECIDED = {
     **{row: told for row, told in OUTCOMES.items() if row not in KINDS and told != MERGED},
@@ -31,11 +31,11 @@ DECIDED = {
     "recover": "its agent is gone, another one is started",
     "login-again": "its login is stale, its client is started again",
 }
-"""What a decision tells, by its row; the others are told by what is done, or not at all."""
+"""Words for decisions, by row; the others are told by their steps, or not at all."""
 
 
 def find_need(event: Event) -> str:
-    """Why a person is needed from this event on; '' if nobody is."""
+    """Return why a person is needed from this event on; '' if nobody is."""
     match event:
         case StepDone(verb=Verb.NOTIFY | Verb.TELL):
             result = event.result or event.trouble
@@ -46,7 +46,7 @@ def find_need(event: Event) -> str:
 
 
 def tell(event: Event) -> str:
-    """What is told of the event, '' for nothing; what a tick does, its own lines say."""
+    """Tell the event, '' for nothing; the lines of a tick itself say what it does."""
     match event:
         case events.Decided(row=row):
             return DECIDED.get(row, "")
@@ -74,9 +74,9 @@ def _step(event: StepDone) -> str:
 
 
 class Followed(Struct, frozen=True):
-    """A project whose news are told.
+    """Project whose news are told.
 
-    Merged work comes into a person's clone by `remote` and `branch`; '' if that is not known.
+    `remote` and `branch` bring merged work into a person's clone; '' if they are not known.
     """
 
     project: str
@@ -85,12 +85,12 @@ class Followed(Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """What `git pull` is told."""
+        """Arguments of `git pull`."""
         return f"{self.remote} {self.branch}".strip()
 
 
 def read_news(path: Path, position: int, projects: Iterable[Followed]) -> tuple[list[str], int]:
-    """What the journal `path` says of `projects` behind byte `position`, and where it ends now.
+    """Read what the journal `path` says of `projects` after byte `position`, and where it ends now.
 
     Raises:
         StateError: the journal is no plain file of ours.

@@ -1,7 +1,7 @@
-"""What agents have done by day and project, counted from the journal's events.
+"""Work of the agents by day and project, counted from the journal's events.
 
 `Numbers` takes each event once, in the journal's order, and keeps sums alone: one for each day and
-project, and where each session stands that is not over.
+project, and the standing of each session that is not over.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sm.views.trace import MERGED, OUTCOMES
 from sm.views.whose_turn import Span, Standing, Turn, is_end
 
 OF_ISSUE = re.compile(r"dev-(.+)-([0-9]+)", re.ASCII)
-"""The name of an issue's session; dots of its project are underscores there."""
+"""Name of an issue's session; dots of its project are underscores there."""
 EARLIEST = 1e9
-"""A moment before 2001 is none: the clock was not set yet."""
+"""Earliest moment that counts (in 2001): before that the clock was not set yet."""
 
 
 class DayNumbers(Struct, frozen=True):
-    """What happened on a day in a project; '' is the project of sessions without an issue.
+    """Sums of a day in a project; '' is the project of sessions without an issue.
 
     `merged` are issues. `restarts` are of agents, after a crash or by hand. `rotations` are
     contexts that were replaced. `ci_attempts` are those that agents had after a failed CI, `rounds`
@@ -55,20 +55,20 @@ FIELDS = (*COUNTED, *SECONDS.values())
 
 
 def name_day(at: float) -> str:
-    """The day of a moment, where this machine is."""
+    """Return the day of a moment, in this machine's time zone."""
     return Days().find(at)[0]
 
 
 class Days:
-    """Says on which day a moment is, where this machine is, and when that day ends."""
+    """Calendar in this machine's time zone: the day of a moment, and when that day ends."""
 
     def __init__(self) -> None:
-        """No day is known yet."""
+        """Begin with no known day."""
         self._begin = self._end = 0.0
         self._name = ""
 
     def find(self, at: float) -> tuple[str, float]:
-        """The day's name, such as 2026-11-28, and the moment at which the next one begins."""
+        """Return the day's name, such as 2026-11-28, and the moment when the next one begins."""
         if not self._begin <= at < self._end:
             year, month, day, *_ = time.localtime(at)
             midnight = (0, 0, 0, 0, 0, -1)
@@ -78,7 +78,7 @@ class Days:
         return self._name, self._end
 
     def split(self, begin: float, end: float) -> Iterator[tuple[str, float]]:
-        """The days of a time, and the seconds that it has on each."""
+        """Split a time into days, each with its seconds."""
         while begin < end:
             day, midnight = self.find(begin)
             yield day, min(end, midnight) - begin
@@ -86,10 +86,10 @@ class Days:
 
 
 class Numbers:
-    """The sums of all events so far, and where the sessions stand that are not over."""
+    """Sums of all events so far, and the standing of each session that is not over."""
 
     def __init__(self) -> None:
-        """Nothing was told yet."""
+        """Begin with no events."""
         self.first_at = 0.0
         self._days = Days()
         self._sums: dict[tuple[str, str], dict[str, float]] = {}
@@ -97,7 +97,7 @@ class Numbers:
         self._merged: set[str] = set()
 
     def take(self, found: Iterable[Event], now: float) -> None:
-        """Add these events. What a clock that was set back tells of times to come happens now."""
+        """Add these events; one in the future, from before a clock was set back, happens now."""
         for event in found:
             if event.at >= EARLIEST:
                 at = min(event.at, now)
@@ -113,7 +113,7 @@ class Numbers:
                     self._add(day, _find_project(event.session), field, number)
 
     def _is_new_merge(self, event: Event) -> bool:
-        """Whether a merge counts: once, as it is seen. An older version told only the end of it."""
+        """Whether a merge counts: once, when it is seen. An older version told only its end."""
         is_new = event.session not in self._merged
         if isinstance(event, events.StepDone):
             self._merged.discard(event.session)
@@ -129,7 +129,7 @@ class Numbers:
             self._tell(event.session, event, at)
 
     def _list_meant(self, event: Event) -> list[str]:
-        """The sessions that a pause of a project, or of everything, is about."""
+        """List the sessions that a pause of a project, or of everything, is about."""
         if not isinstance(event, events.Paused | events.Resumed):
             return []
         named = event.what.replace(".", "_")
@@ -158,10 +158,10 @@ class Numbers:
         sums[field] += number
 
     def reach(self, now: float, phases: Mapping[str, tuple[str, float]]) -> None:
-        """Count the time of the sessions that are there up to `now`.
+        """Count the time of the existing sessions up to `now`.
 
         `phases` has each of them, with the phase that its agent has written last, and when. The
-        time of others ends with what was told of them last: they are over, and nothing said so.
+        time of other sessions ends with their last event: they are over, and nothing said so.
         """
         for session, (phase, written) in phases.items():
             if standing := self._standings.get(session):
@@ -169,13 +169,13 @@ class Numbers:
                 self._enter(session, (*spans, standing.advance(now)))
 
     def list_open(self) -> Iterator[tuple[str, str, int]]:
-        """The sessions that are not over, each with its project and issue."""
+        """Yield the sessions that are not over, each with its project and issue."""
         for session in self._standings:
             if found := OF_ISSUE.fullmatch(session):
                 yield session, found[1], int(found[2])
 
     def list_days(self, since: str, name: Callable[[str], str]) -> list[DayNumbers]:
-        """The days from that day on, the oldest first; `name` says how a project is called."""
+        """List the days from that day on, the oldest first; `name` maps a project to its name."""
         found: dict[tuple[str, str], dict[str, float]] = {}
         for (day, project), sums in self._sums.items():
             if day >= since:
@@ -193,7 +193,7 @@ BEGINNINGS = (events.Claimed, events.Started)
 
 @functools.lru_cache(maxsize=4096)
 def _find_project(session: str) -> str:
-    """The project of an issue's session, '' of any other."""
+    """Find the project of an issue's session, '' for any other."""
     found = OF_ISSUE.fullmatch(session)
     return found[1] if found else ""
 
@@ -242,11 +242,11 @@ COUNTS: dict[type[Event], Callable[[Any], Counted]] = {
     events.RecoverAsked: _count_restart,
     events.Rotation: _count_rotation,
 }
-"""What the events of a kind count as."""
+"""Counters of each kind of event."""
 
 
 def add_up(days: Iterable[DayNumbers], day: str = "") -> DayNumbers:
-    """All of them together, as if they were that day."""
+    """Add all of them up, as if they were that day."""
     found = list(days)
     sums = {field: sum(getattr(one, field) for one in found) for field in FIELDS}
     return DayNumbers(day, **sums)

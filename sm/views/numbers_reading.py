@@ -16,17 +16,17 @@ from sm.views.numbers import DayNumbers, Numbers
 
 
 class NumbersReader:
-    """Keeps the sums of the journal, so that a look reads only what was told since the last one."""
+    """Reader that keeps the sums of the journal, so that a look reads only what is new."""
 
     def __init__(self, root: Root, hear: Callable[[Event], object] | None = None) -> None:
-        """Nothing was read yet; `hear` is given each event once, too."""
+        """Begin with nothing read; `hear` is given each event once, too."""
         self._root, self._hear = root, hear
         self._lock = threading.Lock()
         self._journal = journal.Reader(root.journal)
         self._numbers = Numbers()
 
     def read(self, projects: Collection[str], since: str = "") -> list[DayNumbers]:
-        """The days from that day on, also of projects that are not among the configured ones.
+        """Return the days from that day on, also of projects that are not configured any more.
 
         Raises:
             StateError: the journal is no plain file of ours.
@@ -48,23 +48,23 @@ class NumbersReader:
 
     @property
     def first_at(self) -> float:
-        """When the first event was that is known, in seconds since 1970; 0 if there is none."""
+        """Time of the first known event, in seconds since 1970; 0 if there is none."""
         return self._numbers.first_at
 
     @property
     def is_cut(self) -> bool:
-        """Whether the journal has been begun anew, so that events before the first may be gone."""
+        """Whether the journal was begun again, so that events before the first may be gone."""
         return journal.name_previous(self._root.journal).exists()
 
     def _list_phases(self, names: dict[str, str]) -> Iterator[tuple[str, tuple[str, float]]]:
-        """The sessions that are there, and what their agents have written last."""
+        """Yield each existing session, with the phase that its agent has written last, and when."""
         there = set(registry.list_session_names(self._root))
         for session, project, issue in self._numbers.list_open():
             if session in there:
                 yield session, self._read_phase(names.get(project, project), issue)
 
     def _read_phase(self, project: str, issue: int) -> tuple[str, float]:
-        """What the phase file says, and since when; nothing if it cannot be read."""
+        """Read the phase file: the phase, and since when; an empty one if it cannot be read."""
         try:
             write = phase_file.read(self._root, project, issue)
         except SmError:

@@ -1,4 +1,4 @@
-"""What a single session needs a person for, as every list of needs shows it."""
+"""Need for a person, of a single session, as every list of needs shows it."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from sm.store.paths import Root
 from sm.views.quotation import quote
 
 NO_ACT = run("")
-"""Until it is known what answers a need."""
+"""Act of a need until its answer is known."""
 
 
 class OpenNeed(Struct, frozen=True, kw_only=True):
     """One thing that waits for a person.
 
-    `key` stays the same for as long as it does, and no other need has it. `text` is one sentence.
-    `act` answers it, and `command` is that act in a shell, but for TEXT and AMOUNT. `since` is in
-    seconds since 1970, 0 if that is not known. `issue` is 0, and `session`, `title`, `project` and
-    `link` are '', where there is none. `session` is an id, and `name` is what people call it.
+    `key` stays the same as long as the need does, and no other need has it. `text` is one sentence.
+    `act` answers the need, and `command` is that act in a shell, except for TEXT and AMOUNT.
+    `since` is in seconds since 1970, 0 if unknown. `issue` is 0, and `session`, `title`, `project`
+    and `link` are '', where there is none. `session` is an id, and `name` is what people call it.
     `whole` is all that the agent has said, with its lines and choices; '' where `text` has all of
-    it. `merges`: as soon as it is approved sm merges it, as nothing else is missing. `verdict` is
-    the id of the last verdict that is known of the pull request, '' for none. `case` is what `text`
-    and `act` are made from, None where that is not known.
+    it. `merges`: sm merges it as soon as it is approved, as nothing else is missing. `verdict` is
+    the id of the last known verdict on the pull request, '' for none. `case` is what `text` and
+    `act` are made from, None if unknown.
     """
 
     key: str
@@ -79,12 +79,12 @@ class OpenNeed(Struct, frozen=True, kw_only=True):
     act: Act = NO_ACT
 
     def __post_init__(self) -> None:
-        """Spell the act: a command never says anything else."""
+        """Spell the act: the command never says anything else."""
         structs.force_setattr(self, "command", self.act.command)
 
 
 def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] | None:
-    """What the session needs a person for, by what was `seen` of it; None for nothing."""
+    """Find what the session needs a person for, by what was `seen` of it; None for nothing."""
     waiting = find_waiting(seen.facts)
     return (waiting, escalation.find_need(session, seen, waiting.row)) if waiting else None
 
@@ -92,7 +92,7 @@ def find_need(session: IssueSession, seen: Observation) -> tuple[Waiting, Need] 
 def make_need(
     session: IssueSession, seen: Observation, waiting: Waiting, need: Need
 ) -> OpenNeed | None:
-    """Make the entry of the list from what `find_need` has found; None for one of no kind."""
+    """Make the entry of the list from what `find_need` has found; None if it is of no kind."""
     if need.kind is None:
         return None
     entry = structs.replace(
@@ -122,7 +122,7 @@ def _begin(session: IssueSession, waiting: Waiting, kind: NeedKind) -> OpenNeed:
 def put_into_words(
     entry: OpenNeed, need: Need, forge: ForgeSettings, pull: PullRequest | None
 ) -> OpenNeed:
-    """Return the entry with what a person reads of it, by what is known here of its `pull`."""
+    """Return the entry with the words that a person reads, by what is known here of its `pull`."""
     text = need.tell(pull.name if pull else "")
     told = structs.replace(
         entry,
@@ -138,7 +138,7 @@ def put_into_words(
 
 
 def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> OpenNeed | None:
-    """What waits for a draft in the session's input line that nobody may remember any more."""
+    """Find a need about a draft in the session's input line that nobody may remember any more."""
     if problem is None or problem.refusal is not Refusal.DRAFT:
         return None
     try:
@@ -151,9 +151,9 @@ def find_forgotten_draft(session: IssueSession, problem: Problem | None) -> Open
 
 
 def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool) -> OpenNeed | None:
-    """What a person has to change before the session can begin, or go on once it has begun.
+    """Find what a person has to change before the session can begin, or go on once it has begun.
 
-    A forge may learn only a moment later what was pushed, so one that goes on is given that time.
+    A forge may learn only a moment later what was pushed, so a session that goes on gets that time.
     """
     if problem is None or not problem.lasts:
         return None
@@ -167,7 +167,7 @@ def find_refused(session: IssueSession, problem: Problem | None, *, begun: bool)
 
 
 def find_unknown_screen(session: IssueSession) -> OpenNeed | None:
-    """What a person has to look at in the terminal, as sm does not know what it shows."""
+    """Find a need to look at the terminal, as sm does not know what it shows."""
     found = unknown_screen.find(session)
     if found is None:
         return None
@@ -192,14 +192,14 @@ def _make_need_of_case(session: IssueSession, case: Case, since: float) -> OpenN
 
 
 def list_account_needs(root: Root) -> Iterator[OpenNeed]:
-    """Yield what the accounts of all sessions need a person for: one need for each."""
+    """Yield what the accounts of all sessions need a person for: one need for each account."""
     for ident, known in account_faults.list_faults(root):
         if known.needs_person(time.time()):
             yield _make_account_need(ident, known)
 
 
 def find_need_of_account(session: IssueSession) -> OpenNeed | None:
-    """What the session's account needs a person for, at one of its sessions; None for nothing."""
+    """Find what the session's account needs a person for, at one of its sessions; None: nothing."""
     found = account_faults.read_fault(session)
     if found is None or found[1].teller != session.name or not found[1].needs_person(time.time()):
         return None
@@ -231,16 +231,16 @@ def _make_account_need(ident: str, known: AccountFault) -> OpenNeed:
 
 
 def make_own_need(session: AdHocSession, state: str) -> OpenNeed | None:
-    """What a session of `sm new` needs a person for; `state` is what its agent is at.
+    """Return what a session of `sm new` needs a person for; `state` is what its agent is doing.
 
-    The question of one that an agent has begun is its parent's to answer.
+    If an agent began the session, its question is its parent's to answer.
     """
     found = _find_own_limit(session, state) or _find_in_terminal(session, state)
     return found or _find_own_unknown_screen(session)
 
 
 def _find_own_limit(session: AdHocSession, state: str) -> OpenNeed | None:
-    """A limit of the session that is used up or not known, and that only a person can change."""
+    """Find a limit of the session that is used up or unknown, and that only a person can change."""
     held = spending_hold.read(session.dir)
     limit = meters.read_allowance(session) if held else None
     if held is None or limit is None or limit.until is not None:
@@ -307,10 +307,10 @@ def _find_own_unknown_screen(session: AdHocSession) -> OpenNeed | None:
 
 
 def _is_of_account(session: AdHocSession, signs: Signs) -> bool:
-    """Whether all sessions of its account have that, so that the account needs a person."""
+    """Whether all sessions of its account have the fault, so that the account needs a person."""
     standing = account_faults.read_standing(session, signs.failure, gone=False)
     return standing is not None and standing.way is not Way.ASK
 
 
 LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)
-"""What an agent is at that may need a person."""
+"""States of an agent that may need a person."""

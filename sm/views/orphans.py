@@ -19,9 +19,9 @@ from sm.views.open_need import OpenNeed
 def list_orphans(
     machine: Machine, projects: Iterable[Project]
 ) -> dict[str, tuple[IssueSession, ...]]:
-    """Return them by project. `projects` are all that the configuration has now.
+    """Return the orphans by project. `projects` are all that the configuration has now.
 
-    Sessions of another configuration, which may share the state root, are none.
+    Sessions of another configuration, which may share the state root, are not orphans.
     """
     if machine.source is None:
         return {}
@@ -41,7 +41,7 @@ def list_orphans(
 
 
 def make_orphans_need(project: str, sessions: Collection[IssueSession]) -> OpenNeed:
-    """What the sessions of such a project need a person for."""
+    """Return what the sessions of such a project need a person for."""
     count = format_count(len(sessions), "session")
     named = ", ".join(one.address for one in sessions)
     return OpenNeed(

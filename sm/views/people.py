@@ -1,4 +1,4 @@
-"""Which sessions a person is in: types there, or has left half a line. It hides no need."""
+"""Sessions that a person is in: types there, or has left half a line. Hides no need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.sessions.presence_rule import LEFT_S, Deed, find_hindrance
 from sm.sessions.session import AnySession
 
 People = dict[str, Refusal]
-"""What a person is at there, by the session's id."""
+"""Refusals that show what a person is doing in a session, by its id."""
 
 WORDS = {
     Refusal.DRAFT: "half a line that a person has typed stands in its input line",
@@ -22,14 +22,14 @@ HOLDERS = {
     Refusal.TYPING: "the person in its terminal",
     Refusal.ATTACHED: "the person in its terminal",
 }
-"""What a deed waits for that is held back: `sm` keeps its hands off, and nothing is wrong."""
+"""Person or draft that keeps `sm` from acting, in words: nothing is wrong, it only waits."""
 
 
 def find_people(tmux: Tmux, sessions: Iterable[AnySession], now: float) -> People:
-    """Say in which of these sessions a person is, and by what it is seen.
+    """Find which of these sessions a person is in, and by what it is seen.
 
-    tmux is asked once for all. Only where somebody has typed within the hour, the screen is looked
-    at: a draft that is older is nobody's any more, and no reason to tell nobody else.
+    tmux is asked once for all. The screen is looked at only where somebody has typed within the
+    hour: an older draft is nobody's any more, and no reason to tell nobody else.
     """
     listed = list(sessions)
     try:

@@ -1,4 +1,4 @@
-"""Whether dev-poll runs, where something waits for it; in words for `sm status` and `sm doctor`."""
+"""Absence of dev-poll where something waits for it; in words for `sm status` and `sm doctor`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_waited_for(project: Project, sessions: Collection[IssueSession], known: S
     """Whether a tick would find anything to do: sessions, or issues that can be taken up.
 
     A person who only uses `sm new` needs none. Nor does a machine on which another installation has
-    placed its sessions: that one asks for the ticks.
+    placed its sessions: that installation asks for the ticks.
     """
     if sessions:
         return any(not one.record.attempt for one in sessions)
@@ -33,9 +33,9 @@ def is_waited_for(project: Project, sessions: Collection[IssueSession], known: S
 
 
 def find_silence(project: Project, known: Snapshot) -> Silence | None:
-    """How long no tick has come that should have; None while they come, or none ever came.
+    """Return how long an expected tick is missing; None while they come, or if none ever came.
 
-    Of an older version there is only its last look at the forge.
+    An older version recorded only its last look at the forge.
     """
     directory = project.root.project(project.name)
     if read_polled(directory) is not None:
@@ -50,7 +50,7 @@ def find_silence(project: Project, known: Snapshot) -> Silence | None:
 def find_missed(
     project: Project, sessions: Collection[IssueSession], known: Snapshot
 ) -> Silence | None:
-    """How long no tick has come although something waits for one; None for anything else."""
+    """Return how long no tick has come although something waits for one; None otherwise."""
     return find_silence(project, known) if is_waited_for(project, sessions, known) else None
 
 
@@ -62,18 +62,18 @@ def list_unseen(projects: Iterable[Project]) -> list[str]:
 def _read_taken_at(project: Project) -> float:
     try:
         known = last_snapshot(project.root.project(project.name))
-    except SmError:  # of a look that cannot be read `sm status` tells
+    except SmError:  # `sm status` tells of a look that cannot be read
         return 0.0
     return known.taken_at if known else 0.0
 
 
 def word_silence(silence: Silence) -> str:
-    """What a person reads of it."""
+    """Put the silence into words for a person."""
     return f"no dev-poll has run for {duration.show(silence.for_s // 60 * 60)}"
 
 
 def word_absence(project: Project) -> str:
-    """That no dev-poll runs, as far as its ticks tell; '' if one does, or has until just now."""
+    """Say that no dev-poll runs, as far as its ticks tell; '' if one does or did until just now."""
     directory = project.root.project(project.name)
     if silence := read_silence(project):
         return word_silence(silence)

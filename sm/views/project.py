@@ -1,4 +1,4 @@
-"""A project at a glance: its sessions, what is next, what waits, and what a person should know."""
+"""Project at a glance: its sessions, what is next, what waits, and what a person should know."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
 
 RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[StatusRow]]
-"""Makes the rows of a project's sessions."""
+"""Function that makes the rows of a project's sessions."""
 NAMED = 3
-"""Worktrees that a hint names at most."""
+"""Greatest number of worktrees that a hint names."""
 LOOK_S = 60.0
-"""A look that is so much younger than the last tick is another's."""
+"""Seconds after the last tick from which a look at the forge was another program's."""
 RECENT_S = 24 * 3600
-"""What was merged longer ago is no news."""
+"""Age up to which a merge is news, in seconds."""
 
 
 class WaitingIssue(Struct, frozen=True):
-    """An open issue that no session here works on; `why` it is not ready, '' where it is."""
+    """Open issue that no session here works on; `why` says why it is not ready, '' if it is."""
 
     issue: int
     title: str
@@ -60,14 +60,14 @@ class WaitingIssue(Struct, frozen=True):
 
 
 class KeptWorktree(Struct, frozen=True):
-    """A worktree that was kept when its session ended."""
+    """Worktree that was kept when its session ended."""
 
     issue: int
     worktree: str
 
 
 class MergedPull(Struct, frozen=True):
-    """A pull request that was merged `age_s` seconds ago; `issue` is 0 where it is of none."""
+    """Pull request that was merged `age_s` seconds ago; `issue` is 0 if it belongs to none."""
 
     issue: int
     pull: int
@@ -76,7 +76,7 @@ class MergedPull(Struct, frozen=True):
 
 
 class Objection(Struct, frozen=True):
-    """Why no issue is begun now: what is used of which limit.
+    """Limit that keeps issues from being begun now, and what is used of it.
 
     `until` is when it ends by itself, in seconds since 1970, 0 if a person has to decide. `told`
     says both in words.
@@ -88,15 +88,15 @@ class Objection(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True):
-    """All of a project; `seen_at` is the last look at the forge, seconds since the epoch, or 0.
+    """Overview of a project; `seen_at` is the last look at the forge, in seconds since 1970, or 0.
 
     `needs` is what waits for a person. `ad_hoc` are sessions of no project. `unlisted` are open
     issues that no session works on and that lack the label `backlog`, by which an issue is taken
     up. `merged` are the pull requests that were merged within the last day, the latest first.
-    `silent_s`: so long no dev-poll has run although something waits for one; 0 while it runs, or
-    nothing does. `paused` says what is paused, since when, and how it goes on. `objection` is the
-    limit that keeps issues from being begun, None if none does. Without `configured` there are
-    sessions, and the configuration does not have the project.
+    `silent_s` is how long no dev-poll has run although something waits for one, 0 otherwise.
+    `paused` says what is paused, since when, and how it goes on. `objection` is the limit that
+    keeps issues from being begun, None if none does. Without `configured` there are sessions, but
+    the configuration lacks the project.
     """
 
     project: str
@@ -120,7 +120,7 @@ class Overview(Struct, frozen=True):
 def read_sessions_without_project(
     root: Root, tmux: Tmux | None = None, settings: MachineSettings | None = None
 ) -> Overview | None:
-    """The sessions that work for no project, under the name ''; None where there are none.
+    """Return the sessions that work for no project, under the name ''; None if there are none.
 
     They have figures if the machine's `settings` are given.
     """
@@ -138,9 +138,10 @@ def read_sessions_without_project(
 
 
 def read_orphans(machine: Machine, projects: Iterable[Project], now: float) -> list[Overview]:
-    """An overview of each project with sessions that the configuration does not have any more.
+    """Return an overview of each project with sessions that is no longer in the configuration.
 
-    `projects` are all that it has. What its sessions are at cannot be known without it.
+    `projects` are all that are in it. Without its configuration, the state of its sessions is
+    unknown.
     """
     return [
         Overview(
@@ -185,7 +186,7 @@ def _add_figures(
 
 
 def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:
-    """What pauses the project or one of these sessions."""
+    """List the pauses of the project or of one of these sessions."""
     ids = ("", *sessions)
     found = (one for one in pause.read(root).pauses if any(one.covers(project, i) for i in ids))
     return tuple(one.sentence for one in found)
@@ -194,7 +195,7 @@ def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str
 def read_overview(
     project: Project, now: float, make: RowMaker = make_rows, *, with_kept: bool = True
 ) -> Overview:
-    """The project as it is on disk; whatever cannot be read is among the problems.
+    """Read the project as it is on disk; whatever cannot be read is among the problems.
 
     `make` makes the rows, for a caller that looks again and again. git is asked for the worktrees
     that were kept, and for nothing else.
@@ -269,7 +270,7 @@ def _list_unlisted(project: Project, at_work: Collection[int], known: Snapshot) 
 
 
 def _idle(at_work: Collection[int], known: Snapshot) -> list[Issue]:
-    """The open issues that no session works on, here or elsewhere, in order."""
+    """List the open issues that no session works on, here or elsewhere, in order."""
     found = (
         one for one in known.issues if one.state is IssueState.OPEN and one.number not in at_work
     )
@@ -282,7 +283,7 @@ def _is_listed(project: Project, issue: Issue) -> bool:
 
 
 def _why(project: Project, known: Snapshot, issue: Issue) -> str:
-    """What keeps the issue from being picked up: the same as in `list_ready`, in words."""
+    """Say what keeps the issue from being picked up: as `list_ready` decides, in words."""
     labels = project.settings.labels
     if labels.blocked in issue.labels:
         return (
@@ -317,7 +318,7 @@ def _hint(
 ) -> str:
     if silence:
         return f"{word_silence(silence)}: {START}"
-    # Sessions that another installation has placed here are asked for by that one's ticks.
+    # The ticks of another installation ask for the sessions that it has placed here.
     stopped = find_silence(project, known) if known.taken_at and not sessions else None
     if stopped and known.taken_at <= stopped.since + LOOK_S:
         return f"{word_silence(stopped)}, so what was filed since is not known: {START}"
@@ -335,7 +336,7 @@ def _hint(
 
 
 def _hint_at_limit(project: Project, count: int, waits: tuple[WaitingIssue, ...]) -> str:
-    """Why nothing is taken up although an issue is ready."""
+    """Say why nothing is taken up although an issue is ready."""
     settings = project.settings
     if not any(one.ready for one in waits) or count < settings.open_limit:
         return ""

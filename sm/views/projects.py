@@ -1,8 +1,8 @@
-"""The projects of the configuration, for a watch that reads them again and again.
+"""Projects of the configuration, for a watch that reads them again and again.
 
-`dev-poll` reads the configuration at each tick. A watch that goes on with an earlier one would show
-what is not so any more; and one that says nothing of a configuration that cannot be read looks as
-if all were well, while nothing is taken up or restarted.
+`dev-poll` reads the configuration at each tick. A watch that kept an earlier one would show what is
+no longer so; and if it said nothing about a configuration that cannot be read, all would look well,
+while nothing is taken up or restarted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sm.sessions.project import Project
 from sm.views.open_need import OpenNeed
 
 NEW_S = 10
-"""A program reads its configuration as it begins, and is ready within so many seconds."""
+"""Seconds within which a program has read its configuration and is ready."""
 
 Stamps = tuple[tuple[str, int, int, int], ...]
 
 
 class Configured(Struct, frozen=True):
-    """What the configuration says. `problem` is why it cannot be read, '' if it can.
+    """Configuration as last read. `problem` is why it cannot be read, '' if it can.
 
     With a problem the machine and its projects are as they were before.
     """
@@ -41,7 +41,7 @@ class Configured(Struct, frozen=True):
 
     @property
     def need(self) -> OpenNeed | None:
-        """What the problem needs a person for; None without one."""
+        """Need that the problem makes for a person; None without a problem."""
         if not self.problem:
             return None
         return OpenNeed(
@@ -53,9 +53,9 @@ class Configured(Struct, frozen=True):
 
 
 class ProjectsReader:
-    """Reads the configuration again if a file of it has changed. One thread at a time.
+    """Reader that reads the configuration again if a file of it has changed. One thread at a time.
 
-    With `names` it is about these projects alone.
+    With `names` it reads these projects alone.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class ProjectsReader:
 
     @property
     def projects(self) -> tuple[Project, ...]:
-        """Those of the last reading."""
+        """Projects of the last reading."""
         return self._last.projects
 
     def stamp(self) -> Stamps:
-        """What tells whether the files of the configuration have changed."""
+        """Return a stamp that changes with the files of the configuration."""
         return _stamp(self._source) if self._source is not None else ()
 
     def has_changed(self) -> bool:
@@ -119,7 +119,7 @@ def _check_names(names: Collection[str], projects: Collection[Project]) -> None:
 
 
 def _stamp(source: Path) -> Stamps:
-    """What tells whether the files of a configuration have changed, also who may read them."""
+    """Return a stamp that changes with the files of a configuration and with their permissions."""
     try:
         paths = list_files(source) if source.is_dir() else [source]
     except SmError:

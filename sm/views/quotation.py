@@ -1,4 +1,4 @@
-"""What an agent has said to a person, whole: a line of a list has room for its end alone."""
+"""Quotation of all that an agent has said: a line of a list has room for its end alone."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from sm.sessions import agent_state, turn
 from sm.sessions.session import Session
 
 LIMIT = 8000
-"""Characters. A question stands at the end of what is longer, with its choices."""
+"""Longest quotation, in characters. Of a longer one the end is kept: question and choices."""
 
 
 def bound(text: str) -> str:
-    """`text` as a person may see it: without secrets, harmless to a terminal, and not endless."""
+    """Return `text` as a person may see it: without secrets, harmless to a terminal, bounded."""
     clean = normalise(redact(text[-4 * LIMIT :]))
     return clean if len(clean) <= LIMIT else f"… {clean[-LIMIT:]}"
 
 
 def quote(session: Session, row: str, reason: str, shown: str) -> str:
-    """Return all that the agent has said where the row `row` asks; '' if `shown` is all of it.
+    """Return all that the agent has said where `row` asks; '' if `shown` is all of it.
 
-    `reason` is what it has written into its phase file.
+    `reason` is what the agent has written into its phase file.
     """
     parts = [bound(one) for one in SOURCES.get(row, _quote_nothing)(session, reason)]
     whole = bound("\n\n".join(filter(None, dict.fromkeys(parts))))
@@ -51,4 +51,4 @@ SOURCES: dict[str, Callable[[Session, str], tuple[str, ...]]] = {
     "escalate": _quote_both,
     "dialog": _quote_dialog,
 }
-"""Where the agent's words are, by the row that asks; others are told in words of ours."""
+"""Sources of the agent's words, by the row that asks; other rows are told in our own words."""

@@ -1,4 +1,4 @@
-"""The replacement of a context, step by step, in words."""
+"""Replacement of a context, step by step, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASKED = {
     "resume": "the new context is to be told again to resume",
     "confirm": "asked whether it goes on",
 }
-"""The messages of a rotation, by their keys; some stand for each one with that and a number."""
+"""Words for the messages of a rotation, by key; some keys are followed by a number."""
 
 NUMBERED = re.compile(r"(ask|resume|confirm)\d+")
 
@@ -24,7 +24,7 @@ CLEARED = {
     "taken": "cleared, which its next prompt will confirm",
     "unconfirmed": "the clear was not confirmed",
 }
-"""What came of each try to clear the context."""
+"""Words for what came of each try to clear the context."""
 
 
 def _asked(event: Rotation) -> str:
@@ -48,7 +48,7 @@ def _finished(event: Rotation) -> str:
 
 NO_TASK = "it has not named its task"
 LEAVE = "leave"
-"""Of the causes, that nothing is cleared."""
+"""Cause of a rotation that clears nothing."""
 
 ROTATION: dict[RotationStep, Callable[[Rotation], str]] = {
     RotationStep.BEGUN: _begun,
@@ -65,12 +65,12 @@ ROTATION: dict[RotationStep, Callable[[Rotation], str]] = {
 
 
 def describe_rotation(event: Rotation) -> str:
-    """What happened, as `sm trace --json` has it."""
+    """Say what happened, as `sm trace --json` has it."""
     return ROTATION[event.step](event)
 
 
 def tell_rotation(event: Rotation) -> str:
-    """The event as a sentence."""
+    """Tell the event in a sentence."""
     if event.step is RotationStep.ASKED:
         return f"context: {_asked(event)}: {event.text}"
     if event.step is RotationStep.CLEARED:
@@ -80,7 +80,7 @@ def tell_rotation(event: Rotation) -> str:
 
 
 def tell_rotation_shortly(event: Rotation) -> str:
-    """The event for a column of a table."""
+    """Tell the event for a column of a table."""
     if event.step is RotationStep.ASKED:
         return f"context: {_asked(event)}"
     return tell_rotation(event).partition(",")[0]

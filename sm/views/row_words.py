@@ -80,7 +80,7 @@ ROWS: dict[str, str] = {
     "protocol-reminder": "its turn ended without a phase",
     "silent": "its turns end without a phase",
 }
-"""Every row of the matrix that does something."""
+"""Words for every row of the matrix that does something."""
 
 TEXTS: dict[str, str] = {
     "first": "a session is asked before people",
@@ -94,16 +94,16 @@ TEXTS: dict[str, str] = {
     "stopped": "the session is stopped",
     "unanswered": "no answer in time",
 }
-"""Texts for agents and people that are not called as their row."""
+"""Words for texts to agents and people that are not called as their row."""
 
 
 def put_in_words(name: str) -> str:
-    """The row or the text of that name in words; another version's name as it is."""
+    """Put the row or the text of that name in words; another version's name stays as it is."""
     return ROWS.get(name) or TEXTS.get(name) or name
 
 
 def word_limit(row: str, limits: Mapping[str, float]) -> str:
-    """The limits that the row is about, with these values; '' if it is about none, or unknown."""
+    """Name the limits that the row is about, with these values; '' if none, or unknown."""
     from sm.issues.rules.matrix import BY_NAME  # most words are made without it
 
     if not limits or row not in BY_NAME:

@@ -1,4 +1,4 @@
-"""What every session is at, read from the files alone; nothing is changed."""
+"""State of every session, read from the files alone. Changes nothing."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
 LAST_WORDS = 200
-"""Characters of a line that tells why an agent ended."""
+"""Greatest number of characters of the line that tells why an agent ended."""
 
 
 class Inside(Struct, frozen=True):
-    """What only the machine of a session can read of it, said by that machine to another one.
+    """Facts that only the machine of a session can read, told by it to another machine.
 
     `percent` says how full its context is, None if that is not known. `queued` is the number of
-    messages that wait for its agent, `words` what that said last, '' for nothing. `documents`: it
-    has a handoff document. `told`: by a channel of that machine a person hears of what it needs.
+    messages that wait for its agent, `words` what the agent said last, '' for nothing. `documents`:
+    it has a handoff document. `told`: by a channel of that machine a person hears of what it needs.
     `reminders` is how often that machine has reminded the person who was asked.
     """
 
@@ -64,18 +64,17 @@ class Inside(Struct, frozen=True):
 
 
 class StatusRow(Struct, frozen=True, kw_only=True):
-    """One session. Ages are in seconds; `pull` is 0 while there is no pull request.
+    """Row of one session. Ages are in seconds; `pull` is 0 while there is no pull request.
 
     `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `why` a
     person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
     hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
-    they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if that is not
-    known. `need` is what a person is needed for, None for nothing. `person` says what somebody is
-    at who is in its terminal, '' for nobody; that takes nothing from what is needed. `slotless`: it
-    has work for its agent, and waits for a free slot. `figures` are what plugins know, such as its
-    cost.
-    `head`: the commit that its pull request is at. `host`: the machine that it runs on, '' for
-    this one; `inside` is what that says of it beside all this, None for one of this machine.
+    they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if unknown. `need`
+    is what a person is needed for, None for nothing. `person` says what somebody in its terminal is
+    doing, '' for nobody; that takes nothing from `need`. `slotless`: it has work for its agent, and
+    waits for a free slot. `figures` are what plugins know, such as its cost. `head` is the commit
+    that its pull request is at. `host` is the machine that it runs on, '' for this one; `inside` is
+    what that machine says of it beside all this, None for this machine.
     """
 
     project: str
@@ -131,7 +130,7 @@ STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
     (ShownState.UNKNOWN, lambda f: f.open and f.phase is Phase.UNKNOWN),
     (ShownState.WORKING, lambda _: True),
 )
-"""The first that holds is the session's state."""
+"""States of a session, each with its condition: the first that holds counts."""
 
 CHECKS = {
     CheckState.SUCCESS: "passed",
@@ -149,11 +148,11 @@ DOING = {
 TO_FINISH = "the agent to finish: it is merged, and PHASE:done is not written"
 ANSWERED = "the agent to take the answer"
 ASKED = "a person: its turn has ended with a question"
-"""What a session waits for whose agent is not simply at work, by what its hooks say."""
+"""Words for what a session waits for whose agent does not simply work, by its hooks."""
 
 
 def read_last_look(project: Project) -> Snapshot:
-    """The forge as it was seen last, however long ago."""
+    """Read the forge as it was seen last, however long ago."""
     return last_snapshot(project.root.project(project.name)) or NOTHING_SEEN
 
 
@@ -165,7 +164,7 @@ def make_rows(
     people: People | None = None,
     events: Mapping[str, Event] | None = None,
 ) -> list[StatusRow]:
-    """The rows of these sessions, by what was `known` of the forge, and who is in which.
+    """Make the rows of these sessions, from what was `known` of the forge and who is in which.
 
     `events` are their last ones, for a caller that knows them.
     """
@@ -177,7 +176,7 @@ def make_rows(
 
 
 def make_row(now: float, session: IssueSession) -> StatusRow:
-    """The row of a session of which nothing else was seen, neither its forge nor its events."""
+    """Make the row of a session of which nothing else was seen: no forge, no events."""
     return _row(now, session, NOTHING_SEEN, None, None)
 
 
@@ -236,7 +235,7 @@ def _filled(
         if need is None and facts.session is Life.ALIVE:
             need = find_unknown_screen(session)
     if need is None and session.attempt:
-        # Where a session was placed by another machine, that asks this one for rows alone.
+        # A machine that has placed a session here asks this one for rows alone.
         need = find_need_of_account(session)
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
     return structs.replace(
@@ -266,7 +265,7 @@ def _filled(
 
 
 def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
-    """Since when the session is at that, 0 if that is not known, and what proves it."""
+    """Return since when the state holds, 0 if unknown, and what proves it."""
     signs = facts.signs or SILENT
     match state:
         case ShownState.STARTING if not facts.history.started_at:
@@ -299,7 +298,7 @@ def _process(one: Known) -> Proof:
 
 
 def _last_words(state: ShownState, session: IssueSession) -> str:
-    """What the terminal of an agent that is gone said last."""
+    """Return the last line in the terminal of an agent that is gone."""
     if state is not ShownState.CRASHED:
         return ""
     line = one_line(terminal.read_tail(session.terminal_log, 1), LAST_WORDS).strip()
@@ -307,13 +306,13 @@ def _last_words(state: ShownState, session: IssueSession) -> str:
 
 
 def _unasked(known: Observation) -> str:
-    """Where the question to a person is not, or cannot be answered."""
+    """Say where the question to a person is missing, or cannot be answered."""
     asked = known.facts.escalation
     return known.unread or (asked.missed if asked else "")
 
 
 def _put_paused(facts: Facts, waits_for: str) -> str:
-    """What a paused session waits for first; `sm status` says at its top how it goes on."""
+    """Put a pause before what a session waits for; the top of `sm status` says how it goes on."""
     if not facts.paused:
         return waits_for
     return f"paused; then {waits_for}" if waits_for else "paused"
@@ -347,7 +346,7 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
 
 
 def _of_start(session: IssueSession) -> str:
-    """Who finishes its start: where it was placed by another machine, no dev-poll runs."""
+    """Say who finishes its start: no dev-poll runs on a machine where another one placed it."""
     return "its machine to finish its start" if session.attempt else "dev-poll to finish its start"
 
 

@@ -1,4 +1,4 @@
-"""The story so far: how a session that is not over stands now, and how long it took up to now."""
+"""Story so far of a session that is not over: how it stands now, and how long it took."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ AD_HOC = {
     "dialog": "asks something in its terminal",
     "cut short": "its start was cut short",
 }
-"""How the states of a session that works on no issue are told; the others speak for themselves."""
+"""Words for states of a session that works on no issue; the others speak for themselves."""
 
 
 def bring_up_to_now(told: Story, session: AnySession | None, now: float) -> Story:
-    """The story with how it stands `now` instead of how its last event left it.
+    """Return the story with how it stands `now` instead of how its last event left it.
 
     A story that has an end stays as it is. `session` is None for one that is not on record.
     """
@@ -41,7 +41,7 @@ def bring_up_to_now(told: Story, session: AnySession | None, now: float) -> Stor
 
 
 def _standing(session: AnySession, now: float) -> str:
-    """How a session stands, as the last line of its story says it."""
+    """Say how a session stands, for the last line of its story."""
     if not isinstance(session, IssueSession):
         state = activity.describe_activity(session)
         return AD_HOC.get(state, state)
@@ -61,7 +61,7 @@ def _in_words(row: StatusRow) -> str:
 
 
 def find(root: Root, name: str) -> AnySession | None:
-    """The session of that id, None where there is none on record that can be read."""
+    """Find the session with that id; None if no readable one is on record."""
     try:
         return registry.find(root, name)
     except SmError:

@@ -1,4 +1,4 @@
-"""The words for what a session is at: docs/GUIDE.md says what each of them means."""
+"""Words for the states of a session; docs/GUIDE.md says what each of them means."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ShownState(StrEnum):
-    """What a session is at, in a word or two: first how far its issue is, then its agent."""
+    """State of a session, in a word or two: first how far its issue is, then its agent."""
 
     STARTING = "starting"
     WORKING = "working"

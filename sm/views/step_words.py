@@ -1,4 +1,4 @@
-"""What a step of a plan has done, in words: a sentence for `sm trace`, few words for a table."""
+"""Results of a plan's steps in words: a sentence for `sm trace`, few words for a table."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ STEPS: dict[str, str] = {
     Verb.RELEASE_CLAIM: "gave the claim up",
     Verb.FORGET: "ended the session",
 }
-"""What is told of a step that was done; the verb of another version is told as it is."""
+"""Words for steps that were done; the verb of another version is told as it is."""
 
 DONE = ("removed", STOPPED)
-"""Results of steps that have done what they were to do: their words say so."""
+"""Results of steps that have done what they were to do: their own words say so."""
 
 NOT_DONE = (UNASKED, "kept", "not set", FAILED)
-"""So begins the result of a step that has left things as they were."""
+"""Beginnings of the results of steps that have left things as they were."""
 
 
 def describe_step(event: StepDone) -> str:
-    """What came of it, as the step itself says it."""
+    """Return what came of the step, as the step itself says it."""
     return event.result or event.trouble
 
 
 def tell_step(event: StepDone) -> str:
-    """The step in words; it has several lines if the words in it had."""
+    """Tell the step in words; the text has several lines if the step's own words have."""
     more = describe_step(event)
     if event.verb == Verb.PARK:
         return _parked(event, more)
@@ -67,12 +67,12 @@ def tell_step(event: StepDone) -> str:
     words = STEPS.get(event.verb, event.verb)
     if event.need:
         return append_detail(words, f"{event.text}. {event.command}")
-    # Of a message the result is the name of a text, of other steps it is in words.
+    # The result of a message is the name of a text, that of other steps is in words.
     return append_detail(words, "" if more in DONE else put_in_words(more))
 
 
 def _parked(event: StepDone, more: str) -> str:
-    """At a limit of what may be spent, or because its turn has failed."""
+    """Tell why a session is parked: a spending limit, or a failed turn."""
     return (
         f"held the session: {more}"
         if event.row.startswith("limit")
@@ -87,11 +87,11 @@ STEPS_SHORTLY: dict[str, str] = {
     Verb.COMMENT: "commented",
     Verb.TELL: "told people",
 }
-"""The same in a table; what they are about is the name of a text there, told in words."""
+"""Words for steps in a table; what a step is about is there the name of a text, in words."""
 
 
 def tell_step_shortly(event: StepDone) -> str:
-    """The step for a column of a table."""
+    """Tell the step for a column of a table."""
     if event.verb == Verb.RECOVER:
         return "restarted"
     if event.verb == Verb.PARK:

@@ -1,4 +1,4 @@
-"""The stream of events: those that the journal has, and those that come."""
+"""Stream of events: those that the journal has, and those that come."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 256 * 1024
 
 
 def make_json(event: Event) -> dict[str, object]:
-    """The event for programs: every field of its kind, also an empty one, and it in words."""
+    """Make the event's JSON for programs: every field of its kind, also if empty, and its words."""
     fields = structs.asdict(event)
     return {"kind": str(kind_of(event)), **fields, "words": tell(event)}
 
@@ -28,10 +28,10 @@ def make_json(event: Event) -> dict[str, object]:
 def follow_events(
     path: Path, *, since: float, session: str = "", pause: Callable[[], None] | None = None
 ) -> Iterator[Event]:
-    """The events that the journal `path` has from `since` (seconds since 1970) on, oldest first.
+    """Yield the events of the journal `path` from `since` (seconds since 1970) on, oldest first.
 
-    With `session` those of that one alone. With `pause` it goes on with the events that come, and
-    calls `pause` before each look.
+    With `session`, the events of that one alone. With `pause` it goes on with the events that come,
+    and calls `pause` before each look.
 
     Raises:
         StateError: what is there is no plain file of ours.
@@ -46,9 +46,9 @@ def follow_events(
 
 
 def _looks(path: Path, pause: Callable[[], None] | None) -> Iterator[Iterable[bytes]]:
-    """The lines that are there, then those of each look, also where the journal is begun anew."""
+    """Yield the existing lines, then those of each look, also if the journal is begun again."""
     with ExitStack() as files:
-        # The newer one is opened first: a journal that is begun anew meanwhile leaves no gap.
+        # The newer one is opened first: a journal that is begun again meanwhile leaves no gap.
         current, older = _opened(path, files), _opened(journal.name_previous(path), files)
         if older and current and current.is_at(journal.name_previous(path)):
             older = None
@@ -70,7 +70,7 @@ def _looks(path: Path, pause: Callable[[], None] | None) -> Iterator[Iterable[by
 
 
 class _File:
-    """A journal that is being read. It is kept open, so its renaming loses nothing."""
+    """Journal that is being read. It is kept open, so its renaming loses nothing."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -85,7 +85,7 @@ class _File:
             return False
 
     def lines(self) -> Iterator[bytes]:
-        """The whole lines since the last call; of a file that was cut short from its beginning."""
+        """Yield whole lines since the last call; of a file that was cut short, from the start."""
         if os.fstat(self._fd).st_size < self._position:
             self._position, self._begun = 0, b""
         while data := os.pread(self._fd, BLOCK, self._position):

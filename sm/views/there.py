@@ -1,4 +1,4 @@
-"""What a session elsewhere shows of itself: its screen, messages and story, by its node's `sm`.
+"""Views of a session elsewhere: its screen, messages and story, by its node's `sm`.
 
 What a node says is foreign: it is read by its shape, and whoever shows it clears it as any text.
 """
@@ -21,7 +21,7 @@ from sm.views.contexts import Gauge
 from sm.views.trace import Story
 
 PATIENCE_S = 5.0
-"""So long a node is waited for by somebody who only looks."""
+"""Time that somebody who only looks waits for a node, in seconds."""
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def read_screen(there: Elsewhere, count: int) -> str:
     """Return the last lines of its screen; without a screen, those of its log.
 
     Raises:
-        SmError: the node does not answer, or refuses it. So do the others.
+        SmError: the node does not answer, or refuses it. The other functions raise it, too.
 
     """
     return _ask(there, "tail", "--lines", str(count)).rstrip("\n")
@@ -50,7 +50,7 @@ def read_past_story(ours: Story, there: Elsewhere) -> Story:
     """Return the story of a session that has ended elsewhere: what its node tells, among ours.
 
     Raises:
-        SmError: as above.
+        SmError: as for `read_screen`.
 
     """
     theirs = read_story(there)
@@ -64,10 +64,10 @@ def read_past_story(ours: Story, there: Elsewhere) -> Story:
 
 
 def read_past_log(there: Elsewhere, count: int, *, raw: bool) -> str:
-    """Return the last lines of what the terminal of a session said that has ended elsewhere.
+    """Return the last lines in the terminal of a session that has ended elsewhere.
 
     Raises:
-        SmError: as above.
+        SmError: as for `read_screen`.
 
     """
     return _ask(there, "logs", "--lines", str(count), *["--raw"] * raw)

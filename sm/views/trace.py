@@ -1,4 +1,4 @@
-"""The story of a session, told from the journal: what happened, when, and what came of it."""
+"""Story of a session, told from the journal: what happened, when, and what came of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_WORK = "still at work"
 
 
 class StoryEvent(Struct, frozen=True):
-    """An event and what it says to a person; `elapsed_s` since the event before, 0 at the first."""
+    """Event, and its words for a person; `elapsed_s` since the event before, 0 at the first."""
 
     at: float
     elapsed_s: float
@@ -31,11 +31,10 @@ class StoryEvent(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """The story in short. `sessions`: how often it was begun. `took_s` is in seconds.
+    """Story in short. `sessions` is how often it was begun. `took_s` is in seconds.
 
-    `took_s` goes up to the end, or up to now while the session is not over.
-
-    `rotations`: how often its context was replaced.
+    `took_s` goes up to the end, or up to now while the session is not over. `rotations` is how
+    often its context was replaced.
     """
 
     outcome: str
@@ -50,8 +49,8 @@ class Summary(Struct, frozen=True):
 class Story(Struct, frozen=True):
     """Everything that the journal has on one session, oldest first.
 
-    `log`: what the terminal of the last one showed that has ended, '' if that is not kept.
-    `figures`: what plugins say of it, such as its cost, a sentence each.
+    `log` is what the terminal of the last ended one showed, '' if that is not kept. `figures` are
+    what plugins say of it, such as its cost, a sentence each.
     """
 
     session: str
@@ -62,7 +61,7 @@ class Story(Struct, frozen=True):
 
 
 def read_story(project: Project, issue: int) -> Story:
-    """What happened for `issue`; also when its session is long over.
+    """Read what happened for `issue`; also if its session is long over.
 
     Raises:
         SmError: the journal has nothing on it.
@@ -73,7 +72,7 @@ def read_story(project: Project, issue: int) -> Story:
 
 
 def read_story_of(root: Root, session: str, what: str) -> Story:
-    """What happened in the session of that id; `what` is how a person calls it.
+    """Read what happened in the session with that id; `what` is how a person calls it.
 
     Raises:
         SmError: the journal has nothing on it.
@@ -110,17 +109,17 @@ OUTCOMES = {
     "recovery-exhausted": "failed: the agent died again and again",
     "escalation-over": "failed: no answer came",
 }
-"""What it means that a row ended a session."""
+"""Outcomes of an issue, by the row that ended its session."""
 
 
 def summarise(found: list[Event]) -> Summary:
-    """What these events (at least one, of one session, oldest first) amount to."""
+    """Sum these events up (at least one, of one session, oldest first)."""
     rows = [event.row for event in found if isinstance(event, events.Decided)]
     for event in found:
         if isinstance(event, events.Dropped) and event.row in rows:
             rows.remove(event.row)
     counts = [BY_NAME[row].counts for row in rows if row in BY_NAME]
-    # What plugins tell once it is over does not make it longer.
+    # Events that plugins add after the end do not make it longer.
     own = [event for event in found if not isinstance(event, events.FromPlugin)] or found
     by_hand = sum(isinstance(event, events.RecoverAsked) for event in found)
     return Summary(
@@ -139,7 +138,7 @@ def _is_finished(event: Event) -> bool:
 
 
 def _outcome(found: list[Event]) -> str:
-    """Of the last session: a new claim or start after an end begins a new one."""
+    """Return the outcome of the last session: a claim or start after an end begins a new one."""
     outcome, ended_by = AT_WORK, ""
     for event in found:
         match event:

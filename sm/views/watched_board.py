@@ -1,6 +1,6 @@
-"""The board for who looks at it again and again: what is as it was is not read again.
+"""Board for a caller that looks again and again: unchanged rows are not read again.
 
-A row is made anew when its session has an event, or another file, issue, pull request, person or
+A row is made again when its session has an event, or another file, issue, pull request, person or
 configuration; and after some seconds in any case, as time passes and processes end.
 """
 
@@ -28,11 +28,11 @@ from sm.views.projects import Configured
 from sm.views.session import StatusRow, make_rows
 
 KEPT_S = 10.0
-"""A row is made anew after so long at the earliest, and after twice as long at the latest."""
+"""Earliest age at which a row is made again, in seconds; twice that at the latest."""
 
 
 class _Kept(Struct):
-    """A row, what it was made of, and when it is made anew."""
+    """Row, what it was made of, and when it is made again."""
 
     status: StatusRow
     made_of: object
@@ -41,10 +41,10 @@ class _Kept(Struct):
 
 
 class WatchedBoard:
-    """The board of a machine. One thread at a time."""
+    """Board of a machine. One thread at a time."""
 
     def __init__(self, machine: Machine) -> None:
-        """Nothing was read yet."""
+        """Begin with nothing read."""
         self._machine = machine
         self._kept: dict[str, _Kept] = {}
         self._paths: dict[str, tuple[str, ...]] = {}
@@ -52,15 +52,15 @@ class WatchedBoard:
         self._events: dict[str, Event] = {}
         self._position: int | None = None
         self.heard: frozenset[str] = frozenset()
-        """The sessions that had an event between the last two readings."""
+        """Sessions that had an event between the last two readings."""
 
     @property
     def position(self) -> int:
-        """Up to where in the journal the board knows everything."""
+        """Place in the journal up to which the board knows everything."""
         return self._position or 0
 
     def read_configured(self, configured: Configured, now: float | None = None) -> Board:
-        """Read that of a configuration, which may have changed since."""
+        """Read the board of a configuration, which may have changed since."""
         self._machine = configured.machine
         return self.read(configured.projects, now, configured.need)
 
@@ -70,7 +70,7 @@ class WatchedBoard:
         now: float | None = None,
         of_machine: OpenNeed | None = None,
     ) -> Board:
-        """Read it. No forge is asked. `of_machine` is a need beside all others."""
+        """Read the board. No forge is asked. `of_machine` is a need beside all others."""
         now = time.time() if now is None else now
         self._take_events()
         for name in self._settings.keys() - {project.name for project in projects}:
@@ -139,7 +139,7 @@ class WatchedBoard:
         return [self._kept[one.name].status for one in sessions]
 
     def _look_up(self, project: Project, sessions: list[IssueSession]) -> None:
-        """Find the last events of those of which no event was heard yet."""
+        """Find the last events of sessions without one so far."""
         unknown = {one.name for one in sessions} - self._events.keys()
         if unknown:
             self._events |= journal.find_latest(project.root.journal, unknown)
@@ -159,7 +159,7 @@ class WatchedBoard:
         return kept.row
 
     def _stamp_files(self, session: IssueSession) -> tuple[object, ...]:
-        """When the files that the row is made of were written."""
+        """Return when the files of the row were written."""
         paths = self._paths.get(session.name)
         if paths is None:
             paths = self._paths[session.name] = _list_paths(session)
@@ -167,7 +167,7 @@ class WatchedBoard:
 
 
 def _list_paths(session: IssueSession) -> tuple[str, ...]:
-    """The files that the row is made of: a rename changes the folder itself.
+    """List the files that the row is made of; a rename changes the folder itself.
 
     Hooks write `events` in each call, and the status line `usage`; receipts are appended.
     """

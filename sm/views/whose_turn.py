@@ -1,6 +1,6 @@
-"""Whose turn it is in the session of an issue, as its events tell: agent, CI, reviewer or person.
+"""Turns in the session of an issue, as its events tell: of agent, CI, reviewer or person.
 
-A session is at one thing at a time. What holds it comes first: a pause by a person, then a question
+A session does one thing at a time. What holds it comes first: a pause by a person, then a question
 to one, then a limit; else it is the turn of whoever the agent's last phase waits for. docs/PAGE.md
 tells people the same.
 """
@@ -20,18 +20,18 @@ from sm.store.events import Event
 
 
 class Turn(StrEnum):
-    """What the time of an issue goes to."""
+    """Party that the time of an issue goes to."""
 
     AGENT = "agent"
     CI = "ci"
     REVIEW = "review"
     PERSON = "person"
     REST = "rest"
-    """Nobody's: it is paused, or has to wait for what it may spend or for its API."""
+    """Nobody's turn: it is paused, or has to wait for what it may spend or for its API."""
 
 
 class Span(NamedTuple):
-    """Whose turn it was between two moments, in seconds since 1970."""
+    """Turn between two moments, in seconds since 1970."""
 
     turn: Turn
     begin: float
@@ -43,23 +43,22 @@ OF_PHASES = {
     Phase.AWAITING_REVIEW: Turn.REVIEW,
     Phase.ESCALATE: Turn.PERSON,
 }
-"""Whose turn begins when an agent writes such a phase; after any other it stays the agent's."""
+"""Turn that begins when an agent writes the phase; after any other it stays the agent's."""
 TELLING = frozenset({Verb.INJECT, Verb.START, Verb.RECOVER, Verb.HAND_OFF})
 """Steps after which the agent is at work."""
 ASKING = frozenset({Verb.CONSULT, Verb.NOTIFY, Verb.REMIND})
-"""Steps that put a question to a person, or to a session before. A late review stays the
-reviewer's."""
+"""Steps that ask a person or an earlier session. A late review stays the reviewer's."""
 GOES_ON = frozenset({Count.RESUME, Count.GO_ON, Count.NO_ATTEMPT})
-"""What the end of a wait counts as."""
+"""Counts that mean the end of a wait."""
 
 
 class Standing:
-    """Where a session stands since `since`: what was told of it so far says whose turn it is."""
+    """Standing of a session since `since`: its events so far say whose turn it is."""
 
     __slots__ = ("asked", "held", "paused", "phase", "since", "turn", "written")
 
     def __init__(self, at: float) -> None:
-        """An agent begins to work."""
+        """Begin with an agent at work."""
         self.since = at
         self.turn = Turn.AGENT
         self.asked = self.held = False
@@ -68,7 +67,7 @@ class Standing:
 
     @property
     def whose(self) -> Turn:
-        """Whose turn it is."""
+        """Party whose turn it is."""
         if self.paused:
             return Turn.REST
         if self.asked:
@@ -76,13 +75,13 @@ class Standing:
         return Turn.REST if self.held else self.turn
 
     def advance(self, at: float) -> Span:
-        """Go on to `at`; what was before a clock was set back takes no time."""
+        """Go on to `at`; time before a clock was set back does not count."""
         span = Span(self.whose, min(self.since, at), at)
         self.since = at
         return span
 
     def take(self, event: Event, at: float) -> list[Span]:
-        """Go on to an event that was at `at`; return what has passed until then."""
+        """Go on to an event that was at `at`; return the spans until then."""
         spans = []
         if isinstance(event, events.Decided):
             spans = self.take_phase(event.phase, event.written_at, at)
@@ -94,7 +93,7 @@ class Standing:
     def take_phase(self, phase: str, written: float, at: float) -> list[Span]:
         """Learn by `at` that the agent has written `phase`, at `written` or, if that is 0, then.
 
-        What was known already changes nothing.
+        A phase that is known already changes nothing.
         """
         if not phase or (written == self.written if written else phase == self.phase):
             return []
@@ -130,7 +129,7 @@ class Standing:
             self._reset(Turn.AGENT)
 
     def take_message(self, message: events.MessageSent) -> None:
-        """Learn that the agent was written to: by a person, that answers what it has asked."""
+        """Learn that the agent got a message; one by a person answers what it has asked."""
         if not message.sender:
             self.asked = False
 
@@ -158,7 +157,7 @@ CHANGES: dict[type[Event], Callable[[Standing, Any], None]] = {
     events.Reply: Standing.begin,
     events.RecoverAsked: Standing.begin,
 }
-"""What the events of a kind change; others change nothing."""
+"""Changes by each kind of event; other kinds change nothing."""
 
 
 def _find_turn(phase: str) -> Turn:
@@ -169,7 +168,7 @@ def _find_turn(phase: str) -> Turn:
 
 
 def is_end(event: Event) -> bool:
-    """Whether the session is over with it."""
+    """Whether the event ends the session."""
     if isinstance(event, events.StepDone):
         return event.verb == Verb.FORGET
     if isinstance(event, events.Kill):
