@@ -1,4 +1,4 @@
-"""The plugins: those that come with `sm`, in one table, and those that are installed beside it."""
+"""Plugins: those that come with `sm`, in one table, and those that are installed beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OURS = {
 
 
 def find_plugins() -> Iterator[tuple[str, str]]:
-    """The name of each plugin, and where it stands: ours first, so that they keep their names."""
+    """Yield each plugin's name, and where it stands: ours first, so that they keep their names."""
     from sm.plugins.entry_points import find_installed
 
     yield from OURS.items()

@@ -1,8 +1,8 @@
-"""The plugins that other distributions bring, by their entry points in the group `sm.plugins`.
+"""Plugins that other distributions bring, by their entry points in the group `sm.plugins`.
 
-To ask each installed distribution takes longer than `sm --help` may. So what was found is kept
-beside the cache of the configuration, and believed while no folder of Python's path has changed: an
-installer adds, replaces or removes a folder there. Of a folder that changed a moment ago nothing is
+To ask each installed distribution takes longer than `sm --help` may. So the result is kept beside
+the cache of the configuration, and believed while no folder of Python's path has changed: an
+installer adds, replaces or removes a folder there. If a folder changed a moment ago, nothing is
 kept, as a second change could bear the same time.
 """
 
@@ -16,14 +16,14 @@ from pathlib import Path
 
 GROUP = "sm.plugins"
 SETTLED_S = 2.0
-"""No file system's times are coarser than that."""
+"""Seconds after which a second change has another time on any file system."""
 
 Found = list[tuple[str, str]]
-"""The name of each plugin, and where it stands."""
+"""Name of each plugin, and where it stands."""
 
 
 def find_installed() -> Found:
-    """The plugins that are installed beside `sm`, each with its name."""
+    """Find the plugins that are installed beside `sm`, each with its name."""
     stamp = _stamp(sys.path)
     known = _recall(stamp)
     if known is not None:
@@ -34,14 +34,14 @@ def find_installed() -> Found:
 
 
 def _ask() -> Found:
-    """What the distributions say, in the same order each time."""
+    """Ask the distributions; the order is the same each time."""
     from importlib.metadata import entry_points
 
     return sorted({(one.name, one.value) for one in entry_points(group=GROUP)})
 
 
 def _stamp(folders: list[str]) -> str:
-    """Each folder of Python's path with the time of its last change."""
+    """Return each folder of Python's path with the time of its last change."""
     return "\t".join(f"{folder}\t{_read_time(folder)}" for folder in folders)
 
 
@@ -53,7 +53,7 @@ def _read_time(folder: str) -> int:
 
 
 def _recall(stamp: str) -> Found | None:
-    """What was found when Python's path was like that; None if it is not known."""
+    """Return what was found when Python's path was like that; None if it is not known."""
     try:
         with open(_place(), encoding="utf-8", opener=_open_ours) as file:
             lines = file.read().split("\n")
@@ -91,7 +91,7 @@ def _keep(stamp: str, found: Found) -> None:
 
 
 def _place() -> Path:
-    """The file of this Python with its path; another installation has another one.
+    """Return the file of this Python with its path; another installation has another one.
 
     Raises:
         RuntimeError: the user has no home.

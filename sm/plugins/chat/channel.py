@@ -1,6 +1,6 @@
 """The chat as a channel: a person asks and answers in the threads about the issue.
 
-What it takes to use them is imported within the methods, as whoever only shows a session uses none.
+Imports for the threads are within the methods, as whoever only shows a session uses none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sm.store.failpoint import crash_point
 
 
 class Chat(Channel, Struct, frozen=True):
-    """The threads about the issue of `session`; an SmError is raised if they cannot be used.
+    """Threads about the issue of `session`; an SmError is raised if they cannot be used.
 
     A question is an entry under a key made of its word, so it is there once.
     """
@@ -47,19 +47,19 @@ class Chat(Channel, Struct, frozen=True):
             hand_over(self.session)
 
     def name_way(self) -> str:
-        """Return how a person answers there, if there is a thread."""
+        """Say how a person answers there, if there is a thread."""
         # Without its id: the forge shows this, and an id is enough to write.
         return "a decision in the handoff about it" if self.threads else ""
 
     def introduce(self) -> str:
-        """Return which threads are about the issue, and how the agent uses them."""
+        """Say which threads are about the issue, and how the agent uses them."""
         from sm.plugins.chat.threads import agent_texts
 
         return agent_texts.write_note(self.threads)
 
     @cached_property
     def threads(self) -> tuple[str, ...]:
-        """The ids of the threads about the issue, oldest first."""
+        """Ids of the threads about the issue, oldest first."""
         if not (database := self._find_database()):
             return ()
         from sm.plugins.chat.threads import bindings

@@ -1,4 +1,4 @@
-"""What `sm doctor` checks of the threads of chats."""
+"""Checks of `sm doctor` on the threads of chats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools for threads leave on a machine, for `sm uninstall`."""
+"""Files that the tools for threads leave on a machine, for `sm uninstall`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sm.setup.uninstall import Part
 
 
 def list_clients(_machine: Machine, env: Mapping[str, str]) -> Iterator[Part]:
-    """The entry of `sm mcp install` in each client that has one."""
+    """List the entry of `sm mcp install` in each client that has one."""
     for client in clients.list_present(env):
         path = clients.find_configuration(client, env)
         if clients.is_installed(client, env):

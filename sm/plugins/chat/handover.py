@@ -130,7 +130,7 @@ def _answer(session: IssueSession, author: str, text: str, ident: str) -> None:
 
 
 def _answers(session: IssueSession, entry: Entry, ident: str) -> bool:
-    """Whether the decision is the answer to what a person is asked; `ident` is made of it."""
+    """Say whether the decision answers what a person is asked; `ident` is made of it."""
     if answers.find(session.dir, ident):
         return True  # kept already, but the forge could not take it
     plan = plans.read_pending(session.dir)

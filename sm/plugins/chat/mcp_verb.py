@@ -102,7 +102,7 @@ def _serve_http(
 
 
 def _folder(machine: Machine) -> Path:
-    """Where it is kept what remote clients may do."""
+    """Return the folder with the grants of remote clients."""
     return machine.settings.bridge_database.parent
 
 

@@ -1,4 +1,4 @@
-"""The operations on threads, as tools and shells call them."""
+"""Operations on threads, as tools and shells call them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sm.plugins.chat.threads.bindings import Binding
 
 FOLLOW_S = 0.5
-"""How often sm looks for new entries."""
+"""Time between two looks for new entries, in seconds."""
 
 
 def find_speaker(caller: Caller, given: object) -> Client:

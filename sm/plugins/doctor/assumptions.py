@@ -1,4 +1,4 @@
-"""The assumptions of a profile, in their order, each with its check."""
+"""Assumptions of a profile, in their order, each with its check."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from sm.setup.finding import Finding, fail, ok, warn
 
 START_S = 30.0
 SETTLED_S = 3.0
-"""A screen without a prompt that has not changed for so long will not show one."""
+"""Seconds without a change after which a screen without a prompt will not show one."""
 DRAWN_S = 1.0
-"""Claude Code draws a dialog of its start twice, the second time with its first choice again."""
+"""Seconds that a known dialog has to stand still: Claude Code draws one of its start twice, the
+second time with its first choice again."""
 BRIEF_S = 0.5
 TURN_S = 120.0
 DOCUMENT = "see docs/PROFILES.md"
@@ -24,7 +25,7 @@ PROMPT = "Reply with the single word ok."
 
 
 def check_prompt(subject: Subject) -> Iterator[Finding]:
-    """The CLI shows its composer, idle and empty."""
+    """Check that the CLI shows its composer, idle and empty."""
     profile = subject.profile
     screen, text = await_prompt(subject)
     trust = subject.profile.trust
@@ -62,7 +63,7 @@ def await_prompt(
 ) -> tuple[Screen, str]:
     """Return the first screen with a prompt, or the last one before it stood still, and its text.
 
-    One whose text `is_known` has to stand still for a moment only.
+    A screen whose text `is_known` has to stand still for a moment only.
     """
     seen, since = "", time.monotonic()
     while True:
@@ -78,7 +79,7 @@ def await_prompt(
 
 
 def check_hooks(subject: Subject) -> Iterator[Finding]:
-    """It calls its hooks, and they name its own session id."""
+    """Check that it calls its hooks, and that they name its own session id."""
     if not (hooks := subject.profile.hooks):
         return
     if not subject.holds(lambda: subject.state.context):
@@ -94,7 +95,7 @@ def check_hooks(subject: Subject) -> Iterator[Finding]:
 
 
 def check_erase(subject: Subject) -> Iterator[Finding]:
-    """A paste shows in the composer, and the erase key removes it."""
+    """Check that a paste shows in the composer, and that the erase key removes it."""
     yield _reads(subject, "a line", "one line")
     key = subject.profile.erase_key
     if subject.erase():
@@ -108,7 +109,7 @@ def check_erase(subject: Subject) -> Iterator[Finding]:
 
 
 def check_limits(subject: Subject) -> Iterator[Finding]:
-    """The largest allowed paste arrives unchanged, and several pastes stay side by side."""
+    """Check that the largest allowed paste arrives unchanged, and several stay side by side."""
     profile = subject.profile
     if profile.paste_lines or profile.frame:
         count = profile.paste_lines or 3
@@ -125,7 +126,7 @@ def check_limits(subject: Subject) -> Iterator[Finding]:
 
 
 def check_stash(subject: Subject) -> Iterator[Finding]:
-    """A draft can be put aside, and comes back."""
+    """Check that a draft can be put aside, and comes back."""
     if not (key := subject.profile.stash_key):
         return
     subject.paste("a draft")
@@ -148,7 +149,7 @@ def check_stash(subject: Subject) -> Iterator[Finding]:
 
 
 def check_interrupt(subject: Subject) -> Iterator[Finding]:
-    """The key that stops a turn is harmless without a turn."""
+    """Check that the key that stops a turn is harmless without a turn."""
     if not (key := subject.profile.interrupt_key):
         return
     subject.press(key)
@@ -160,7 +161,7 @@ def check_interrupt(subject: Subject) -> Iterator[Finding]:
 
 
 def check_clear(subject: Subject) -> Iterator[Finding]:
-    """It begins a new context; its hooks say so, if it has any."""
+    """Check that it begins a new context, and that its hooks, if it has any, say so."""
     if not (text := subject.profile.clear):
         return
     before, began = subject.state.context, time.monotonic()
@@ -183,7 +184,7 @@ def check_clear(subject: Subject) -> Iterator[Finding]:
 
 
 def check_answer(subject: Subject) -> Iterator[Finding]:
-    """It receives one prompt, works on it, and answers."""
+    """Check that it receives one prompt, works on it, and answers."""
     hooks, began = subject.profile.hooks, time.monotonic()
     subject.paste(PROMPT, submit=subject.profile.submit_keys)
     if subject.holds(lambda: subject.screen.prompt is Prompt.BUSY):
@@ -207,7 +208,7 @@ def check_answer(subject: Subject) -> Iterator[Finding]:
 
 
 def check_leave(subject: Subject) -> Iterator[Finding]:
-    """One of its words ends it. That is why sm never types these words."""
+    """Check that one of its words ends it. That is why sm never types these words."""
     if not subject.profile.leave:
         return
     word, began = subject.profile.leave[0], time.monotonic()
@@ -224,7 +225,7 @@ def _is_ready(subject: Subject) -> bool:
 
 
 def _reads(subject: Subject, what: str, *chunks: str) -> Finding:
-    """Paste, and read it back."""
+    """Paste, and read the text back."""
     text = "".join(chunks)
     if not subject.paste(*chunks):
         return fail(f"{what}: the composer takes no paste")

@@ -65,7 +65,7 @@ def _examine(
 
 
 def guard_plugin(check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """As `guard`; whatever else a plugin's check fails by is a finding as well."""
+    """Guard as `guard` does; any other failure of a plugin's check is a finding as well."""
     try:
         yield from guard(check)
     except Exception as error:  # it may be anybody's code

@@ -1,4 +1,4 @@
-"""What is left over or has gone missing, by the table of supervision, with what is safe to do."""
+"""Leftovers and losses, by the table of supervision, with what is safe to do."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ THINGS = (
     *(Thing.RECORD, Thing.SESSION, Thing.ISSUE, Thing.TERMINAL, Thing.CLAIM),
     *(Thing.WORKTREE, Thing.PULL, Thing.BRANCH, Thing.LOCK),
 )
-"""In the order of the output."""
+"""Kinds of things, in the order of the output."""
 
 BUSY_S = 60.0
-"""How long a repair waits for a tick of dev-poll to end."""
+"""Time that a repair waits for a tick of dev-poll to end, in seconds."""
 
 
 def check_left(project: Project) -> Iterator[Finding]:
-    """Look for all that the table of supervision has a row for."""
+    """Look for everything that the table of supervision has a row for."""
     try:
         seen = look(project)
     except SmError as error:
@@ -94,7 +94,7 @@ def _advise(fix: Fix) -> str:
 
 
 def _repair(project: Project, seen: Snapshot, ruling: Ruling) -> str:
-    """Do it while no tick is at work, provided the same is found again."""
+    """Repair while no tick is at work, provided the same thing is found again."""
     with lock.hold(project.directory.poll_lock, timeout_s=BUSY_S):
         scene = Scene(project, seen, registry.list_for(project), thoroughly=True)
         for again in rule(scene, ruling.left.thing, by=(ruling.row.by,)):

@@ -1,4 +1,4 @@
-"""The checks of `sm doctor` that concern all projects."""
+"""Checks of `sm doctor` that concern all projects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PROGRAMS = (
     ("git", "--version", (2, 38)),
     ("bash", "--version", (5, 1)),
 )
-"""Name, how it shows its version, the oldest sufficient version."""
+"""Programs: name, how it shows its version, the oldest sufficient version."""
 
 SHOWN_S, LOOK_S = 10.0, 0.02
 TMUX_ADVICE = (
@@ -47,11 +47,11 @@ TMUX_ADVICE = (
 AGING = tuple(
     Path(folder) for folder in ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/lib/tmpfiles.d")
 )
-"""Where systemd-tmpfiles(8) reads what it clears, the first file of a name counts."""
+"""Folders where systemd-tmpfiles(8) reads what it clears; the first file of a name counts."""
 
 
 class Installation(Struct, frozen=True):
-    """What the machine's checks look at."""
+    """Objects that the machine's checks look at."""
 
     root: Root
     tmux: Tmux
@@ -145,7 +145,7 @@ def check_room(here: Installation) -> Iterator[Finding]:
 
 
 def word_shortage(short: Shortage) -> Finding:
-    """Return the finding that something is short."""
+    """Return the finding that something runs short."""
     return warn(f"nothing new is taken up: {short.text}", f"make room: {short.command}")
 
 
@@ -184,7 +184,7 @@ def check_tmux_server(here: Installation) -> Iterator[Finding]:
 
 
 def _try_session(tmux: Tmux) -> Finding:
-    """Have a session of a moment take a text: the configuration of tmux may keep it from that."""
+    """Type a text into a short-lived session: the configuration of tmux may prevent that."""
     text = make_nonce(8)
     try:
         pane = start_session(tmux, f"sm-doctor-{text}", Path("/"), ["cat"])
@@ -201,7 +201,7 @@ def _try_session(tmux: Tmux) -> Finding:
 
 
 def _type(tmux: Tmux, pane: Pane, text: str) -> Refusal | None:
-    """Type it as soon as the shell that starts the program has become that; None: it is typed."""
+    """Type as soon as the shell that starts the program has become that; None: it is typed."""
     refusal: Refusal | None = Refusal.SHELL
 
     def is_past_shell() -> bool:
@@ -240,4 +240,4 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_tmux_server,
     check_contexts,
 )
-"""In the order of the output."""
+"""Checks in the order of the output."""

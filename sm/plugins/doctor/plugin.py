@@ -1,4 +1,4 @@
-"""What is wrong with the installation, and what to do."""
+"""Plugin of `sm doctor`: what is wrong with the installation, and what to do."""
 
 from __future__ import annotations
 

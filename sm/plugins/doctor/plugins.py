@@ -1,4 +1,4 @@
-"""What is wrong with plugins. Each part of those that others bring is loaded once, to try it."""
+"""Checks of plugins. Each part of those that others bring is loaded once, to try it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TAKEN: Mapping[Kind, Collection[str]] = {
     "sections": KEYS,
     "verbs": COMMANDS,
 }
-"""The names that `sm` has itself, which thereby are not for plugins."""
+"""Names that `sm` has itself, so that plugins cannot take them."""
 
 
 def check_plugins() -> Iterator[Finding]:
-    """Name each plugin that is installed beside `sm`, and what cannot be used of any."""
+    """Name each plugin that is installed beside `sm`, and what cannot be used of it."""
     failures = [*plugin.list_failures(), *_list_clashes(), *_try_others()]
     for failure in failures:
         told = f"plugin '{failure.plugin}' cannot be used as it is: {failure.why}"
@@ -43,7 +43,7 @@ def _list_clashes() -> Iterator[Failure]:
 
 
 def _list_others() -> dict[str, list[str]]:
-    """What each plugin adds that does not come with `sm`."""
+    """List what each plugin adds that does not come with `sm`."""
     found: dict[str, list[str]] = {}
     for kind in KINDS:
         for part in plugin.list_parts(kind).values():

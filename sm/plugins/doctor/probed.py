@@ -20,11 +20,12 @@ from sm.sessions.session import Session
 from sm.store.files import read_guarded
 
 WAIT_S = 5.0
-"""What takes longer does not hold; on a busy machine an erased line stays for over a second."""
+"""Time in which a condition has to hold; on a busy machine an erased line stays for over a
+second."""
 LOOK_S = 0.02
 ERASE_LIMIT = 20
 MENU, MOVES_S = 4, 2.0
-"""The rows of a menu at most, and how long the mark may take from one to the next."""
+"""Rows that a menu has at most, and the seconds that its mark may take from one to the next."""
 
 
 class Subject(Struct):
@@ -59,12 +60,12 @@ class Subject(Struct):
 
     @property
     def screen(self) -> Screen:
-        """The reading of its screen."""
+        """Reading of its screen."""
         return self.look()[1]
 
     @property
     def state(self) -> AgentState:
-        """What its hooks say."""
+        """State that its hooks tell."""
         return agent_state.read(self.session.dir)
 
     def has_told(self, event: str) -> bool:

@@ -32,7 +32,7 @@ def find_processes(root: Root, tmux: Tmux) -> Iterator[tuple[Left, Process]]:
 
 
 def _is_in_use(directory: SessionDir) -> bool:
-    """Whether its agent runs, or something is just done to the session."""
+    """Say whether its agent runs, or something is just done to the session."""
     known = agent.read_process(directory)
     if known is not None and procfs.is_running(known):
         return True
@@ -50,7 +50,7 @@ def _of(thing: Thing, process: Process, session: str) -> Left:
 
 
 def end_process(process: Process) -> str:
-    """End it and what it has started; return why it was not, '' if it is gone.
+    """End the process and what it has started; return why it was not, '' if it is gone.
 
     Raises:
         AgentError: it survived even KILL.

@@ -1,4 +1,4 @@
-"""The checks of `sm doctor` for each project: settings, forge, CI, and what is left over."""
+"""Checks of `sm doctor` for each project: settings, forge, CI, and what is left over."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def check_webhooks(project: Project) -> Iterator[Finding]:
 
 
 def check_meters(project: Project) -> Iterator[Finding]:
-    """Name the meters that cannot tell what may be spent: nothing is begun before they can."""
+    """Name the meters that cannot tell what may be spent: until they can, nothing is begun."""
     for failure in meters.list_failures(project):
         yield fail(one_line(failure), "until then agents end their turns, and nothing is begun")
 
@@ -151,7 +151,7 @@ def check_environment(project: Project) -> Iterator[Finding]:
 
 
 def check_room(project: Project) -> Iterator[Finding]:
-    """Check the room for worktrees; that for the state is the machine's."""
+    """Check the room for worktrees; the machine's check is about the room for the state."""
     known = {one.key for one in find_shortages(project.config.keep_free, [project.root.path])}
     found = list_shortages(project)
     yield from (word_shortage(one) for one in found if one.key not in known)
@@ -211,7 +211,7 @@ def check_ci(project: Project) -> Iterator[Finding]:
 
 
 LAST_LINES = 3
-"""Of a failing log."""
+"""Lines of a failing log that are shown."""
 
 CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_settings,
@@ -227,4 +227,4 @@ CHECKS: tuple[Callable[[Project], Iterator[Finding]], ...] = (
     check_left,
     check_dev_poll,
 )
-"""In the order of the output."""
+"""Checks in the order of the output."""

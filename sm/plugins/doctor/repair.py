@@ -1,4 +1,4 @@
-"""Repairs what is safe of what was found: `sm doctor --fix`."""
+"""Repairs findings where that is safe: `sm doctor --fix`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sm.setup.finding import Finding, Level
 
 
 class Result(StrEnum):
-    """What became of a repair."""
+    """Outcome of a repair."""
 
     NONE = ""
-    """There is none that is safe, or none was asked for."""
+    """No repair is safe, or none was asked for."""
     DONE = "done"
     KEPT = "kept"
     WOULD = "would"
@@ -36,12 +36,12 @@ class Told(Struct, frozen=True):
 
     @property
     def is_broken(self) -> bool:
-        """Whether nothing works as long as this is so."""
+        """Whether nothing works as long as the finding stands."""
         return self.level is Level.FAIL and self.result is not Result.DONE
 
     @property
     def is_well(self) -> bool:
-        """Whether nobody has to know of it."""
+        """Whether nobody has to know of the finding."""
         return self.level is Level.OK and not self.result
 
 

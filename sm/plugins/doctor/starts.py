@@ -1,7 +1,7 @@
 """Walks through a first start of an agent CLI, dialog by dialog, up to its input line.
 
-Its configuration and its worktree are made for that and thrown away, so what is answered there is
-answered nowhere else, and nothing of a person's own is read or changed. Nothing is sent to a model.
+Its configuration and its worktree are made for that and thrown away: an answer there counts nowhere
+elsewhere, and nothing of a person's own is read or changed. Nothing is sent to a model.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from sm.sessions.terminal import read_tail
 from sm.setup.finding import Finding, ok, warn
 
 STEPS = 10
-"""A start with more dialogs than that asks the same again."""
+"""Dialogs of a start; one with more asks the same again."""
 TRIES = 2
-"""A menu that has just been drawn may not take keys yet."""
+"""Tries for a menu: one that has just been drawn may not take keys yet."""
 LAST_ROWS, SHOWN = 12, 600
-"""How much of a screen is shown: its last rows, and characters of these."""
+"""Last rows of a screen that are shown, and characters of them."""
 SERVER = '{"mcpServers": {"none": {"command": "true"}}}'
 ONBOARDED = '{"hasCompletedOnboarding": true}'
-"""Without it Claude Code first asks its servers whether it may be used here, then for a login."""
+"""Settings without which Claude Code asks its servers whether it may be used here, then for a
+login."""
 PROVIDER = """\
 model_provider = "none"
 [model_providers.none]
@@ -39,7 +40,7 @@ name = "none"
 base_url = "http://127.0.0.1:9/v1"
 wire_api = "responses"
 """
-"""Of a provider that nobody listens for Codex wants no login."""
+"""Provider at an address where nobody listens: Codex wants no login for it."""
 
 
 class Start(Struct, frozen=True):
@@ -78,7 +79,7 @@ STARTS = {
         Start("a first start", "CODEX_HOME", {"config.toml": PROVIDER}),
     ),
 }
-"""The starts to walk through, by the profile's program. Of others no configuration is known."""
+"""Starts to walk through, by the profile's program. For others no configuration is known."""
 
 
 def walk(start: Start, subject: Subject) -> Iterator[Finding]:

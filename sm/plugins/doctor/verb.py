@@ -1,4 +1,4 @@
-"""`sm doctor`: is everything as it should be, and what to do where it is not."""
+"""`sm doctor`: says whether everything is as it should be, and what to do where it is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLOURS = {
 
 
 LEAST = 20
-"""Columns; in a narrower terminal each line is left to that."""
+"""Columns; a narrower terminal breaks the lines itself."""
 
 
 @click.command("doctor")
@@ -90,7 +90,7 @@ def command(
 
 
 def _show(found: Iterator[Finding], *, fix: bool, dry_run: bool, quietly: bool) -> Iterator[Told]:
-    """Tell each finding as it comes, and what came of its repair; what is well only without one."""
+    """Tell each finding as it comes, and its repair; what is well is told only without one."""
     from sm.plugins.doctor.repair import repair, tell
 
     for finding in found:
@@ -113,7 +113,7 @@ def _examine(ctx: click.Context, *, ci: bool) -> Iterator[Finding]:
 
 
 def _probe(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding]:
-    """A configuration is needed only where there is one: an agent can be tried before it."""
+    """Probe; a configuration is needed only where there is one: an agent can be tried before it."""
     from sm.config.load import NoConfigError
     from sm.plugins.doctor.probe import list_targets, probe
 
@@ -126,7 +126,7 @@ def _probe(ctx: click.Context, name: str | None, full: bool) -> Iterator[Finding
 
 
 def _wrap(text: str) -> list[str]:
-    """Lines for a terminal, broken between words; all in one for a pipe, and no command."""
+    """Break a text for a terminal, at blanks only, so that options stay whole; not for a pipe."""
     import shutil
     import sys
     import textwrap

@@ -1,4 +1,4 @@
-"""What each endpoint does. An endpoint with a command's name calls the function behind that."""
+"""Actions of the endpoints. One with a command's name calls the function behind that."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def list_needs(call: Call[None]) -> shapes.Needs:
 
 
 def list_needs_of_session(call: Call[None]) -> shapes.Needs:
-    """List what of that waits in one session."""
+    """List what waits for a person in one session."""
     name = views.find_meant(call.root, call.ident).name
     return shapes.Needs([one for one in views.show_needs(call.machine) if one.session == name])
 
@@ -151,7 +151,7 @@ def pause_parts(call: Call[shapes.PauseRequest]) -> shapes.PauseAnswer:
 
 
 def resume_parts(call: Call[shapes.ResumeRequest]) -> shapes.PauseAnswer:
-    """Let go on what is paused."""
+    """Let paused parts go on."""
     wish = call.body
     parts, by = _find_parts(call, wish.targets, wish.requester_session_id)
     return _tell_paused(call.root, pausing.end(call.root, parts, by))
@@ -160,7 +160,7 @@ def resume_parts(call: Call[shapes.ResumeRequest]) -> shapes.PauseAnswer:
 def _find_parts(
     call: Call[Any], targets: list[str], requester: str | None
 ) -> tuple[list[pause.Part], str]:
-    """What the targets mean, and who has asked."""
+    """Find the parts that the targets mean, and who has asked."""
     source = call.machine.source
     config = load_any(source, os.environ, Path.cwd()) if source else None
     projects = [project.name for project in config.projects] if config else []
@@ -183,7 +183,7 @@ def _end(session: AnySession, caller: Caller) -> KillAnswer:
 
 
 def _caller(root: Root, ident: str | None) -> Caller:
-    """Return the caller. Over HTTP there is no proof of the id; without an id it is a person."""
+    """Return the caller. Over HTTP nothing proves the id; without an id it is a person."""
     if not ident:
         return Caller()
     try:

@@ -1,4 +1,4 @@
-"""The server: sessions, messages and handoffs of a state root over HTTP."""
+"""Server over HTTP: sessions, messages and handoffs of a state root."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def make_application(
 def list_own_routes(
     machine: Machine, version: str, receivers: Mapping[str, Receiver], keys: Keys
 ) -> list[Declared]:
-    """All endpoints, and the description of them."""
+    """Return all endpoints, and the description of them."""
     endpoints = [each for each in (*ENDPOINTS, *load_added()) if receivers or not each.signed]
     needs_token = keys.trust is not Trust.ANYONE
     described = openapi.describe(endpoints, version, token=needs_token, readers=bool(keys.readers))

@@ -1,4 +1,4 @@
-"""What is said of an agent and its context by others than its own hooks, and whether that counts.
+"""Reports on an agent and its context by others than its own hooks, and whether they count.
 
 The agent's own hooks in `lib/hooks` decide: what they have told is not noted a second time, and a
 report of the same event by another way is a late copy.
@@ -21,12 +21,13 @@ from sm.sessions.session import AnySession
 from sm.shell_root import find_shell_root
 
 UNHEARD = {"SM_HOOKS": "http"}
-"""A hook with this variable only notes what happened: its answer would not reach the agent."""
+"""Variable that lets a hook only note what happened: its answer would not reach the agent."""
 LATE_S = 1.0
-"""A reading names no context. If it comes so soon after a clear or a compaction, it may be
-about the old context. During a rotation, every reading may be."""
+"""Seconds after a clear or a compaction in which a reading may be about the old context, as it
+names none. During a rotation, every reading may be."""
 SAME_S, LOOK_S = 0.3, 0.02
-"""How long a compaction's own hook may take to report it, too."""
+"""Seconds that a compaction's own hook may take to report it, too, and seconds between two
+looks."""
 RECENT_S = 5.0
 
 

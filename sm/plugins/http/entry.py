@@ -1,4 +1,4 @@
-"""How `sm serve` is reached, by whom, and what it says of that."""
+"""Entry to `sm serve`: how it is reached, by whom, and what it says of that."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from sm.web.sites import Site
 
 FORWARDED = 8420
-"""The port on a person's own machine in the advice for a Unix socket."""
+"""Port on a person's own machine in the advice for a Unix socket."""
 
 
 class Entry(NamedTuple):
-    """How `sm serve` is reached: at a port, or at the Unix socket `path`; and by whom."""
+    """Address of `sm serve`, a port or the Unix socket `path`; and who is let in."""
 
     address: str
     port: int
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 @contextlib.contextmanager
 def serving(machine: Machine, entry: Entry) -> Iterator[tuple[socket.socket, Rules]]:
-    """A socket that listens there, and who may ask; prints where that is.
+    """Listen there, and yield the socket and who may ask; print where that is.
 
     Raises:
         UsageError: an agent has called, or there is no such place or token.
@@ -75,7 +75,7 @@ def print_link(listener: socket.socket, rules: Rules, sites: list[Site]) -> str:
     """Print the link for a browser, and how it gets there; return the key in it.
 
     Raises:
-        UsageError: no plugin offers anything to a browser, or it could not keep what lets it in.
+        UsageError: no plugin has a page, or a browser could not keep its login safe.
 
     """
     from sm.base.nonce import make_nonce

@@ -1,4 +1,4 @@
-"""Has forges looked at for their webhooks: at most one look at a time for a project, one to come.
+"""Looks at forges that webhooks start: at most one at a time for a project, and one to come.
 
 A storm of webhooks makes a look every few seconds. A process that dies with a look to come loses
 nothing but time: the next look by the clock sees what has changed.
@@ -15,16 +15,16 @@ from sm.base.errors import SmError, TemporaryError
 from sm.base.output import say_text, warn
 
 APART_S = 5.0
-"""From the end of one look to the beginning of the next."""
+"""Seconds from the end of one look to the beginning of the next."""
 
 
 class Looks:
-    """The looks of one project. `look` makes one; `sleep` waits between two."""
+    """Looks of one project. `look` makes one; `sleep` waits between two."""
 
     def __init__(
         self, look: Callable[[], object], sleep: Callable[[float], object] = time.sleep
     ) -> None:
-        """Nothing is looked at yet."""
+        """Look at nothing yet."""
         self._look, self._sleep = look, sleep
         self._lock = threading.Lock()
         self._is_asked = self._is_running = False
@@ -43,7 +43,7 @@ class Looks:
             self._sleep(APART_S)
 
     def _take(self) -> bool:
-        """Whether a look is asked for; if not, the thread ends."""
+        """Take the request for a look, and say whether there was one; if not, the thread ends."""
         with self._lock:
             asked, self._is_asked = self._is_asked, False
             self._is_running = asked

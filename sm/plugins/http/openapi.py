@@ -39,7 +39,7 @@ WITH_BODY = (400, 408, 413, 415, 422)
 def describe(
     endpoints: Iterable[Endpoint], version: str, *, token: bool, readers: bool = False
 ) -> dict[str, Any]:
-    """Return the document; `token` says whether requests need one, `readers` whether some read."""
+    """Return the document; `token`: whether requests need one; `readers`: some only read."""
     every = list(endpoints)
     kinds = (*(each.answer for each in every), *(each.body for each in every if each.body))
     _, components = msgspec.json.schema_components(
@@ -99,7 +99,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _list_query(query: type[Struct]) -> list[dict[str, Any]]:
-    """Each key of a query, by its field; a set of words is written out."""
+    """Describe each key of a query, by its field; a set of words is written out."""
     (_,), known = msgspec.json.schema_components((query,))
     found = []
     for name, schema in known[query.__name__]["properties"].items():

@@ -1,4 +1,4 @@
-"""Sessions, messages and handoffs over HTTP."""
+"""Plugin of `sm serve`: sessions, messages and handoffs over HTTP."""
 
 from __future__ import annotations
 

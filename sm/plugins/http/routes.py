@@ -1,4 +1,4 @@
-"""The endpoints in one table, which carries out requests and makes the description."""
+"""Table of the endpoints, from which requests are carried out and described."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ WEBHOOK_LIMIT = 10 * 1024 * KIB
 WEBHOOKS_LIMIT = 64 * 1024 * KIB
 """Bytes of all webhooks that are being read: anyone who reaches the server may send them."""
 WAIT_S = 60.0
-"""So long an action waits for others of its pool; then it is not begun any more."""
+"""Seconds that an action waits for others of its pool; after that it is not begun any more."""
 ACTION_S = 60.0
-"""After so long a client is told that the action goes on without it."""
+"""Seconds after which a client is told that the action goes on without it."""
 
 
 def _of_directory(call: Call[shapes.NewSession]) -> str:
-    """What is begun in a directory that does not answer holds up nothing elsewhere."""
+    """Name a pool for each directory: one that does not answer holds up nothing elsewhere."""
     return str(call.body.working_dir)
 
 
 def _of_all(call: Call[Any]) -> str:
-    """What concerns all sessions."""
+    """Name the pool of what concerns all sessions."""
     return ""
 
 
@@ -194,7 +194,7 @@ ENDPOINTS = (
 
 
 class Site(Struct, frozen=True):
-    """What requests work on: the machine, what takes webhooks by project, and room for these."""
+    """Objects of the requests: the machine, receivers of webhooks by project, and their room."""
 
     machine: Machine
     receivers: Mapping[str, webhooks.Receiver]
@@ -281,5 +281,5 @@ async def _receive(
 
 
 def _act(endpoint: Endpoint, call: Call[Any]) -> Answer:
-    """Run in a thread, with the answer's encoding, which is slow for a thousand sessions."""
+    """Run in a thread, also the answer's encoding, which is slow for a thousand sessions."""
     return answer_success(endpoint.act(call), endpoint.status)

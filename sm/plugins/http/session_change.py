@@ -13,7 +13,7 @@ from sm.store import events, journal, lock
 def change(
     session: AnySession, *, name: str | None = None, parent: str | None = None
 ) -> AnySession:
-    """Give a session another name or parent, '' for none, None as it is; return its new record.
+    """Give a session another name or parent ('' for none, None as it is); return its new record.
 
     Raises:
         UsageError: one of them cannot be; then neither is changed.
@@ -50,7 +50,7 @@ def _rename(session: AnySession, name: str) -> AnySession:
 
 
 def _check_parent(session: AnySession, parent: str) -> None:
-    """Refuse a parent that there is not, or that is the session itself or its descendant."""
+    """Refuse a parent that does not exist, or is the session itself or its descendant."""
     known = registry.list_all(session.root, lambda _: None)
     above = next((one for one in known if one.name == parent), None)
     if parent and above is None:

@@ -1,7 +1,7 @@
-"""What is said over HTTP: every body and every answer, from which the description is made too.
+"""Shapes of every body and every answer over HTTP, from which the description is made too.
 
-Keys that are not known are passed over. The names are those of the interface that scripts are
-written for already.
+Unknown keys are passed over. The names are those of the interface that scripts are written for
+already.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FilePath = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class Health(Struct, frozen=True):
-    """The server answers; `version` is that of sm."""
+    """Sign that the server answers; `version` is that of sm."""
 
     status: Literal["healthy"]
     version: str
 
 
 class PendingRotation(Struct, frozen=True):
-    """The agent's context is about to be replaced.
+    """A rotation that is about to replace the agent's context.
 
     `state` is `scheduled` until the turn ends, then the step under way; `path` the document that
     the next context begins with, null while it is not written yet; `since` seconds since 1970.
@@ -42,13 +42,13 @@ class PendingRotation(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """A session, and how full its agent's context is: null is what is not known yet.
+    """A session, and how full its agent's context is; null stands for what is not known yet.
 
     `transcript_path` is the file in which the agent CLI writes down the present context.
     `status` is as in `sm children`, `state_since` in seconds since 1970, and `proof` is what the
-    status was read from; `waiting` counts the messages that wait for the agent. Of one that cannot
-    be read `status` is `damaged`, `error` says why, and what is not known is null. `figures` are
-    those of plugins, by their names, such as what it has cost.
+    status was read from; `waiting` counts the messages that wait for the agent. If a session cannot
+    be read, its `status` is `damaged`, `error` says why, and what is not known is null. `figures`
+    are those of plugins, by their names, such as what the session has cost.
     """
 
     id: str
@@ -81,13 +81,13 @@ class Sessions(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True):
-    """What waits for a person: first what holds all up, then what waits longest."""
+    """Needs of a person: first what holds all up, then what waits longest."""
 
     needs: list[OpenNeed]
 
 
 class NewSession(Struct, frozen=True):
-    """As for `sm new`: an agent CLI by its profile, in a directory by its absolute path."""
+    """A session, as by `sm new`: an agent CLI by its profile, a directory by its absolute path."""
 
     working_dir: FilePath
     provider: str = ""
@@ -97,7 +97,7 @@ class NewSession(Struct, frozen=True):
 
 
 class SessionChange(Struct, frozen=True):
-    """What is left out stays as it is; null is no name, no parent.
+    """Change of a session. A key that is left out stays as it is; null is no name, no parent.
 
     `context_monitor` switches the warnings and the cycle, as `sm context enable` and `disable` do.
     """
@@ -109,14 +109,14 @@ class SessionChange(Struct, frozen=True):
 
 
 class HandoffRequest(Struct, frozen=True):
-    """An agent asks for a new context, which begins with the file at this absolute path."""
+    """A new context that an agent asks for; it begins with the file at this absolute path."""
 
     requester_session_id: str
     file_path: FilePath
 
 
 class HandoffAnswer(Struct, frozen=True, omit_defaults=True):
-    """It is scheduled for the end of the turn, or refused and why."""
+    """A handoff that is scheduled for the end of the turn, or refused and why."""
 
     status: Literal["scheduled"] | UnsetType = UNSET
     error: str | UnsetType = UNSET
@@ -132,7 +132,7 @@ class InputRequest(Struct, frozen=True):
 
 
 class InputAnswer(Struct, frozen=True):
-    """What became of the message: as `sm send --json` has it."""
+    """Outcome of the message, as `sm send --json` has it."""
 
     status: str
     session_id: str
@@ -142,13 +142,13 @@ class InputAnswer(Struct, frozen=True):
 
 
 class KillRequest(Struct, frozen=True):
-    """End a session; a session that asks may end itself and its descendants only."""
+    """A session to end; a session that asks may end itself and its descendants only."""
 
     requester_session_id: str | None = None
 
 
 class KillAnswer(Struct, frozen=True):
-    """`status` is `killed`, or `pending` where it could not be ended yet; `notes` say more."""
+    """`status` is `killed`, or `pending` if the session could not be ended yet; `notes`: more."""
 
     status: Literal["killed", "pending"]
     session_id: str
@@ -156,7 +156,7 @@ class KillAnswer(Struct, frozen=True):
 
 
 class PauseRequest(Struct, frozen=True):
-    """As for `sm pause`: projects and sessions by what they are called; none is everything.
+    """Parts to pause, as by `sm pause`: projects and sessions by their names; none is everything.
 
     `now` interrupts turns, too. A session that asks may pause itself and its descendants only.
     """
@@ -168,14 +168,14 @@ class PauseRequest(Struct, frozen=True):
 
 
 class ResumeRequest(Struct, frozen=True):
-    """As for `sm resume`: what is to go on; none is everything."""
+    """Parts to resume, as by `sm resume`; none is everything."""
 
     targets: list[str] = []
     requester_session_id: str | None = None
 
 
 class PausedPart(Struct, frozen=True):
-    """What is paused: `everything`, a `project` or a `session`; `since` in seconds since 1970."""
+    """A pause of `everything`, a `project` or a `session`; `since` in seconds since 1970."""
 
     extent: str
     name: str
@@ -185,14 +185,14 @@ class PausedPart(Struct, frozen=True):
 
 
 class PauseAnswer(Struct, frozen=True):
-    """What was done, a line for each, and all that is paused now, the widest first."""
+    """Outcome: a line for each thing done, and all that is paused now, the widest first."""
 
     notes: list[str]
     paused: list[PausedPart]
 
 
 class ContextUsage(Struct, frozen=True):
-    """A reading of an agent's context, or, with an `event`, that it is being summed up."""
+    """A reading of an agent's context, or, with an `event`, that it is being compacted."""
 
     session_id: str | None = None
     event: str | None = None
@@ -204,7 +204,7 @@ class ContextUsage(Struct, frozen=True):
 
 
 class ContextAnswer(Struct, frozen=True, omit_defaults=True):
-    """`used_percentage` is given back where a reading was sent, `reason` if it was passed over."""
+    """`used_percentage` repeats a reading that was sent; `reason` says why it was passed over."""
 
     status: Literal["ok", "compaction_logged", "unknown_session"]
     used_percentage: float | UnsetType | None = UNSET
@@ -212,7 +212,7 @@ class ContextAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 class WebhookAnswer(Struct, frozen=True):
-    """What became of a delivery: `accepted` is followed by a look at the forge.
+    """Outcome of a delivery: `accepted` is followed by a look at the forge.
 
     `repeated` was delivered before, `ignored` is about nothing that sm reads, `pong` answers a try.
     """
@@ -221,14 +221,14 @@ class WebhookAnswer(Struct, frozen=True):
 
 
 class HookEvent(Struct, frozen=True):
-    """What the agent CLI told its hook, with the id of the session added to it."""
+    """An event that the agent CLI told its hook, with the id of the session added to it."""
 
     hook_event_name: str = ""
     session_manager_id: str | None = None
 
 
 class HookAnswer(Struct, frozen=True, omit_defaults=True):
-    """`noted` tells whether a hook of sm was run with it."""
+    """`noted` tells whether a hook of sm was run with the event."""
 
     status: Literal["received", "unknown_session"]
     hook_event: str | UnsetType = UNSET

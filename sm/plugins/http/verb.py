@@ -1,4 +1,4 @@
-"""`sm serve`: the same operations over HTTP."""
+"""`sm serve`: the operations of sm over HTTP."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ def command(
 
 
 def is_given(ctx: click.Context, name: str) -> bool:
-    """Whether the option stands on the command line."""
+    """Say whether the option stands on the command line."""
     return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _make_receivers(machine: Machine) -> dict[str, Receiver]:
-    """What takes webhooks, by project. The web is loaded for it only if there is a secret."""
+    """Make the receivers of webhooks, by project. The web is loaded only if there is a secret."""
     if machine.source is None:
         return {}
     from sm.config.load import load_any

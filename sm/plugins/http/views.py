@@ -1,4 +1,4 @@
-"""Sessions as they are shown, from what is on disk alone; and the one that an id means."""
+"""Views of sessions, from what is on disk alone; and the session that an id means."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from sm.views.states import ShownState
 from sm.web.errors import UnknownSessionError
 
 RECALLED_S = 30.0
-"""A recovery script runs at the same moment as our hook; so late it may ask on a slow machine."""
+"""Seconds after our hook in which a recovery script that runs beside it may ask, on a slow
+machine."""
 
 
 def find(root: Root, ident: str | None) -> AnySession | None:
-    """The session with exactly this id, None where there is none."""
+    """Find the session with exactly this id, None if there is none."""
     try:
         return registry.find(root, ident or "")
     except UsageError:
@@ -36,7 +37,7 @@ def find(root: Root, ident: str | None) -> AnySession | None:
 
 
 def find_by_id(root: Root, ident: str) -> AnySession:
-    """The session with exactly this id.
+    """Find the session with exactly this id.
 
     Raises:
         UnknownSessionError: there is none.
@@ -48,7 +49,7 @@ def find_by_id(root: Root, ident: str) -> AnySession:
 
 
 def find_meant(root: Root, text: str) -> AnySession:
-    """The session of this id or name, as any command of sm would find it.
+    """Find the session of this id or name, as any command of sm would.
 
     Raises:
         UnknownSessionError: there is none, or there are several.
@@ -63,7 +64,7 @@ def find_meant(root: Root, text: str) -> AnySession:
 
 
 def find_exactly(root: Root, text: str) -> AnySession:
-    """The session of this whole id, or name: for what cannot be undone the start is too little.
+    """Find the session of this whole id, or name: its start is too little for a final act.
 
     Raises:
         UnknownSessionError: there is none, or there are several.
@@ -76,7 +77,7 @@ def find_exactly(root: Root, text: str) -> AnySession:
 
 
 def show_all(machine: Machine) -> list[Session]:
-    """Every session on record, by id; of one that is damaged what is wrong with it."""
+    """Show every session on record, by id; of a damaged one what is wrong with it."""
     found, damaged = read_records(machine.root)
     rows = [show(one, _show, _damaged) for one in found]
     rows = sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
@@ -84,7 +85,7 @@ def show_all(machine: Machine) -> list[Session]:
 
 
 def _add_figures(machine: Machine, rows: list[Session]) -> list[Session]:
-    """What a plugin cannot read is left out: `sm status` says why."""
+    """Add the figures of plugins; one that cannot be read is left out: `sm status` says why."""
     subjects = [Subject(row.id, row.project or "", row.issue or 0) for row in rows]
     figures = read_figures(machine.settings, subjects, lambda _: None)
     return [structs.replace(row, figures=figures.get(row.id, NO_FIGURES)) for row in rows]
@@ -97,10 +98,10 @@ def _damaged(one: Damaged) -> Session:
 
 
 def show_session(machine: Machine, session: AnySession) -> Session:
-    """One session.
+    """Show one session.
 
     Raises:
-        StateError: files of it are not what they must be.
+        StateError: its files are not what they must be.
 
     """
     (row,) = _add_figures(machine, [_show(session)])
@@ -136,7 +137,7 @@ def _show(session: AnySession) -> Session:
 
 
 def show_needs(machine: Machine) -> list[OpenNeed]:
-    """What waits for a person in all projects of the machine's configuration, and in no project.
+    """List a person's needs in all projects of the machine's configuration, and in no project.
 
     Raises:
         UsageError: the configuration cannot be used any more.
@@ -146,7 +147,7 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
 
 
 def _transcript(session: AnySession) -> str | None:
-    """That of the present context; a name that is no text cannot be told."""
+    """Return the transcript of the present context; a name that is no text cannot be told."""
     known = window.read(session.dir)
     if known.conversation is None or known.id != agent_state.read(session.dir).context:
         return None
@@ -154,7 +155,7 @@ def _transcript(session: AnySession) -> str | None:
 
 
 def _is_recalled(session: AnySession) -> bool:
-    """Whether the agent is told its document by our hook, as its context was just summed up.
+    """Say whether our hook tells the agent its document, as its context was just summed up.
 
     A recovery script of a person's own runs beside that hook, and would tell it a second time.
     """

@@ -28,7 +28,7 @@ from sm.web.errors import HttpError
 
 PREFIX = "/webhooks/"
 REMEMBERED = 10_000
-"""Names of deliveries that a project remembers: two for each."""
+"""Names of deliveries that a project remembers, two for each delivery."""
 
 Status = Literal["accepted", "repeated", "ignored", "pong"]
 
@@ -37,7 +37,7 @@ class Receiver:
     """Takes the deliveries for one project."""
 
     def __init__(self, project: Project, expected: Webhooks, looks: Looks) -> None:
-        """Nothing was delivered yet."""
+        """Begin with nothing delivered."""
         self._project, self._expected, self._dialect = project, expected, expected.dialect
         self._looks = looks
         self._seen: OrderedDict[bytes, None] = OrderedDict()
@@ -76,7 +76,7 @@ class Receiver:
         return "accepted"
 
     def _is_known(self, delivery: Delivery) -> bool:
-        """Whether it was delivered before; from now on it was."""
+        """Say whether it was delivered before, and remember it."""
         names = list(self._dialect.list_names(delivery))
         is_known = any(name in self._seen for name in names)
         self._seen.update(dict.fromkeys(names))
@@ -86,7 +86,7 @@ class Receiver:
 
 
 def make_receivers(config: Config) -> dict[str, Receiver]:
-    """What takes the deliveries for each project that has a secret for them.
+    """Make the receiver of deliveries for each project that has a secret for them.
 
     Variables with secrets are removed: the monitors that the server starts have its environment.
 
@@ -118,7 +118,7 @@ def _make_receiver(config: Config, settings: ProjectSettings, forge: RemoteSetti
 
 
 def make_delivery(request: Request, body: bytes) -> Delivery:
-    """The request with every value of each header."""
+    """Return the request with every value of each header."""
     headers: dict[str, tuple[bytes, ...]] = {}
     for name, value in request.headers.raw:
         key = name.decode("latin-1").lower()
@@ -127,7 +127,7 @@ def make_delivery(request: Request, body: bytes) -> Delivery:
 
 
 class Delivered(Struct, frozen=True):
-    """A delivery, and who takes it."""
+    """A delivery, and its receiver."""
 
     receiver: Receiver
     delivery: Delivery

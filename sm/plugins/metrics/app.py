@@ -39,7 +39,7 @@ def make_app(machine: Machine, entrance: Entrance) -> ASGIApp:
 
 
 def _refuse(request: Request, entrance: Entrance) -> Response | None:
-    """What whoever may not read, or asks for something else, is answered; None for all others."""
+    """Refuse whoever may not read, or asks for something else; return None for all others."""
     if not entrance.find_right(request.scope):
         return PlainTextResponse("a token is needed: send 'Authorization: Bearer …'\n", 401)
     if request.method not in METHODS:
@@ -48,7 +48,7 @@ def _refuse(request: Request, entrance: Entrance) -> Response | None:
 
 
 def _encode(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
-    """The metrics as the client wants them, and what that is called."""
+    """Return the metrics as the client wants them, and what that format is called."""
     try:
         encode, kind = choose_encoder(accept)
     except (ValueError, TypeError):  # it asks for a version that is none

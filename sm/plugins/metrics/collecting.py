@@ -1,4 +1,4 @@
-"""Makes the metrics at each scrape, of what is read then."""
+"""Makes the metrics at each scrape, from what it reads then."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sm.sessions.machine import Machine
 
 
 class Collector:
-    """The metrics of a machine, for a registry. One thread at a time."""
+    """Metrics of a machine, for a registry. One thread at a time."""
 
     def __init__(self, machine: Machine) -> None:
-        """Nothing was read yet."""
+        """Read nothing yet."""
         self._reader = FactsReader(machine)
         self._highest: dict[tuple[str, tuple[str, ...]], float] = {}
 
@@ -40,7 +40,7 @@ class Collector:
             yield make_histogram(facts.passes)
 
     def _make_counter(self, measure: Measure, samples: dict[tuple[str, ...], float]) -> Metric:
-        """What was counted before never becomes less: what it is made of may be forgotten."""
+        """Make a metric that never falls, although the records behind it may be forgotten."""
         made = CounterMetricFamily(measure.name, measure.help, labels=measure.labels)
         known = {labels for name, labels in self._highest if name == measure.name}
         for labels in dict.fromkeys((*samples, *sorted(known))):
@@ -52,7 +52,7 @@ class Collector:
 
 
 def add_up(samples: Iterable[tuple[tuple[str, ...], float]]) -> dict[tuple[str, ...], float]:
-    """One number for each set of labels: words without a value of their own share `OTHER`."""
+    """Add up one number for each set of labels: words without their own value share `OTHER`."""
     found: dict[tuple[str, ...], float] = {}
     for labels, number in samples:
         words = tuple(map(str, labels))
@@ -61,7 +61,7 @@ def add_up(samples: Iterable[tuple[tuple[str, ...], float]]) -> dict[tuple[str, 
 
 
 def make_gauge(measure: Measure, samples: dict[tuple[str, ...], float]) -> Metric:
-    """What is so at the moment."""
+    """Make a metric of the present state."""
     made = GaugeMetricFamily(measure.name, measure.help, labels=measure.labels)
     for labels, number in samples.items():
         made.add_metric(labels, number)
@@ -69,7 +69,7 @@ def make_gauge(measure: Measure, samples: dict[tuple[str, ...], float]) -> Metri
 
 
 def make_histogram(sums: Sums) -> Metric:
-    """How long passes took: each bound counts all below it."""
+    """Make the metric of how long passes took: each bound counts all passes below it."""
     names = [*map(str, BOUNDS), "+Inf"]
     buckets = list(zip(names, accumulate(sums.took), strict=True))
     made = HistogramMetricFamily(TOOK, TOOK_HELP)

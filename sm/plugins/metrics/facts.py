@@ -1,4 +1,4 @@
-"""What a scrape has found out, before it is put into metrics."""
+"""Facts that a scrape has found out, before they are put into metrics."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sm.views.states import ShownState
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What requests to a model have used for a project; `unpriced` of them have no known price.
+    """Usage of a model by a project; `unpriced` of its requests have no known price.
 
-    `incomplete` are known to have used more than is counted, or nobody knows what.
+    `incomplete` have used more than is counted, or nobody knows how much.
     """
 
     project: str
@@ -26,7 +26,7 @@ class Spent(Struct, frozen=True, kw_only=True):
 
 
 class Asked(Struct, frozen=True):
-    """The requests to the forge of a project for one purpose, by what came of them."""
+    """Requests to the forge of a project for one purpose, by what came of them."""
 
     project: str
     purpose: str
@@ -35,7 +35,7 @@ class Asked(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """What is left of a limit of a forge until `resets_at`, seconds since 1970."""
+    """Rest of a forge's limit until `resets_at`, seconds since 1970."""
 
     project: str
     bucket: str
@@ -45,7 +45,7 @@ class Left(Struct, frozen=True):
 
 
 class Tick(Struct, frozen=True):
-    """The last tick of `dev-poll` for a project that was completed, `at` seconds since 1970."""
+    """Last completed tick of `dev-poll` for a project, `at` seconds since 1970."""
 
     project: str
     at: float
@@ -54,7 +54,7 @@ class Tick(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """How much of an account's usage window is used, from 0 to 1."""
+    """Part of an account's usage window that is used, from 0 to 1."""
 
     account: str
     window: str
@@ -63,7 +63,7 @@ class Used(Struct, frozen=True):
 
 
 class Facts(Struct, kw_only=True):
-    """All of it. `parts` says of each part whether it could be read.
+    """All facts of a scrape. `parts` says of each part whether it could be read.
 
     `sessions` are counted by project and state, `needs` by kind with the time since which the
     oldest waits, 0 if that is not known. `numbers` are those of each project since the journal

@@ -1,4 +1,4 @@
-"""Requests to forges as counters: the quota ledger has the last day by hour, and no more."""
+"""Counters of requests to forges: the quota ledger has the last day by hour, and no more."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from sm.plugins.forges.web.ledger import Count, Hour
 from sm.plugins.metrics.facts import Asked
 
 Counts = dict[str, Count]
-"""By purpose."""
+"""Counts by purpose."""
 
 
 class RequestCounts:
-    """What was sent since a day before the first look, which never becomes less."""
+    """Counts of what was sent since a day before the first look, which never become less."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
+        """Begin with nothing seen."""
         self._hours: dict[tuple[str, float], Counts] = {}
         self._over: dict[str, Counts] = {}
-        """What was sent in hours that the ledger has forgotten."""
+        """Counts of hours that the ledger has forgotten."""
 
     def add(self, project: str, hours: Iterable[Hour]) -> None:
         """Take what the ledger has now."""
@@ -28,7 +28,7 @@ class RequestCounts:
         self._hours |= now
 
     def list_counts(self, name: Callable[[str], str]) -> Iterator[Asked]:
-        """What was sent for each project and purpose; `name` says how a purpose is called."""
+        """List what was sent by project and purpose; `name` says how a purpose is called."""
         sums = {project: dict(counts) for project, counts in self._over.items()}
         for (project, _), counts in self._hours.items():
             sums[project] = _join(sums.get(project, {}), counts)
@@ -43,7 +43,7 @@ class RequestCounts:
 
 
 def _add_up(hour: Hour) -> Counts:
-    """What was sent in an hour, for one session or for all."""
+    """Add up what was sent in an hour, for one session or for all."""
     found = dict(hour.counts)
     for counts in hour.sessions.values():
         found = _join(found, counts)

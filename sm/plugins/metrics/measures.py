@@ -1,4 +1,4 @@
-"""The metrics, in one table: how each is called, what it counts, and by what. Pure."""
+"""Table of the metrics: how each is called, what it counts, and by which labels. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sm.views.numbers import SECONDS
 from sm.views.states import ShownState
 
 OTHER = "other"
-"""What a label says of all that have no value of their own."""
+"""Label value that all words without one of their own share."""
 MOST = 100
-"""So many values a label has at most whose words are not ours."""
+"""Values that a label has at most if its words are not ours."""
 
 
 class Bounded:
@@ -25,12 +25,12 @@ class Bounded:
     """
 
     def __init__(self, most: int = MOST) -> None:
-        """Nobody has one yet."""
+        """Begin without any value."""
         self._most = most
         self._known: set[str] = set()
 
     def name(self, word: str) -> str:
-        """The value for that word."""
+        """Return the value for that word."""
         if word in self._known:
             return word
         if len(self._known) >= self._most:
@@ -40,11 +40,11 @@ class Bounded:
 
 
 Samples = Iterable[tuple[tuple[str, ...], float]]
-"""Values of the labels, in their order, and what was counted."""
+"""Values of the labels, in their order, and the number counted."""
 
 
 class Measure(Struct, frozen=True):
-    """A metric. One that is a counter never falls as long as the server lives."""
+    """A metric. If it is a counter, it never falls as long as the server lives."""
 
     name: str
     help: str
@@ -336,7 +336,7 @@ MEASURES = (
         ),
     ),
 )
-"""All but the one that is a histogram."""
+"""All metrics but the histogram."""
 
 TOOK = "sm_pass_duration_seconds"
 TOOK_HELP = "How long passes over sessions took."

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: what is going on, what waits, and what it costs."""
+"""Plugin with metrics for Prometheus: what is going on, what waits, and what it costs."""
 
 from __future__ import annotations
 

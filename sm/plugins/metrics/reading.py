@@ -1,4 +1,4 @@
-"""Reads what the metrics show: the board, the journal, the ledger, and the files of all parts."""
+"""Reads the facts of a scrape: the board, the journal, the ledger, and the files of all parts."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from sm.views.watched_board import WatchedBoard
 T = TypeVar("T")
 
 LONGEST = 100
-"""Characters of a word of others in a label."""
+"""Characters of a foreign word in a label."""
 NEVER = 101
-"""A percentage that no window reaches."""
+"""Percentage that no window reaches."""
 
 
 class FactsReader:
-    """Reads all of it, and keeps what it has read of what only grows. One thread at a time."""
+    """Reads all facts, and keeps what it has read of files that only grow. One thread at a time."""
 
     def __init__(self, machine: Machine) -> None:
-        """Nothing was read yet."""
+        """Read nothing yet."""
         self._machine = machine
         self._board = WatchedBoard(machine)
         self._reader = ProjectsReader(machine)
@@ -62,7 +62,7 @@ class FactsReader:
         self._buckets, self._purposes, self._accounts = Bounded(), Bounded(), Bounded(20)
 
     def read(self) -> Facts:
-        """Read it; a part that cannot be read is missing, and said to be."""
+        """Read all facts; a part that cannot be read is missing, and marked so in `parts`."""
         facts = Facts()
         with self._lock:
             configured = self._reader.read()
@@ -102,7 +102,7 @@ class FactsReader:
         facts.needs = count_needs(board.needs)
 
     def _hear(self, event: Event) -> None:
-        """Count what is not in the numbers of a day."""
+        """Count events that are not in the numbers of a day."""
         match event:
             case events.MessageSent(status=status):
                 self._heard["message", status if status in STATUSES else OTHER] += 1
@@ -178,18 +178,18 @@ HEARD = (
     *(("compaction", trigger) for trigger in TRIGGERS),
     ("problem", ""),
 )
-"""What is counted of other events, from the beginning."""
+"""Other events that are counted, each from 0 on."""
 TOKENS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 WINDOWS = ("five_hours", "seven_days")
 
 
 def clear(word: str) -> str:
-    """A word of others, fit for a label."""
+    """Make a foreign word fit for a label."""
     return one_line(word, LONGEST)
 
 
 def count_needs(needs: Iterable[OpenNeed]) -> dict[NeedKind, tuple[int, float]]:
-    """How many there are of each kind, and since when the oldest waits, 0 if that is not known."""
+    """Count the needs of each kind; say since when the oldest waits, 0 if that is not known."""
     found: dict[NeedKind, tuple[int, float]] = {}
     for need in needs:
         number, oldest = found.get(need.kind, (0, 0.0))
@@ -199,7 +199,7 @@ def count_needs(needs: Iterable[OpenNeed]) -> dict[NeedKind, tuple[int, float]]:
 
 
 def make_spent(project: str, model: str, one: Sum) -> Spent:
-    """What the ledger has of a model."""
+    """Make the facts about a model from what the ledger has."""
     return Spent(
         project=project,
         model=model,
@@ -212,7 +212,7 @@ def make_spent(project: str, model: str, one: Sum) -> Spent:
 
 
 def _join(found: Iterable[DayNumbers], name: Callable[[str], str]) -> Iterator[DayNumbers]:
-    """The numbers of each project, whatever its days."""
+    """Add up the numbers of each project over its days."""
     by_project: dict[str, list[DayNumbers]] = {}
     for one in found:
         by_project.setdefault(name(one.project), []).append(one)

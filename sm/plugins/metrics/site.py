@@ -1,4 +1,4 @@
-"""Where `sm serve` has the metrics. Their library is loaded when they are first asked for."""
+"""Site of the metrics in `sm serve`. Their library is loaded when they are first asked for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PATH = "/metrics"
 
 
 def make(machine: Machine, entrance: Entrance) -> ASGIApp:
-    """Make what answers with the metrics of this machine."""
+    """Make the application that answers with the metrics of this machine."""
     from sm.plugins.metrics.app import make_app
 
     return make_app(machine, entrance)

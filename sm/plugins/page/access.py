@@ -1,8 +1,8 @@
-"""Who may read the page, and who may act there.
+"""Access to the page: who may read, and who may act there.
 
 Whoever the server lets in without a token may read. Who acts brings the token, or is a browser that
 has logged in: then the request has to come from a form of ours, by three signs that no other page
-can give: the origin, the browser's own word for it, and what only our form carries.
+can give: the origin, the browser's own word for it, and the CSRF token that only our form carries.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ COOKIE = "sm-page"
 
 
 class RefusedError(Exception):
-    """The request may not do that; `status` and why."""
+    """A request that is refused, with a `status` and the reason."""
 
     def __init__(self, status: int, why: str) -> None:
-        """Keep both."""
+        """Keep status and reason."""
         super().__init__(why)
         self.status, self.why = status, why
 
 
 class Visitor(Struct, frozen=True):
-    """Who asks. `browser` is the secret of one that has logged in, '' for none.
+    """A client that asks. `browser` is the secret of one that has logged in, '' for none.
 
     `only_reads`: by a login or a token that is good for no more. `origin` is where our forms are.
     `arrives`: by a link of another site, with which a browser sends no cookie of ours.
@@ -44,12 +44,12 @@ class Visitor(Struct, frozen=True):
 
     @property
     def csrf(self) -> str:
-        """What forms for it carry; '' if it has not logged in."""
+        """CSRF token that its forms carry; '' if it has not logged in."""
         return make_csrf_token(self.browser) if self.browser else ""
 
 
 def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Visitor:
-    """Say who asks."""
+    """Identify who asks."""
     browser = request.cookies.get(name_cookie(entrance.public), "")
     login = logins.find_right(browser) if entrance.loopback else Right.NOTHING
     brought = entrance.keys.find_brought(request.headers.get("authorization", ""))
@@ -66,7 +66,7 @@ def identify(request: HTTPConnection, entrance: Entrance, logins: Logins) -> Vis
 
 
 def find_origin(request: HTTPConnection, public: str) -> str:
-    """The origin at which a browser has our pages: only the one behind the proxy if it is public.
+    """Return the origin at which a browser has our pages: only the proxy's if it is public.
 
     What a request says of a proxy (`X-Forwarded-…`) is not looked at: anybody can write that.
     """
@@ -78,7 +78,7 @@ def check_reads(visitor: Visitor) -> None:
     """Refuse who may not read.
 
     Raises:
-        RefusedError: it is nobody that is known.
+        RefusedError: the visitor is unknown.
 
     """
     if not visitor.may_read:
@@ -89,7 +89,7 @@ def check_may_act(visitor: Visitor) -> None:
     """Refuse who may not act at all, before anything of theirs is read.
 
     Raises:
-        RefusedError: it may not.
+        RefusedError: the visitor may not act.
 
     """
     if visitor.may_act:
@@ -103,7 +103,7 @@ def check_acts(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
     """Refuse who may not act, and what does not come from a form of ours.
 
     Raises:
-        RefusedError: it may not.
+        RefusedError: the visitor or the request is one of these.
 
     """
     check_may_act(visitor)
@@ -114,7 +114,7 @@ def check_form(request: HTTPConnection, visitor: Visitor, csrf: str) -> None:
     """Refuse what a browser has sent from another page than ours.
 
     Raises:
-        RefusedError: it has.
+        RefusedError: another page has sent it.
 
     """
     if not visitor.browser:
@@ -128,7 +128,7 @@ def check_origin(request: HTTPConnection, ours: str = "") -> None:
     """Refuse what another page has sent, also one on another port of this machine.
 
     Raises:
-        RefusedError: it is not from a page of ours.
+        RefusedError: another page has sent it.
 
     """
     origin = request.headers.get("origin", "")
@@ -138,7 +138,7 @@ def check_origin(request: HTTPConnection, ours: str = "") -> None:
 
 
 def name_cookie(public: str) -> str:
-    """The cookie's name. With the prefix only a page of that very name, over TLS, can set it."""
+    """Return the cookie's name. Its prefix lets only a page of that very name, over TLS, set it."""
     return f"__Host-{COOKIE}" if public else COOKIE
 
 

@@ -1,4 +1,4 @@
-"""What every page's answer is made of: who asks, what is read, and how it is shown.
+"""Parts of every page's answer: who asks, what is read, and how it is shown.
 
 A module that answers paths lists them as its `ROUTES`; `app` joins the lists.
 """
@@ -34,7 +34,7 @@ from sm.web.worker_pools import WorkerPools
 FORM_LIMIT = 2 * 1024 * 1024
 """Bytes of a form: a message of the longest kind, escaped."""
 FORM_S = 10.0
-"""How long a form may take to arrive."""
+"""Time that a form may take to arrive, in seconds."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 class Page(Struct, frozen=True):
-    """What the answers are made of."""
+    """Objects that the answers are made of."""
 
     looks: Looks
     logins: Logins
@@ -84,7 +84,7 @@ class Page(Struct, frozen=True):
         return await to_thread.run_sync(act, limiter=self.clerks)
 
     async def reach(self, act: Callable[[], T]) -> T:
-        """Ask a node in a thread, as it does not answer others either if it is silent."""
+        """Ask a node in a thread of its own kind: a silent node holds up only such threads."""
         return await to_thread.run_sync(act, limiter=self.callers)
 
 
@@ -92,9 +92,9 @@ Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]
 
 
 class Way(Struct, frozen=True):
-    """A path, and what answers it, whoever asks if it is not for `readers` alone.
+    """A path, and the function that answers it; `readers`: only for those who may read.
 
-    `acts`: whether only who may act is answered. None: it was not said, so all but GET acts.
+    `acts`: only for those who may act. None: not declared, so all but GET acts.
     """
 
     path: str
@@ -109,7 +109,7 @@ class Way(Struct, frozen=True):
 
 
 async def _guard(page: Page, way: Way, request: Request) -> Response:
-    """Have it answered for whoever may read, and say what is wrong otherwise."""
+    """Answer whoever may read, and say what is wrong otherwise."""
     visitor = identify(request, page.entrance, page.logins)
     try:
         if way.readers:
@@ -130,7 +130,7 @@ async def _guard(page: Page, way: Way, request: Request) -> Response:
 
 
 def is_fragment(request: Request) -> bool:
-    """Whether htmx asks, which puts the answer into the page."""
+    """Say whether htmx asks, which puts the answer into the page."""
     return request.headers.get("hx-request") == "true"
 
 
@@ -148,7 +148,7 @@ def show_problem(request: Request, visitor: Visitor, status: int, why: str) -> R
 
 
 async def read_form(request: Request, limit: int = FORM_LIMIT) -> dict[str, str]:
-    """The fields of a form of at most `limit` bytes, each once.
+    """Return the fields of a form of at most `limit` bytes, each once.
 
     Raises:
         RefusedError: it is no form, too large, or does not arrive in time.

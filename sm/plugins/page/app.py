@@ -1,4 +1,4 @@
-"""The application behind the page: the paths of all its modules, and its own files."""
+"""Application behind the page: the paths of all its modules, and its own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the overview shows of the board: which rows in which order, each need's answers. Pure."""
+"""View of the board on the overview: rows in their order, and each need's answers. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVER = (ShownState.DONE, ShownState.MERGED, ShownState.ENDED)
 
 
 class Choice(Struct, frozen=True):
-    """What is to be shown: rows with these words, of a project, in one of the `groups`."""
+    """Filter of the overview: rows with these words, of a project, in one of the `groups`."""
 
     words: str = ""
     project: str = ""
@@ -34,7 +34,7 @@ GROUPS = {"needs": "needs you", "working": "at work", "waiting": "waits", "over"
 
 
 def find_group(row: BoardRow) -> str:
-    """The group that a row is in."""
+    """Return the group that a row is in."""
     if row.need:
         return "needs"
     if row.state in OVER:
@@ -52,12 +52,12 @@ class AnsweredNeed(Struct, frozen=True):
 
     @property
     def head(self) -> str:
-        """The commit that its answers are of, '' if they are of none."""
+        """Commit that its answers are of, '' if they are of none."""
         return next((offer.act.head for offer in self.answers if offer.act.head), "")
 
 
 def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed, ...]:
-    """Each need with what answers it."""
+    """Return each need with what answers it."""
     rows = {row.id: row for row in board.rows}
     return tuple(
         AnsweredNeed(need, list_answers(need, row, limits), row, anchor)
@@ -67,9 +67,9 @@ def answer_needs(board: Board, limits: Limits = NO_LIMITS) -> tuple[AnsweredNeed
 
 
 def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
-    """A name for the first need of each session: a notification's link names the session alone.
+    """Name an anchor for each session's first need: a notification's link names only the session.
 
-    A blocked issue has the name of the session that it had: its end was told with that.
+    A blocked issue has the name of the session that it had: its end was told with that name.
     """
     named = {""}
     for need in needs:
@@ -79,7 +79,7 @@ def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
 
 
 def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:
-    """The rows that were chosen, in an order that nothing but a new session changes."""
+    """Return the chosen rows, in an order that nothing but a new session changes."""
     found = (row for row in board.rows if _is_chosen(row, choice))
     return sorted(found, key=lambda row: (not row.project, row.project, row.issue, row.begun_at))
 
@@ -94,6 +94,6 @@ def _is_chosen(row: BoardRow, choice: Choice) -> bool:
 
 
 def count_groups(rows: Iterable[BoardRow]) -> dict[str, int]:
-    """How many rows each group has."""
+    """Count the rows of each group."""
     listed = [find_group(row) for row in rows]
     return {group: listed.count(group) for group in GROUPS}

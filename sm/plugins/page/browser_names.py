@@ -1,4 +1,4 @@
-"""Calls a browser as people do, by what it says of itself with each request."""
+"""Names of browsers as people know them, from what each says of itself with a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ PROGRAMS = (
     ("CriOS", "Chrome"),
     ("Safari", "Safari"),
 )
-"""The first that is named counts: most browsers also name those below, for compatibility."""
+"""Programs in the order in which they count: most browsers also name later ones, for
+compatibility."""
 SYSTEMS = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -23,7 +24,7 @@ SYSTEMS = (
 
 
 def call_browser(told: str) -> str:
-    """Such as `Safari on iPhone`, for a `User-Agent`; what is unknown stays as it is."""
+    """Return a name such as `Safari on iPhone` for a `User-Agent`, or that if it is unknown."""
     program = next((name for word, name in PROGRAMS if word in told), "")
     system = next((name for word, name in SYSTEMS if word in told), "")
     return f"{program} on {system}" if program and system else told

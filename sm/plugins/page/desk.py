@@ -1,4 +1,4 @@
-"""The desk: what a pull request changes, and what can be done to it, of one commit.
+"""Desk of a pull request: what it changes, and what can be done to it, of one commit.
 
 Both come in one piece, from one look at the forge, so no form is ever of another commit than the
 changes above it.
@@ -29,7 +29,7 @@ from sm.views.board import Board, BoardRow
 from sm.views.open_need import OpenNeed
 
 DECIDED = (NeedKind.REVIEW, NeedKind.MERGE)
-"""What a person decides by what a pull request changes."""
+"""Needs that a person decides by what a pull request changes."""
 
 
 UNKNOWN_NEWS = "New commits"
@@ -38,7 +38,7 @@ UNKNOWN_NEWS = "New commits"
 class Desk(Struct, frozen=True):
     """The changes of a pull request at the commit `head`, and what can be done to it there.
 
-    `seen` is the commit that the last look of `dev-poll` or a session has seen it at.
+    `seen` is the commit that `dev-poll` or a session has seen last.
     """
 
     session: str
@@ -64,7 +64,7 @@ def read_desk(project: Project, board: Board, row: BoardRow) -> Desk:
 
 
 def _list_offers(need: OpenNeed | None, row: BoardRow, head: str) -> Iterator[Offer]:
-    """What answers the need, of the commit `head`; and the merge of what is not merged."""
+    """List answers to the need, of the commit `head`; and the merge of what is not merged."""
     is_known = head == row.head
     if need and not is_known:  # what is missing there is not known yet
         need = structs.replace(need, merges=False)

@@ -1,4 +1,4 @@
-"""The handoff documents of a session: those that the journal tells of, as far as they are there."""
+"""Handoff documents of a session: those that the journal tells of, as far as they are there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sm.store.paths import Root, SessionDir
 MOST = 20
 """Documents that are shown, the newest ones."""
 BYTES = 200_000
-"""Of each."""
+"""Bytes of each document."""
 
 
 class ShownDocument(Struct, frozen=True):
@@ -33,7 +33,7 @@ class ShownDocument(Struct, frozen=True):
 
 
 def list_documents(root: Root, ident: str, session: AnySession | None) -> list[ShownDocument]:
-    """The documents of all contexts, the newest first; `session` is None for one that is over."""
+    """List the documents of all contexts, the newest first; `session` is None once it is over."""
     written: dict[str, float] = {}
     for event in journal.read(root.journal, ident):
         if isinstance(event, Rotation) and event.document:
@@ -45,7 +45,7 @@ def list_documents(root: Root, ident: str, session: AnySession | None) -> list[S
 
 
 def _find_copy(directory: SessionDir) -> Iterator[tuple[str, bytes]]:
-    """The document with which the context began: its copy stays if the file goes."""
+    """Find the document with which the context began: its copy stays if the file goes."""
     path = rotation_files.read_last_document(directory)
     if path:
         try:

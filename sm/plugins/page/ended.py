@@ -1,4 +1,4 @@
-"""What is left of a session that is over: its story, figures, and what leads on from there."""
+"""Page of an ended session: its story, figures, and what leads on from there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCREEN_LINES = 60
 
 
 class Ended(Struct, frozen=True):
-    """What is known of it. `outcome` is a sentence; a link is '' where there is none."""
+    """Facts about an ended session. `outcome` is a sentence; a link is '' where there is none."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ def read_ended(looks: Looks, ident: str) -> Ended:
 
 
 def _find_facts(root: Root, ident: str) -> tuple[str, int]:
-    """What it was called, and the number of its pull request, 0 for none."""
+    """Find its title, and the number of its pull request, 0 for none."""
     title, pull = "", 0
     for event in journal.read(root.journal, ident):
         match event:
@@ -82,7 +82,7 @@ def _find_facts(root: Root, ident: str) -> tuple[str, int]:
 
 
 def _find_issue(looks: Looks, ident: str) -> tuple[Project | None, int]:
-    """The project and the issue that it worked on; None and 0 for neither."""
+    """Find the project and the issue that it worked on; None and 0 for neither."""
     for project in _list_projects(looks):
         number = ident.removeprefix(prefix_sessions(project.name))
         if number != ident and number.isdecimal():
@@ -96,7 +96,7 @@ def _list_projects(looks: Looks) -> Iterator[Project]:
 
 
 def read_screen(root: Root, ident: str) -> str:
-    """The last lines that its terminal has shown.
+    """Return the last lines that its terminal has shown.
 
     Raises:
         SmError: its log is not kept any more.

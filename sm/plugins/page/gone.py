@@ -1,4 +1,4 @@
-"""What is said of something that was there before."""
+"""Error about something that was there before."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from sm.base.errors import UsageError
 
 
 class GoneError(UsageError):
-    """What was asked for is not there, or not any more."""
+    """A thing that was asked for is not there, or not any more."""

@@ -1,6 +1,6 @@
 """Wakes as soon as a file of a folder is written, without a look in between.
 
-Where the kernel cannot tell, such as on a network's file system, nothing wakes but the time.
+Where the kernel does not tell, such as on a network's file system, only the time wakes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sm.plugins.page.written import Written
 
 
 class Growth:
-    """Whether anything in the folder was written. `is_told`: the kernel says so."""
+    """Watcher of writes in a folder. `is_told`: the kernel reports them."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is watched yet."""
+        """Watch nothing yet."""
         self._folder = folder
         self._news = asyncio.Event()
         self.is_told = False

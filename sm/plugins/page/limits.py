@@ -1,4 +1,4 @@
-"""The limits of what agents may spend, as far as a person may change them on the page."""
+"""Limits of what agents may spend, as far as a person may change them on the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sm.views.open_need import OpenNeed
 
 
 def find_needed(looks: Looks, board: Board) -> Limits:
-    """The limits that the needs of the board are about, by the act that raises each."""
+    """Find the limits that the needs of the board are about, by the act that raises each."""
     needs = [need for need in board.needs if need.kind is NeedKind.BUDGET]
     if not needs:
         return NO_LIMITS
@@ -33,7 +33,7 @@ def _list_of(looks: Looks, need: OpenNeed) -> Iterator[SetLimit]:
 
 
 def list_limits(looks: Looks, session: str, project: str = "") -> list[SetLimit]:
-    """Those that a session is under; without one those that a project's sessions share.
+    """List the limits of a session; without one those that a project's sessions share.
 
     Raises:
         GoneError: there is no such session, or project.
@@ -51,7 +51,7 @@ class Found:
     """Finds what an act on the page is about."""
 
     def __init__(self, looks: Looks) -> None:
-        """Find it by what the page has read."""
+        """Find by what the page has read."""
         self._looks = looks
         self.root = looks.machine.root
         self.find_project = looks.find_project

@@ -1,4 +1,4 @@
-"""How a browser is let in, makes a link for another one, and leaves; and which ones there are."""
+"""Pages that let a browser in, make a link for another one, log out, and list all browsers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOGIN_LIMIT = 4096
 
 
 async def show_login(_page: Page, request: Request, visitor: Visitor) -> Response:
-    """Answer with a form: that a link is looked at, by a preview for instance, uses up nothing."""
+    """Answer with a form, so that a mere look at a link, as by a preview, does not use it up."""
     key = request.query_params.get("key", "")[:200]
     to = find_way_back(request.query_params.get("to", ""))
     return show("login.html", visitor, key=key, to=to, why="")

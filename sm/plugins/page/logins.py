@@ -1,6 +1,6 @@
-"""Which browsers may act, or only read: each has a secret in a cookie; on disk is only its hash.
+"""Logins of browsers that act or only read: the secret is in a cookie, on disk is only its hash.
 
-So a server that is started anew knows its browsers, and nobody who reads the file can be one.
+So a server that is started again knows its browsers, and nobody who reads the file can be one.
 Several servers may share the file: each looks at it again when it has changed.
 """
 
@@ -26,16 +26,16 @@ from sm.store.files import ensure_private_dir, find_stamp, write_json
 from sm.web.rights import Keys, Right
 
 LASTS_S = 7 * 24 * 3600.0
-"""So long a login counts; then a browser needs another link."""
+"""Lifetime of a login, in seconds; then a browser needs another link."""
 KEY_S = 600.0
-"""So long a link can be used."""
+"""Lifetime of a link, in seconds."""
 MOST = 50
 """Browsers of each right that are remembered; the oldest of that right is forgotten first."""
 DIGITS = 64
 CALLED = 80
 """Characters of what a browser calls itself."""
 NOTED_S = 3600.0
-"""So often the time is written down."""
+"""Seconds between two times that are written down (`Book.seen`)."""
 LOCKED_S = 5.0
 
 
@@ -47,9 +47,9 @@ class About(Struct, frozen=True):
 
 
 class Book(Struct, frozen=True):
-    """Until when each browser may act, and each of the `readers` may read, by its secret's hash.
+    """Ends of logins, by the hash of each browser's secret: `until` to act, `readers` to read.
 
-    In seconds since 1970, as is the latest time that was `seen`.
+    These and the latest time that was `seen` are seconds since 1970.
     """
 
     until: dict[str, float] = {}
@@ -58,19 +58,19 @@ class Book(Struct, frozen=True):
     seen: float = 0.0
 
     def find_right(self, name: str, now: float) -> Right:
-        """What the browser of that name may do."""
+        """Return the right of the browser of that name."""
         if self.until.get(name, 0.0) > now:
             return Right.ACT
         return Right.READ if self.readers.get(name, 0.0) > now else Right.NOTHING
 
     def add(self, name: str, right: Right, until: float, about: About) -> Book:
-        """The book with that browser as well."""
+        """Return the book with that browser as well."""
         into = "until" if right is Right.ACT else "readers"
         added = {into: getattr(self, into) | {name: until}, "about": self.about | {name: about}}
         return structs.replace(self, **added)
 
     def keep(self, names: set[str]) -> Book:
-        """The book with these browsers alone."""
+        """Return the book with these browsers alone."""
         until, readers, about = (
             {name: at for name, at in each.items() if name in names}
             for each in (self.until, self.readers, self.about)
@@ -78,9 +78,9 @@ class Book(Struct, frozen=True):
         return Book(until, readers, about, self.seen)  # type: ignore[arg-type]
 
     def make_room(self, right: Right, now: float) -> Book:
-        """The book with the logins that count, and room for one more of that right.
+        """Return the book with the logins that count, and room for one more of that right.
 
-        Who only reads can log in again and again, and must not log out by it who may act.
+        A browser that only reads can log in again and again, and must not log out one that acts.
         """
         acting, reading = (
             [name for at, name in sorted((at, name) for name, at in each.items()) if at > now]
@@ -111,18 +111,18 @@ class Logins:
         right: Right = Right.ACT,
         ages: Ages | None = None,
     ) -> None:
-        """Know those that the file names; `key` is good for a login with that `right`."""
+        """Know the browsers that the file names; `key` is good for a login with that `right`."""
         self._file, self._tokens, self._ages = file, tokens, ages or Ages()
         self._guard = threading.Lock()
         self._keys: dict[str, tuple[float, Right]] = {}
         self._read, self._stamp = Book(), (-1, -1, -1)
         self.wrong = 0
-        """So many have tried to log in with what is neither a key nor a token."""
+        """Attempts to log in with what is neither a key nor a token."""
         if key:
             self._keep_key(key, right)
 
     def make_key(self, right: Right = Right.ACT) -> str:
-        """The key of one more link, for another browser."""
+        """Make the key of one more link, for another browser."""
         key = make_nonce(32)
         with self._guard:
             self._keep_key(key, right)
@@ -131,7 +131,7 @@ class Logins:
     def log_in(self, secret: str, called: str = "") -> str:
         """Return the secret of a new browser for a link's key or a token; '' if it is neither.
 
-        A key is used up by that. The browser may do what the key or the token is good for.
+        A key is used up by that. The browser gets the right of the key or the token.
         """
         if not self.knows(secret):
             return ""
@@ -146,7 +146,7 @@ class Logins:
         return browser
 
     def knows(self, secret: str) -> bool:
-        """Whether that is the key of a link, or a token; nothing is read or waited for."""
+        """Say whether that is the key of a link, or a token; nothing is read or waited for."""
         with self._guard:
             self._drop_old_keys()
             is_key = _hash(secret) in self._keys
@@ -171,7 +171,7 @@ class Logins:
             self._save(book.keep(set()), now)
 
     def find_right(self, browser: str) -> Right:
-        """What the browser with that secret may do."""
+        """Return the right of the browser with that secret."""
         if not browser:
             return Right.NOTHING
         with self._guard:
@@ -180,7 +180,7 @@ class Logins:
             return book.find_right(_hash(browser), now)
 
     def list_known(self) -> list[Known]:
-        """All browsers that are logged in, the newest first."""
+        """List all browsers that are logged in, the newest first."""
         with self._guard:
             book, now = self._look()
         every = [
@@ -202,7 +202,7 @@ class Logins:
         self._keys = {name: kept for name, kept in self._keys.items() if kept[0] > now}
 
     def _look(self) -> tuple[Book, float]:
-        """The logins that count, and how late it is; another server may have written the file."""
+        """Return the logins that count, and the time; another server may have written the file."""
         if (stamp := find_stamp(self._file)) != self._stamp:
             self._read = read_rebuildable(self._file, Book) or Book()
             self._stamp = stamp
@@ -211,7 +211,7 @@ class Logins:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[tuple[Book, float]]:
-        """The logins, which nobody changes meanwhile; nobody who only looks waits for the file."""
+        """Hold the logins, so that nobody changes them meanwhile; who only looks does not wait."""
         with self._holding_file(LOCKED_S), self._guard:
             yield self._look()
 
@@ -222,7 +222,7 @@ class Logins:
             yield
 
     def _note_sometimes(self, book: Book, now: float) -> None:
-        """Have the file say how late it is. That it cannot be written does no harm.
+        """Write down the time now and then. If the file cannot be written, that does no harm.
 
         No request waits for that: another server that has the lock writes the time as well.
         """
@@ -237,15 +237,15 @@ class Logins:
 
 
 def name_browser(browser: str) -> str:
-    """The name of the browser with that secret."""
+    """Return the name of the browser with that secret."""
     return _hash(browser)
 
 
 def _hash(secret: str) -> str:
-    """Enough for a secret of 256 bits: nobody can try them out."""
+    """Hash once: enough for a secret of 256 bits, which nobody can guess by trying."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def make_csrf_token(browser: str) -> str:
-    """What each form of that browser carries (CSRF token): no other page can know it."""
+    """Make the CSRF token of that browser's forms, which no other page can know."""
     return hmac.new(browser.encode(), b"form", hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What the page shows of the machine, read for all browsers together."""
+"""Looks at the machine for the page, shared by all browsers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sm.views.projects import ProjectsReader
 from sm.views.watched_board import WatchedBoard
 
 FRESH_S = 1.0
-"""A board is as good as new for so long, unless something was told since."""
+"""Age up to which a board is as good as new, in seconds, unless something was told since."""
 
 
 class Looks:
     """Reads the board at most once at a time: tabs that ask together get the same one."""
 
     def __init__(self, machine: Machine) -> None:
-        """Nothing was read yet."""
+        """Read nothing yet."""
         self.machine = machine
         self._lock = threading.Lock()
         self._watched = WatchedBoard(machine)
@@ -36,7 +36,7 @@ class Looks:
         self._spoilt = 0.0
 
     def list_projects(self) -> list[Project]:
-        """Those of the configuration; none without one.
+        """List the projects of the configuration; none without one.
 
         Raises:
             UsageError: the configuration cannot be used any more.
@@ -45,7 +45,7 @@ class Looks:
         return list_configured(self.machine)
 
     def read(self) -> tuple[Board, int]:
-        """The board, and the position in the journal up to which it knows everything."""
+        """Return the board, and the position in the journal up to which it knows everything."""
         with self._lock:
             position = journal.find_size(self.machine.root.journal)
             if self._last:
@@ -59,11 +59,11 @@ class Looks:
             return board, self._watched.position
 
     def stamp_configuration(self) -> object:
-        """What is another value once the configuration's files have changed."""
+        """Return a value that is another one once the configuration's files have changed."""
         return self._reader.stamp()
 
     def read_there(self) -> dict[str, BoardRow]:
-        """The rows of sessions elsewhere, read anew; none without a look if there were none."""
+        """Read the rows of sessions elsewhere again; none without a look if there were none."""
         if self._last is None or not any(row.host for row in self._last[2].rows):
             return {}
         self.spoil()
@@ -77,7 +77,7 @@ class Looks:
         self._spoilt = time.monotonic()
 
     def find_row(self, ident: str) -> BoardRow:
-        """The row of a session.
+        """Find the row of a session.
 
         Raises:
             GoneError: there is no such session.
@@ -89,7 +89,7 @@ class Looks:
         raise GoneError("there is no such session any more")
 
     def find_project(self, name: str) -> Project:
-        """The project of that name.
+        """Find the project of that name.
 
         Raises:
             GoneError: there is none.
@@ -101,13 +101,13 @@ class Looks:
         raise GoneError("there is no such project any more")
 
     def find_there(self, ident: str) -> Elsewhere | None:
-        """The session elsewhere of that id; None if it is on record here, or is none."""
+        """Find the session elsewhere of that id; None if it is on record here, or is none."""
         if not NAME.fullmatch(ident) or self.machine.root.session(ident).identity.exists():
             return None
         return elsewhere.find(self.list_projects(), ident)
 
     def find_session(self, ident: str) -> AnySession:
-        """The session of that id.
+        """Find the session of that id.
 
         Raises:
             GoneError: there is none.
@@ -126,7 +126,7 @@ class Looks:
 
 
 def list_changed(machine: Machine, position: int) -> tuple[set[str], int]:
-    """The sessions that the journal tells of behind `position`, and where it ends now.
+    """List the sessions that the journal tells of behind `position`; say where it ends now.
 
     '' stands for what concerns no session, or several.
     """

@@ -1,4 +1,4 @@
-"""The overview: what needs a person, the sessions, and what has changed of both."""
+"""Overview: what needs a person, the sessions, and what has changed of both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _read_choice(request: Request) -> Choice:
 
 
 async def show_overview(page: Page, request: Request, visitor: Visitor) -> Response:
-    """Answer with all of it: needs, filters, rows."""
+    """Answer with the whole overview: needs, filters, rows."""
     choice = _read_choice(request)
 
     def make() -> Response:
@@ -50,7 +50,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
 
 
 async def show_changes(page: Page, request: Request, visitor: Visitor) -> Response:
-    """Answer with what has changed since a position: all needs, and those rows."""
+    """Answer with what has changed since a position: all needs, and the changed rows."""
     choice = _read_choice(request)
     since = read_number(request.query_params.get("since", ""))
     named = set(request.query_params.getlist("session"))
@@ -78,7 +78,7 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
 
 
 def _describe(page: Page, board: Board, choice: Choice) -> dict[str, Any]:
-    """What both templates have of a board beside its needs and rows."""
+    """Return what both templates have of a board beside its needs and rows."""
     return {
         "board": board,
         "counts": count_groups(board.rows),

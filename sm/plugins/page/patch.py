@@ -1,4 +1,4 @@
-"""What a session's branch changes: read from git when a person asks, within bounds.
+"""Change on a session's branch: read from git when a person asks, within bounds.
 
 A branch is what an agent has made of it, so a file may be huge, binary, or have any name.
 """
@@ -14,17 +14,17 @@ from sm.base.text import format_count, printable
 from sm.sessions.session import IssueSession
 
 BYTES = 1_000_000
-"""Of a patch that are read."""
+"""Bytes of a patch that are read."""
 LINES = 3000
-"""Lines of it that are shown."""
+"""Lines of a patch that are shown."""
 WIDEST = 500
-"""Characters of a line of it."""
+"""Characters of a line that are shown."""
 FILES = 300
 """Files that the overview names."""
 STAT = 40
 """Signs for the lines of one file in the overview."""
 GIT_S = 10.0
-"""Git may take so long for each of both."""
+"""Time that git may take for the patch, and for the overview, in seconds."""
 HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "similarity", "rename ")
 
 
@@ -36,7 +36,7 @@ class Line(Struct, frozen=True):
 
 
 class Patch(Struct, frozen=True):
-    """What the branch changes since it left the primary branch.
+    """Change on the branch since it left the primary branch.
 
     `stat` is how git gives an overview of it. `left_out` says what is not shown, '' for nothing.
     """
@@ -47,7 +47,7 @@ class Patch(Struct, frozen=True):
 
 
 def read_patch(session: IssueSession) -> Patch:
-    """What its branch changes, also what is not pushed yet.
+    """Read what its branch changes, also what is not pushed yet.
 
     Raises:
         SmError: git cannot tell.
@@ -57,7 +57,7 @@ def read_patch(session: IssueSession) -> Patch:
 
 
 def read_unpushed(session: IssueSession, head: str) -> Patch:
-    """What is committed in its worktree, and not in its pull request, which is at `head`.
+    """Read what is committed in its worktree, and not in its pull request, which is at `head`.
 
     Raises:
         SmError: git cannot tell.
@@ -77,7 +77,7 @@ def _read_since(session: IssueSession, base: str) -> Patch:
 
 
 def make_patch(found: Beginning, stat: str) -> Patch:
-    """Make it of what git has said."""
+    """Make a patch of git's output."""
     # Only LF ends a line: `splitlines` would cut at U+2028, and at a form feed.
     lines = found.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
     shown = tuple(_sort_lines(lines[:LINES])) if found.data else ()

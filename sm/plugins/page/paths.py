@@ -1,4 +1,4 @@
-"""Where the page is: every other path of it begins with `BELOW`."""
+"""Paths of the page: every other one begins with `BELOW`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page in a browser: what needs a person, with its answer there, and every session."""
+"""Plugin with a page in a browser: what needs a person, with its answers, and every session."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Makes HTML of what is known; whatever others have written stays text.
 
-Every value is escaped where it enters (autoescape), and every text is cleared first of what hides
-or turns around other text: `finalize` sees each of them.
+Every value is escaped where it enters (autoescape). Before that, `finalize` clears every text of
+what hides or turns around other text.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def render(template: str, **values: Any) -> str:
 
 
 class RowDrawer:
-    """Makes the HTML of a row once, for as long as the board has that very row."""
+    """Makes the HTML of a row once, and keeps it as long as the board has that very row."""
 
     def __init__(self) -> None:
-        """Nothing was drawn yet."""
+        """Draw nothing yet."""
         self._drawn: dict[str, tuple[BoardRow, Markup]] = {}
 
     def draw(self, row: BoardRow, group: str) -> Markup:
@@ -74,14 +74,14 @@ class RowDrawer:
         return drawn
 
     def forget_others(self, rows: Iterable[BoardRow]) -> None:
-        """Keep nothing of sessions that are gone."""
+        """Forget sessions that are gone."""
         there = {row.id for row in rows}
         for ident in self._drawn.keys() - there:
             self._drawn.pop(ident, None)
 
 
 def _clear(value: Any) -> Any:
-    """A text without what a reader cannot see; what is HTML of ours already stays."""
+    """Return a text without what a reader cannot see; our own HTML stays as it is."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -90,7 +90,7 @@ def _name_age(at: float) -> str:
 
 
 def find_safe_link(link: str) -> str:
-    """The link, if it leads to a page; '' for anything that a browser would run."""
+    """Return the link if it leads to a page; '' for anything that a browser would run."""
     return link if link.lower().startswith(LINKS) else ""
 
 
@@ -98,14 +98,14 @@ ENDS = (".", "!", "?", ":", "…")
 
 
 def make_sentence(words: str) -> str:
-    """The words of an error, which begin in lower case for a terminal, as a page has them."""
+    """Return an error's words, in lower case for a terminal, as a sentence for a page."""
     first, blank, rest = words.partition(" ")
     begun = first.capitalize() if first.isalpha() and first.islower() else first
     return f"{begun}{blank}{rest}{'' if words.endswith(ENDS) else '.'}"
 
 
 def find_version(*values: Any) -> str:
-    """A version, which changes whenever what is shown of these values changes."""
+    """Return a version, which changes whenever what is shown of these values changes."""
     return f"{zlib.crc32(json.encode(values)):08x}"
 
 
@@ -123,7 +123,7 @@ PROOFS = {
     Evidence.COMMIT: "commit {what}",
     Evidence.ERROR: "not readable: {what}",
 }
-"""How the proof of a state is told."""
+"""Words for the proof of a state."""
 
 
 MARKS = {
@@ -132,4 +132,4 @@ MARKS = {
     Mark.BACK: "turned back",
     Mark.AHEAD: "not yet",
 }
-"""How a screen reader says a stop's mark."""
+"""Words of a screen reader for a stop's mark."""

@@ -15,23 +15,23 @@ from sm.store.paths import Root, SessionDir
 Stamps = dict[str, tuple[int, ...]]
 
 LOOK_S = 3.0
-"""Between two looks at the files of all sessions, unless these are many."""
+"""Seconds between two looks at the files of all sessions, unless these are many."""
 LOOKS_PART = 1000
-"""The looks take at most one in so many parts of a processor."""
+"""Denominator of the part of a processor that looks take at most: one in so many."""
 STILL_S = 15.0
-"""Between two looks while the kernel says that nothing is written."""
+"""Seconds between two looks while the kernel says that nothing is written."""
 
 _ANY = SessionDir(Path())
 FOLDERS = tuple(map(str, (_ANY.path, _ANY.queue / "new", _ANY.queue / "done")))
 WATCHED = (*FOLDERS, *map(str, (_ANY.state, _ANY.usage)))
-"""What changes in a session's directory without an event: most of it is renamed into a folder."""
+"""Files in a session's directory that change without an event: most are renamed into a folder."""
 
 
 class SessionFiles:
-    """The files of all sessions. They are looked at only if something was written there."""
+    """Files of all sessions. They are looked at only if something was written there."""
 
     def __init__(self, root: Root) -> None:
-        """Nothing was looked at yet."""
+        """Look at nothing yet."""
         self._root = root
         self._stamps: Stamps = {}
         self._next = self._latest = 0.0
@@ -47,12 +47,12 @@ class SessionFiles:
         self._written.close()
 
     def is_due(self) -> bool:
-        """Whether to look at them now. Once it has said so, they have to be looked at."""
+        """Say whether to look at them now. Once it has said so, they have to be looked at."""
         now = time.monotonic()
         return now >= self._next and (now >= self._latest or self._written.take())
 
     def look(self) -> set[str]:
-        """Look at them. Returns the sessions that are not as they were at the last look."""
+        """Look at them. Return the sessions that are not as they were at the last look."""
         begun = time.thread_time()
         before, self._stamps = self._stamps, stamp_files(self._root)
         touched = find_touched(before, self._stamps)
@@ -65,7 +65,7 @@ class SessionFiles:
         return touched
 
     def _watch(self, names: set[str]) -> bool:
-        """Watch the folders of these sessions, too. Returns whether the kernel tells of all."""
+        """Watch the folders of these sessions, too. Return whether the kernel tells of all."""
         for name in names:
             for folder in FOLDERS:
                 path = f"{self._root.sessions}/{name}/{folder}"
@@ -75,7 +75,7 @@ class SessionFiles:
 
 
 def stamp_files(root: Root) -> Stamps:
-    """When the files of each session that change without an event were written last."""
+    """Return when the files of each session that change without an event were written last."""
     folder = str(root.sessions)
     try:
         names = os.listdir(folder)  # noqa: PTH208 - looked at all the time, so without a Path
@@ -92,6 +92,6 @@ def _stamp(path: str) -> int:
 
 
 def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
-    """The sessions that are not as they were."""
+    """Find the sessions that are not as they were."""
     names = before.keys() | after.keys()
     return {name for name in names if before.get(name) != after.get(name)}

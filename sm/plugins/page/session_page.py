@@ -1,4 +1,4 @@
-"""The page of one session, and its parts, which are asked for one by one."""
+"""Page of one session, and its parts, which are asked for one by one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
 
 
 def _gather_here(page: Page, row: BoardRow) -> dict[str, Any]:
-    """What the page has of a session of this machine alone."""
+    """Gather what the page has of a session of this machine alone."""
     session = page.looks.find_session(row.id)
     return {
         "host": "",
@@ -79,7 +79,7 @@ def _gather_here(page: Page, row: BoardRow) -> dict[str, Any]:
 
 
 def _gather_there(row: BoardRow) -> dict[str, Any]:
-    """The same of one elsewhere, without what its node is asked for."""
+    """Gather the same of a session elsewhere, without what its node is asked for."""
     inside = row.inside
     return {
         "host": row.host,
@@ -90,7 +90,7 @@ def _gather_there(row: BoardRow) -> dict[str, Any]:
 
 
 def _show_ended(page: Page, ident: str, visitor: Visitor) -> Response:
-    """What is left of a session that is over."""
+    """Answer with the page of an ended session."""
     return show("ended.html", visitor, ident=ident, ended=read_ended(page.looks, ident))
 
 
@@ -186,9 +186,9 @@ THERE: dict[str, Callable[[Elsewhere, Visitor], Response]] = {
         "documents.html", visitor, documents=session_there.list_documents(there)
     ),
 }
-"""The same parts of a session elsewhere."""
+"""Makers of the parts of a session elsewhere, by the part's name."""
 ASKED = frozenset({"diff", "unpushed", "pull"})
-"""Those that git or a forge is asked for."""
+"""Parts that git or a forge is asked for."""
 
 ROUTES = (
     *desk.ROUTES,

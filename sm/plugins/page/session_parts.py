@@ -1,6 +1,6 @@
-"""What the page of one session has beside its row: its story, CI, reviews, messages.
+"""Parts of a session's page beside its row: its story, CI, reviews, messages.
 
-What asks a forge is read when a person opens that part, not before.
+A part that asks a forge is read when a person opens it, not before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sm.views.trace import Story, StoryEvent, read_story_of
 STORY = 200
 """Events of a story that are shown; the earlier ones are counted."""
 DELIVERED = 20
-"""Messages that are shown of those the agent has."""
+"""Delivered messages that are shown."""
 LOG_LINES = 200
 """Lines of the log of CI that are shown: those before its end, where it failed."""
 
@@ -41,7 +41,7 @@ class Told(Struct, frozen=True):
 
 
 def read_told(root: Root, ident: str) -> Told | None:
-    """The story of the session of that id, also when it is over; None if nothing is known of it."""
+    """Read the story of that id's session, also when it is over; None if nothing is known of it."""
     try:
         story = read_story_of(root, check_name(ident, "session"), ident)
     except SmError:
@@ -50,14 +50,14 @@ def read_told(root: Root, ident: str) -> Told | None:
 
 
 def shorten(story: Story) -> Told:
-    """The end of a story."""
+    """Return the end of a story."""
     shown = story.entries[-STORY:]
     earlier = len(story.entries) - len(shown)
     return Told(tuple(reversed(shown)), earlier, story.summary.outcome)
 
 
 class Judged(Struct, frozen=True):
-    """What CI and reviewers say of a pull request.
+    """Verdict of CI and reviewers on a pull request.
 
     `log` is the end of the failing step's output, without the first `cut` lines.
     """
@@ -82,7 +82,7 @@ def read_judged(project: Project, number: int) -> Judged:
 
 
 class Stage(StrEnum):
-    """How far a message has come, as a person follows it."""
+    """Progress of a message, as a person follows it."""
 
     WAITING = "waiting"
     TYPED = "typed"
@@ -99,14 +99,14 @@ class ShownMessage(Struct, frozen=True):
 
 
 def list_messages(session: AnySession) -> list[ShownMessage]:
-    """Its messages with what became of them, the newest first."""
+    """List its messages with what became of them, the newest first."""
     now, confirms = time.time(), bool(session.profile.hooks)
     found = list_entries(session, done=DELIVERED)
     return [_follow(one, now, confirms=confirms) for one in reversed(found)]
 
 
 def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessage:
-    """Say how far it is: `seen` is what the agent's own hook or transcript has confirmed."""
+    """Say how far a message is: `seen` if the agent's own hook or transcript has confirmed it."""
     if message.place == PLACES[Place.WAITING]:
         stage, tells = Stage.WAITING, message.why or "the agent gets it as soon as it can"
     elif message.place == PLACES[Place.HANDED]:
@@ -119,12 +119,12 @@ def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessa
 
 
 def has_documents(session: AnySession) -> bool:
-    """Whether it has written a handoff document, or is about to."""
+    """Say whether the session has written a handoff document, or is about to."""
     return rotation_files.read_last_document(session.dir) is not None or rotation_files.is_wanted(
         session.dir
     )
 
 
 def is_paused(session: AnySession) -> bool:
-    """Whether it is paused, alone or with others."""
+    """Say whether the session is paused, alone or with others."""
     return pause.find(session.root, session.project_name, session.name) is not None

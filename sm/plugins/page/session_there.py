@@ -1,7 +1,7 @@
-"""The page of a session that runs elsewhere: what its row says at once, all else by its node.
+"""Page of a session that runs elsewhere: its row says some things at once, its node all others.
 
-No part of it is waited for but by who has opened it. What it changes, and the document with which
-its context began, are read from what its node has pushed, also while that does not answer.
+Only who has opened a part waits for it. What the session changes, and the document with which its
+context began, are read from what its node has pushed, also while the node does not answer.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from sm.views import there as looks
 
 
 def read_told(there: Elsewhere) -> Told:
-    """Its story, as its node tells it.
+    """Read its story, as its node tells it.
 
     Raises:
-        SmError: that does not answer. So do the others.
+        SmError: the node does not answer; the other functions raise this, too.
 
     """
     return shorten(looks.read_story(there))
 
 
 def list_messages(there: Elsewhere) -> list[ShownMessage]:
-    """Its messages, the newest first: those that wait here for its host, and those there."""
+    """List its messages, the newest first: those that wait here for its host, and those there."""
     now = time.time()
     kept = [_show_kept(there, one, now) for one in reversed(list_kept_here(there))]
     try:
@@ -51,7 +51,7 @@ def list_messages(there: Elsewhere) -> list[ShownMessage]:
 
 
 def list_kept_here(there: Elsewhere) -> list[QueuedMessage]:
-    """Those that its host has not taken yet."""
+    """List the messages that its host has not taken yet."""
     return [
         QueuedMessage(
             id=one.id,
@@ -72,7 +72,7 @@ def _show_kept(there: Elsewhere, one: QueuedMessage, now: float) -> ShownMessage
 
 
 def _show(one: QueuedMessage, now: float) -> ShownMessage:
-    """How far it is; what its node lists as delivered, its agent has."""
+    """Show how far a message is; what its node lists as delivered, its agent has."""
     if one.place == PLACES[Place.WAITING]:
         stage, tells = Stage.WAITING, one.why or "the agent gets it as soon as it can"
     elif one.place == PLACES[Place.HANDED]:
@@ -91,12 +91,12 @@ def _find_saved(there: Elsewhere) -> wip.Found:
 
 
 def read_patch(there: Elsewhere) -> Patch:
-    """What it had changed at the end of its last turn, also what was not committed then."""
+    """Read what it had changed at the end of its last turn, also what was not committed then."""
     return _read_since(there, there.project.settings.primary_branch)
 
 
 def read_unpushed(there: Elsewhere) -> Patch:
-    """What of it its pull request lacks."""
+    """Read the part of that which its pull request lacks."""
     return _read_since(there, there.project.settings.branch(there.placement.issue))
 
 
@@ -111,7 +111,7 @@ def _read_since(there: Elsewhere, branch: str) -> Patch:
 
 
 def list_documents(there: Elsewhere) -> list[ShownDocument]:
-    """The document with which its context began, as its node has pushed it."""
+    """List the document with which its context began, as its node has pushed it."""
     git, found = there.project.git, _find_saved(there)
     names = call(git.repo, "ls-tree", "--name-only", found.commit).lines
     if wip.HANDOFF not in names:

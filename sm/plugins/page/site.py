@@ -1,4 +1,4 @@
-"""Where `sm serve` has the page. Its libraries are loaded when it is first asked for."""
+"""Site of the page in `sm serve`. Its libraries are loaded when it is first asked for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Tells browsers that something has changed: which sessions, and how far the journal is.
+"""Stream to browsers of what has changed: which sessions, and how far the journal is.
 
-The journal is followed as long as anybody listens, once for all. What changes without an event,
-such as how full a context is, is seen by the files that hooks write. A stream says only that; the
-page then asks for these rows, by the position that it knows itself, so a message that it has missed
-costs nothing.
+The journal is followed as long as anybody listens, once for all. A change without an event, such as
+how full a context is, is seen by the files that hooks write. A stream says only that; the page then
+asks for these rows, by the position that it knows itself, so a missed message costs nothing.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ from sm.plugins.page.session_files import SessionFiles
 from sm.store import journal
 
 LOOK_S = 0.2
-"""Between two looks at the size of the journal, if the kernel does not say that it is written."""
+"""Seconds between two looks at the journal's size, if the kernel does not report writes."""
 TOLD_LOOK_S = 1.0
-"""The same if it does: a journal elsewhere may grow all the same."""
+"""Seconds between two looks if the kernel does: a journal elsewhere may grow all the same."""
 PAUSE_S = 0.05
-"""So far apart are two words of a stream, so that a page is not busy with nothing else."""
+"""Seconds between two messages of a stream, so that a page has time for something else."""
 ALIVE_S = 15
 """Seconds between two heartbeats of a stream. A page that hears none for 40 s says so."""
 AGAIN_MS = 1000
-"""So long a browser waits before it connects again."""
+"""Time that a browser waits before it connects again, in milliseconds."""
 MOST = 64
 """Streams at the same time. A browser has one for all its tabs."""
 
 
 class Changed(Struct, frozen=True):
-    """The sessions that have changed, '' for more than that, and the journal's position then."""
+    """Sessions that have changed, '' for more than that, and the journal's position then."""
 
     position: int
     sessions: tuple[str, ...]
 
 
 class _Listener:
-    """What one stream still has to tell: one message, however slowly its browser reads."""
+    """News that one stream still has to tell: one message, however slowly its browser reads."""
 
     def __init__(self) -> None:
         self._sessions: set[str] = set()
@@ -53,18 +52,18 @@ class _Listener:
         self._told = asyncio.Event()
 
     def tell(self, changed: Changed) -> None:
-        """Add that to it."""
+        """Add this change to the news."""
         self._sessions |= set(changed.sessions)
         self._position = changed.position
         self._has_news = True
         self._told.set()
 
     def beat(self) -> None:
-        """Have it say that the stream is at work."""
+        """Have the listener say that the stream is at work."""
         self._told.set()
 
     async def wait(self) -> Changed:
-        """Wait for the next one; `BEAT` if nothing has changed."""
+        """Wait for the next change; `BEAT` if nothing has changed."""
         await self._told.wait()
         self._told.clear()
         if not self._has_news:
@@ -75,14 +74,14 @@ class _Listener:
 
 
 BEAT = Changed(-1, ())
-"""Nothing has changed, and the stream is at work."""
+"""Heartbeat: nothing has changed, and the stream is at work."""
 
 
 class Stream:
     """Looks for changes while anybody listens, and says now and then that it still does."""
 
     def __init__(self, looks: Looks) -> None:
-        """Nobody listens."""
+        """Begin without a listener."""
         self._looks, self._root = looks, looks.machine.root
         self._listeners: set[_Listener] = set()
         self._task: asyncio.Task[None] | None = None
@@ -90,11 +89,11 @@ class Stream:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody more can listen."""
+        """Whether there is no room for another listener."""
         return len(self._listeners) >= MOST
 
     async def listen(self, since: int | None) -> AsyncGenerator[ServerSentEvent, None]:
-        """What changes from now on, and first what has changed behind the position `since`."""
+        """Yield what changes from now on; first, what has changed behind the position `since`."""
         if self.is_full:  # others were faster
             return
         listener = _Listener()
@@ -166,7 +165,7 @@ def _word(changed: Changed) -> ServerSentEvent:
 
 
 def _measure(path: str) -> int:
-    """Bytes of a file, 0 if there is none: a look that costs next to nothing."""
+    """Return the bytes of a file, 0 if there is none: a look that costs next to nothing."""
     try:
         return os.stat(path).st_size  # noqa: PTH116 - a Path takes three times as long
     except OSError:

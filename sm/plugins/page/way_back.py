@@ -1,4 +1,4 @@
-"""Where a browser is led after it has logged in: to what it looked at before."""
+"""Way back of a browser after its login: to what it looked at before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from sm.plugins.page.paths import BELOW, LOGIN, ROOT
 
 OURS = re.compile(rf"(?:{ROOT}(?:[?#].*)?|{BELOW}.*)")
-"""The overview, or what is below it. So no second slash makes it the address of another host."""
+"""Pattern of our paths: the overview, or what is below it. So no second slash makes it the address
+of another host."""
 READABLE = re.compile(r"[!-\[\]-~]{1,500}")
 """ASCII, without a blank and a backslash: browsers drop the one, and take the other for a slash.
 

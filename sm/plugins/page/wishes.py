@@ -18,7 +18,7 @@ from sm.plugins.page.paths import BELOW
 from sm.sessions.caller import Caller
 
 ACT_S = 60.0
-"""After so long a person is told that it goes on without an answer."""
+"""Time after which a person is told that it goes on without an answer, in seconds."""
 
 
 async def act(page: Page, request: Request, visitor: Visitor) -> Response:

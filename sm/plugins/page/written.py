@@ -1,6 +1,6 @@
 """Tells whether something was written in a folder, without a look at its files (inotify(7)).
 
-Python has no inotify of its own. What is called here, and the numbers, are those of
+Python has no inotify of its own. The functions called here, and the numbers, are from
 <sys/inotify.h>.
 """
 
@@ -16,22 +16,23 @@ READ = 64 * 1024
 
 
 class Written:
-    """Some folders. What is below a folder in them does not count."""
+    """Folders that are watched. What is below a folder in them does not count."""
 
     def __init__(self) -> None:
-        """There are none yet."""
+        """Watch none yet."""
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        """It can be read when something was written. Negative: the user has too many of them."""
+        """Descriptor that is readable when something was written; negative if the user has too
+        many."""
 
     def add(self, folder: str) -> bool:
-        """Add a folder; once more does no harm. Returns whether the kernel tells of it."""
+        """Add a folder; once more does no harm. Return whether the kernel tells of it."""
         events = IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO | IN_CREATE | IN_DELETE
         added: int = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), events)
         return added >= 0
 
     def take(self) -> bool:
-        """Whether anything was written since the last call."""
+        """Say whether anything was written since the last call."""
         if self.fd < 0:
             return False
         with contextlib.suppress(BlockingIOError):
@@ -39,7 +40,7 @@ class Written:
         return False
 
     def close(self) -> None:
-        """Watch none any more."""
+        """Stop watching."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

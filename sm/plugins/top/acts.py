@@ -1,4 +1,4 @@
-"""What a person can do to a session here: each by the functions of the verb, in its words."""
+"""Acts that a person can do to a session in `sm top`, by the functions and words of each verb."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sm.issues.reaching import Elsewhere
 
 Projects = Mapping[str, Project]
-"""Those that are shown, by their names."""
+"""Projects that are shown, by their names."""
 NO_PROJECTS: Projects = MappingProxyType({})
 
 
@@ -37,7 +37,7 @@ class Plan(Struct, frozen=True):
     """An act upon an entry, before it is done; `says` is what it will do.
 
     `asks` is what a person is to write, '' for nothing; it may be left out if `optional`, and
-    `proposal` is there to be changed. Raising has the `raised` limit.
+    `proposal` is there to be changed. `raised` is the limit that an act raises.
     """
 
     act: Act
@@ -50,18 +50,18 @@ class Plan(Struct, frozen=True):
 
     @property
     def kind(self) -> ActKind:
-        """What kind of act it is."""
+        """Kind of the planned act."""
         return self.act.kind
 
 
 OF_PULL = frozenset({ActKind.APPROVE, ActKind.REQUEST_CHANGES, ActKind.MERGE})
-"""What is decided by what a pull request changes, which is shown before."""
+"""Acts that are decided by what a pull request changes, which is shown before."""
 PATCH_LIMIT = 200_000
 """Bytes of a patch that are shown; the page shows more."""
 
 
 class ShownChange(Struct, frozen=True):
-    """What the pull request of an entry changes up to the commit `head`, or why that is not known.
+    """Change in an entry's pull request up to the commit `head`, or why that is not known.
 
     `plan` is the act upon that very commit.
     """
@@ -74,7 +74,7 @@ class ShownChange(Struct, frozen=True):
 
 
 def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> ShownChange:
-    """Read what the act is about; the commit and what it changes are of one look at the forge."""
+    """Read what the act is about; the commit and its changes are from one look at the forge."""
     try:
         project = Found(root, projects).find_project(plan.act.project)
         change = review.read_change(project, plan.act.number, limit=PATCH_LIMIT)
@@ -86,7 +86,7 @@ def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> Sho
 
 
 def bind(root: Root, act: ActKind, entry: Entry, projects: Projects, head: str) -> Plan:
-    """What the act would do to the commit `head`, which may be newer than what the list knows."""
+    """Plan the act upon the commit `head`, which may be newer than what the list knows."""
     if entry.row and entry.need and entry.row.head != head:
         need = structs.replace(entry.need, merges=False)  # what is missing there is not known yet
         entry = structs.replace(entry, row=structs.replace(entry.row, head=head), need=need)
@@ -94,12 +94,12 @@ def bind(root: Root, act: ActKind, entry: Entry, projects: Projects, head: str) 
 
 
 TYPED = frozenset({ActKind.REPLY, ActKind.SEND})
-"""What answers a need by words alone."""
+"""Acts that answer a need by words alone."""
 ASKED = dict.fromkeys(TYPED, "type here")
 
 
 def choose_answer(entry: Entry) -> ActKind | None:
-    """What answers the entry's need; None if there are several ways."""
+    """Choose the act that answers the entry's need; None if there are several ways."""
     kind = entry.need.act.kind if entry.need else ActKind.SEND
     if entry.need is None or entry.over or kind in TYPED:
         return kind if kind in TYPED else ActKind.SEND
@@ -112,11 +112,11 @@ def choose_answer(entry: Entry) -> ActKind | None:
 
 
 KEYS = {"A": ActKind.APPROVE, "C": ActKind.REQUEST_CHANGES, "M": ActKind.MERGE, "B": ActKind.RAISE}
-"""What a key says of which only some needs have any."""
+"""Acts by their keys; only some needs offer them."""
 
 
 def list_keys(entry: Entry | None) -> list[str]:
-    """Those of these keys that answer the entry's need."""
+    """List the keys of `KEYS` that answer the entry's need."""
     if entry is None or entry.need is None or entry.over:
         return []
     if entry.need.kind is NeedKind.BUDGET:
@@ -126,7 +126,7 @@ def list_keys(entry: Entry | None) -> list[str]:
 
 
 def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECTS) -> Plan:
-    """What the act would do to the entry.
+    """Plan what the act would do to the entry.
 
     Raises:
         SmError: it cannot be done to it, or not any more.
@@ -146,7 +146,7 @@ def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECT
 
 
 def _is_paused(root: Root, row: BoardRow) -> bool:
-    """Whether it rests, here or as the node says that it is on."""
+    """Say whether the session rests, here or as its node says."""
     if row.host:
         return row.inside is not None and row.inside.paused
     return pause.read(root).find(row.project, row.id) is not None
@@ -161,7 +161,7 @@ SAYS = {
 
 
 def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> Plan:
-    """What answers the need, in the words of the page."""
+    """Plan the answer to the need, in the words of the page."""
     need = entry.need
     if need is None:
         raise SmError(f"'{entry.name}' needs nobody to {FOR_PEOPLE[act]}")
@@ -182,7 +182,7 @@ def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> 
 
 
 def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit]:
-    """The limits that the need may be about."""
+    """List the limits that the need may be about."""
     if there := find_there(root, need.session, projects):
         from sm.acts import elsewhere
 
@@ -195,14 +195,14 @@ def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit
 
 
 class Found:
-    """Finds what an act is about; `limit` is the one that it would raise."""
+    """Finds the subject of an act; `limit` is the one that it would raise."""
 
     def __init__(self, root: Root, projects: Projects, limit: SetLimit | None = None) -> None:
-        """Find it among these projects."""
+        """Find among these projects."""
         self.root, self._projects, self._limit = root, projects, limit
 
     def find_project(self, name: str) -> Project:
-        """Find a project. What was opened stays as it was: so it is opened again."""
+        """Find a project, and open it again: what was opened before stays as it was."""
         project = self._projects.get(name)
         if project is None:
             raise SmError(f"the project '{name}' is not shown here")
@@ -226,7 +226,7 @@ class Found:
 def carry_out(
     root: Root, plan: Plan, text: str = "", projects: Projects = NO_PROJECTS
 ) -> list[str]:
-    """Do it; return what came of it.
+    """Carry the act out; return what came of it.
 
     Raises:
         SmError: it is refused.
@@ -239,7 +239,7 @@ def carry_out(
 
 
 def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None:
-    """The session elsewhere of that id; None if it is on record here, or is none."""
+    """Find the session elsewhere of that id; None if it is on record here, or is none."""
     if not session or root.session(session).identity.exists():
         return None
     from sm.acts import elsewhere

@@ -1,4 +1,4 @@
-"""The program: what each key does."""
+"""Program of `sm top`: what each key does."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ class Top(Asking):
             self.open_panel(self.plan.kind if self.plan and self._is_named else None)
 
     def turn_page(self, by: int) -> None:
-        """Select an entry that is a page further."""
+        """Select an entry that is a page further on."""
         self.move(by * self.list_part.page)
 
     def scroll_session(self, by: int) -> None:
-        """Show what is further down of the session."""
+        """Scroll the session by so many lines."""
         self.sheet("session").scroll_lines(by)
 
     def switch_needs(self) -> None:
-        """Show what needs me alone, or all."""
+        """Show only what needs the person, or all."""
         self.listing.switch_needs()
 
     def arrange(self) -> None:
-        """Have the list in order again."""
+        """Put the list in order again."""
         self.listing.arrange()
 
     def leave(self) -> None:
@@ -116,7 +116,7 @@ class Top(Asking):
         self.refresh()
 
     def _attach_there(self, there: Elsewhere) -> None:
-        """Show its terminal by its host, which is reached while the keys go on."""
+        """Show its terminal by its host, which is connected to while the keys go on."""
         placement = there.placement
         self.tell(f"connecting to {placement.host} …", lines.DIM)
 
@@ -145,7 +145,7 @@ class Top(Asking):
 
     @property
     def error(self) -> Exception | None:
-        """What has ended the program, if it was not the person."""
+        """Exception that ended the program; None if the person did."""
         found = self._exception
         return found.error if isinstance(found, WorkerFailed) else found  # type: ignore[return-value]
 
@@ -173,7 +173,7 @@ ACTS: dict[str, Deed] = {
     "q": Top.leave,
 }
 AIMED = ACTS.keys() - {"?", "q"}
-"""What is done to the selected entry."""
+"""Keys that act on the selected entry."""
 LIST_KEYS: dict[str, Deed] = {
     **ACTS,
     **_also(lambda top: top.move(1), ("j", "down")),

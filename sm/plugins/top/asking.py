@@ -1,4 +1,4 @@
-"""The panel: what a person is asked before something is done, and how it is done."""
+"""Panel that asks a person before something is done, and does it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Asking(Reading):
     """
 
     _is_named = False
-    """Whether the person has said which act it is; else it follows from what the entry needs."""
+    """Whether the person has named the act; else it follows from what the entry needs."""
     seen_head = ""
     """The commit that the list had when the panel was opened."""
     _found_from = ""
@@ -37,7 +37,7 @@ class Asking(Reading):
         self.open_panel(None)
 
     def open_panel(self, act: ActKind | None) -> None:
-        """Ask for what the act needs; without one it is what the entry needs."""
+        """Ask for what the act needs; without an act, for what the entry needs."""
         entry = self.listing.current
         if entry is None:
             return
@@ -67,7 +67,7 @@ class Asking(Reading):
             self.set_focus(None)
 
     def _read_change(self, plan: Plan, entry: Entry) -> None:
-        """Have read what the pull request changes: nothing is decided about it before."""
+        """Read in a thread what the pull request changes: nothing is decided about it before."""
         self.change, self.sheet("peek").top = None, 0
         self.seen_head = entry.row.head if entry.row else ""
 
@@ -84,7 +84,7 @@ class Asking(Reading):
         self.show_all()
 
     def _find_hindrance(self, plan: Plan) -> str:
-        """Why the act is not done yet; '' for nothing."""
+        """Say why the act is not done yet; '' if nothing hinders it."""
         if plan.kind not in acts.OF_PULL:
             return ""
         if self.change is None or self.change.plan is not plan:
@@ -97,7 +97,7 @@ class Asking(Reading):
         return ""
 
     def scroll_peek(self, by: int) -> None:
-        """Show what is further down of what is shown above the question."""
+        """Scroll what is shown above the question by so many lines."""
         self.sheet("peek").scroll_lines(by)
 
     def _plan(self, act: ActKind | None, entry: Entry) -> Plan | None:
@@ -105,11 +105,11 @@ class Asking(Reading):
 
     @staticmethod
     def _draft_of(plan: Plan) -> str:
-        """What the words are for: a message and an answer may be the same, a review is neither."""
+        """Name the draft: a message and an answer may be the same, a review is neither."""
         return plan.key if plan.kind in acts.TYPED else f"{plan.kind} {plan.key}"
 
     def _type_there(self) -> None:
-        """Have the prompt take the keys; what is not shown yet cannot."""
+        """Give the prompt the keys; a part that is not shown yet cannot take them."""
         self.prompt.styles.display = "block"
         self.prompt.focus()
 
@@ -161,7 +161,7 @@ class Asking(Reading):
         self.show_all()
 
     def _carry_out(self, plan: Plan, text: str) -> None:
-        """Do it in a thread, and say what came of it."""
+        """Carry it out in a thread, and say what came of it."""
         self.tell(f"{plan.says.partition(':')[0].partition('?')[0]} …", lines.DIM)
 
         def work() -> None:

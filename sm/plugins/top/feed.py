@@ -1,8 +1,7 @@
-"""What the list is made of, read from the files again when something has happened.
+"""Feed of the list, read from the files again when something has happened.
 
-What has happened is known from the journal's growth, and from the times of the files that an
-agent's hooks write. All is read again now and then, too: so seldom that it takes a small part of a
-processor.
+Such news is known from the journal's growth, and from the times of the files that an agent's hooks
+write. All is read again now and then, too: so seldom that it takes a small part of a processor.
 """
 
 from __future__ import annotations
@@ -25,27 +24,28 @@ from sm.views.trace import AT_WORK, read_story_of
 from sm.views.watched_board import WatchedBoard
 
 LOOK_S = 0.25
-"""Between two looks at the size of the journal."""
+"""Seconds between two looks at the size of the journal."""
 STAMPS_S = 1.0
-"""Between two looks at the times of the sessions' files."""
+"""Seconds between two looks at the times of the sessions' files, at least."""
 STAMPS_OF_ONE_S = 0.01
-"""With more than a hundred sessions these looks are rarer: so far apart for each of them."""
+"""Seconds between these looks for each session, if there are more than a hundred."""
 AGAIN_S = 10.0
-"""All is read again so often, if that is cheap."""
+"""Seconds between two full reads, if those are cheap."""
 THERE_S = 3.0
-"""The same while there are sessions elsewhere, whose machines write no file here."""
+"""Seconds between two full reads while there are sessions elsewhere, whose machines write no file
+here."""
 PART = 500
-"""It is read so seldom that it takes a part of a processor of one in so many."""
+"""Pause after a read at least, in multiples of the processor time that the read took."""
 NEWS_PART = 50
-"""The same while the last look at a forge is another one each time."""
+"""Pause, in such multiples, while there is a new look at a forge each time."""
 BUSY_PART = 5
-"""The same while something happens in sessions all the time."""
+"""Pause, in such multiples, while something happens in sessions all the time."""
 
 Stamps = tuple[int, ...]
 
 
 class Seen(Struct, frozen=True):
-    """All that is shown. `changed` are the sessions in which something has happened since."""
+    """Result of a read. `changed` are the sessions in which something has happened since then."""
 
     rows: tuple[BoardRow, ...] = ()
     needs: tuple[OpenNeed, ...] = ()
@@ -55,7 +55,7 @@ class Seen(Struct, frozen=True):
 
 
 class Feed:
-    """Reads it. `is_due` costs next to nothing; `read` may take a while, so a thread calls it."""
+    """Reads the list. `is_due` costs next to nothing; `read` is slow, so a thread calls it."""
 
     def __init__(self, machine: Machine, reader: ProjectsReader) -> None:
         self.root = machine.root
@@ -75,14 +75,14 @@ class Feed:
 
     @property
     def projects(self) -> dict[str, Project]:
-        """The projects by their names, as they were read last."""
+        """Projects by their names, as they were read last."""
         return {one.name: one for one in self._reader.projects}
 
     def _list_snapshots(self) -> list[str]:
         return [str(one.directory.snapshot) for one in self._reader.projects]
 
     def is_due(self) -> bool:
-        """Whether something has happened, or the time is over for which nothing is looked at."""
+        """Say whether something has happened, or it is time to look anyway."""
         now = time.monotonic()
         if now >= self._again_at:
             return True
@@ -100,7 +100,7 @@ class Feed:
         return self._take_stamps() != self._stamps
 
     def read(self) -> Seen:
-        """What is there now.
+        """Read what is there now.
 
         Raises:
             SmError: nothing of it can be read.
@@ -122,15 +122,15 @@ class Feed:
         return Seen(self._rows, board.needs, board.paused, board.problems, frozenset(changed))
 
     def spoil(self) -> None:
-        """Have all read again at once: something was done that no file here tells."""
+        """Have everything read again at once: something was done that no file here tells."""
         self._again_at = 0.0
 
     def find_outcome(self, name: str) -> str:
-        """How a session has ended that is not there any more; '' if that is not known."""
+        """Return how a session ended that is not there any more; '' if that is not known."""
         return self._outcomes.get(name, "")
 
     def _plan(self, begun: float, took: float) -> None:
-        """Find out when it is read again, as it `took` so many seconds of a processor."""
+        """Decide when to read again, as the last read `took` so many seconds of a processor."""
         now = time.monotonic()
         self._soonest = now + max(took * BUSY_PART, now - begun)
         self._after_news = now + took * NEWS_PART
@@ -141,7 +141,7 @@ class Feed:
         return {name: self._stamp(name) for name in self._stamps}
 
     def _stamp(self, name: str) -> Stamps:
-        """The times of the files in which the state of a session is told without an event."""
+        """Return the times of the files that tell a session's state without an event."""
         return tuple(map(_time, self._files[name]))
 
     def _watch(self, name: str) -> Stamps:
@@ -158,7 +158,7 @@ class Feed:
         self._stamps = {name: stamps.get(name) or self._watch(name) for name in there}
 
     def _list_unreadable(self, board: Board) -> Iterator[BoardRow]:
-        """Sessions that are on record and cannot be read, as they were: they are not over."""
+        """List sessions that are on record and cannot be read, as they were: they are not over."""
         there = {row.id for row in board.rows}
         for row in self._rows:
             if row.id not in there and self.root.session(row.id).identity.exists():
@@ -172,7 +172,7 @@ class Feed:
 
 
 def _measure(path: Path) -> int:
-    """The size of a file in bytes; 0 if there is none."""
+    """Return the size of a file in bytes; 0 if there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -180,7 +180,7 @@ def _measure(path: Path) -> int:
 
 
 def _time(path: str) -> int:
-    """When a file was written last, in nanoseconds; 0 if there is none."""
+    """Return when a file was written last, in nanoseconds; 0 if there is none."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 - a Path would take three times as long
     except OSError:

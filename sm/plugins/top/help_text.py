@@ -1,4 +1,4 @@
-"""What `?` shows."""
+"""Text that `?` shows."""
 
 HELP = """\
 Keys

@@ -1,4 +1,4 @@
-"""How entries look: lines of pieces, each a text and a style, for a width. Pure.
+"""Lines of entries: pieces, each a text and a style, for a width. Pure.
 
 A piece has nothing that a terminal acts upon, and is never read as markup.
 """
@@ -28,17 +28,17 @@ Piece = tuple[str, str]
 Line = tuple[Piece, ...]
 
 SUMMARY_FROM, KEYS_FROM, NOTICE_FROM, DETAIL_FROM = 4, 6, 10, 14
-"""Lines of a terminal from which on it has room for these."""
+"""Lines of a terminal from which on it has room for each of these parts."""
 HEADER_FROM = 2
 """Lines of the list above which it begins with the names of its columns."""
 
 NEED, DIM, HEAD = "bold magenta", "dim", "bold"
 JOINED = re.compile("[\u200d\ufe00-\ufe0f]")
-"""What joins or varies emojis: terminals do not agree on how wide the result is."""
+"""Characters that join or vary emojis: terminals do not agree on how wide the result is."""
 
 
 class Glyphs(NamedTuple):
-    """The marks of a track, and what says that a person is needed."""
+    """Marks of a track, and the one that says that a person is needed."""
 
     done: str
     now: str
@@ -47,7 +47,7 @@ class Glyphs(NamedTuple):
     rule: str
 
     def of(self, mark: Mark) -> Piece:
-        """A mark, and its colour."""
+        """Return a mark, and its colour."""
         match mark:
             case Mark.DONE:
                 return self.done, "green"
@@ -60,11 +60,11 @@ class Glyphs(NamedTuple):
 
 UNICODE = Glyphs("✓", "▸", "✗", ".", "─")
 ASCII = Glyphs("+", ">", "x", ".", "-")
-"""For a terminal whose font, or encoding, has little else."""
+"""Marks for a terminal whose font, or encoding, has little else."""
 
 
 def plain(text: str, limit: int = 400) -> str:
-    """`text` from anywhere as it may stand in a line: of the same width on every terminal."""
+    """Make `text` from anywhere fit for a line: of the same width on every terminal."""
     return JOINED.sub("", one_line(text, limit))
 
 
@@ -72,7 +72,7 @@ def plain(text: str, limit: int = 400) -> str:
 
 
 class Look(NamedTuple):
-    """What lines are drawn for: the moment, and the marks."""
+    """Moment and marks that lines are drawn with."""
 
     now: float
     glyphs: Glyphs
@@ -123,7 +123,7 @@ def _age(entry: Entry, look: Look) -> Line:
 
 
 def describe_tries(row: BoardRow) -> str:
-    """Fixes, review rounds and restarts by their initials, as `sm status` has them."""
+    """Tell fixes, review rounds and restarts by their initials, as `sm status` has them."""
     counted = ((row.fixes, "f"), (row.rounds, "r"), (row.restarts, "x"))
     return " ".join(f"{count}{initial}" for count, initial in counted if count)
 
@@ -188,7 +188,7 @@ NO_HEADERS: Mapping[str, str] = {}
 
 
 class Layout(NamedTuple):
-    """The columns that a width has room for, and how wide each is."""
+    """Columns that a width has room for, and how wide each is."""
 
     columns: tuple[Column, ...]
     widths: tuple[int, ...]
@@ -198,7 +198,7 @@ class Layout(NamedTuple):
 def lay_out(
     entries: Sequence[Entry], width: int, look: Look, headers: Mapping[str, str] = NO_HEADERS
 ) -> Layout:
-    """How wide each column is for these entries; what grows by itself moves no other column.
+    """Choose each column's width for these entries; what grows by itself moves no other column.
 
     `headers` has the names of the figures that are shown, and what stands above each.
     """
@@ -209,7 +209,7 @@ def lay_out(
 
 
 def _list_columns(headers: Mapping[str, str]) -> Iterator[Column]:
-    """All columns, those of figures before the last words."""
+    """List all columns, those of figures before the last words."""
     yield from COLUMNS[:-1]
     for name, header in headers.items():
         cell = partial(_figure, name)
@@ -235,25 +235,25 @@ def _demand(column: Column, entries: Sequence[Entry], look: Look, width: int) ->
 
 
 def measure(line: Line) -> int:
-    """How many cells the line takes."""
+    """Count the cells that the line takes."""
     return sum(cell_len(text) for text, _ in line)
 
 
 def draw_header(layout: Layout) -> Line:
-    """The names of the columns."""
+    """Draw the names of the columns."""
     cells = zip(layout.columns, layout.widths, strict=True)
     return _join([pad(((one.header, HEAD),), wide, right=one.right) for one, wide in cells])
 
 
 def draw_entry(entry: Entry, layout: Layout, look: Look, *, selected: bool = False) -> Line:
-    """One entry of the list; a selected one is marked without a colour."""
+    """Draw one entry of the list; a selected one is marked without a colour."""
     cells = zip(layout.columns, layout.widths, strict=True)
     line = _join([pad(one.cell(entry, look), wide, right=one.right) for one, wide in cells])
     return mark_selected(pad(line, layout.width)) if selected else line
 
 
 def mark_selected(line: Line) -> Line:
-    """The line in reverse video, which every terminal has; a need stays bold."""
+    """Put the line in reverse video, which every terminal has; a need stays bold."""
     return tuple((text, "bold reverse" if "bold" in style else "reverse") for text, style in line)
 
 
@@ -267,7 +267,7 @@ def _join(cells: Sequence[Line]) -> Line:
 
 
 def pad(line: Line, width: int, *, right: bool = False) -> Line:
-    """The line in just so many cells: cut with an ellipsis, or filled with blanks."""
+    """Fit the line into that many cells: cut with an ellipsis, or filled with blanks."""
     left, found = width, list[Piece]()
     for text, style in line:
         if not text:
@@ -288,7 +288,7 @@ def pad(line: Line, width: int, *, right: bool = False) -> Line:
 
 
 def draw_rule(label: str, width: int, glyphs: Glyphs, style: str = DIM) -> Line:
-    """A line across, with a label in it."""
+    """Draw a line across, with a label in it."""
     head = f"{glyphs.rule * 2} {label} "
     return ((set_cell_size(head + glyphs.rule * max(0, width - cell_len(head)), width), style),)
 
@@ -302,7 +302,7 @@ WORKING = (
 
 
 def draw_summary(entries: Sequence[Entry], *, only_needs: bool, is_arranged: bool) -> Line:
-    """How many sessions there are, who works, and how much waits for a person."""
+    """Draw how many sessions there are, who works, and how much waits for a person."""
     rows = [one.row for one in entries if one.row and not one.over]
     needs = sum(one.needs_person for one in entries)
     working = sum(row.state in WORKING for row in rows)
@@ -318,7 +318,7 @@ def draw_summary(entries: Sequence[Entry], *, only_needs: bool, is_arranged: boo
 
 
 def draw_notice(needs: Sequence[OpenNeed], paused: Sequence[str], problems: Sequence[str]) -> Line:
-    """What holds everything up, and what cannot be read; () for nothing."""
+    """Draw what holds everything up, and what cannot be read; () for nothing."""
     named = {need.project for need in needs if need.kind is NeedKind.POLL}
     told = [
         *paused,
@@ -335,7 +335,7 @@ def draw_notice(needs: Sequence[OpenNeed], paused: Sequence[str], problems: Sequ
 
 
 def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
-    """What is known of the selected entry, in two lines: what it is, and what it waits for."""
+    """Draw the selected entry in two lines: what it is, and what it waits for."""
     if entry is None:
         return (), ()
     named = f"{entry.name}  " if entry.name else ""
@@ -402,13 +402,13 @@ BACK = (
 
 
 PANEL = (("Enter", "do it"), ("Esc", "leave"), ("up down", "another session"))
-"""What can be pressed in the panel."""
+"""Keys of the panel, with their words."""
 WAYS = {"A": "approve", "C": "request changes", "M": "merge", "B": "raise the limit"}
-"""What answers needs of some kinds."""
+"""Keys that answer needs of some kinds, with their words."""
 
 
 def draw_keys(keys: Sequence[tuple[str, str]], width: int) -> Line:
-    """What can be pressed, as far as there is room: what the help tells goes first."""
+    """Draw the keys, as far as there is room: those that the help tells go first."""
     shown = list(keys)
     for key in SPARED:
         if sum(len(key) + len(what) + 3 for key, what in shown) <= width + 2:
@@ -421,7 +421,7 @@ SPARED = ("up down", "r", "s", "j k", "/", "!", "p", "a", "Enter", "Space", "Esc
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """A text from anywhere, its lines broken at the width."""
+    """Break a text from anywhere into lines of the width."""
     width = max(width, 10)
     found = []
     for line in JOINED.sub("", printable(text)).expandtabs(4).split("\n"):

@@ -1,7 +1,7 @@
-"""Which entries the list has, in which order, and which one is selected. Pure.
+"""Listing of entries: which there are, in which order, and which one is selected. Pure.
 
 An entry keeps its place while the program is open: what is new comes to the end, and what is over
-stays where it was. Only the person arranges the list anew.
+stays where it was. Only the person arranges the list again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sm.views.open_need import OpenNeed
 
 
 class Entry(Struct, frozen=True):
-    """A session, or a need that is none of a session's; `over` says how it has ended, '' if not."""
+    """A session, or a need without a session; `over` says how it has ended, '' if it has not."""
 
     key: str
     row: BoardRow | None = None
@@ -29,14 +29,14 @@ class Entry(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What people call it; '' for what concerns the machine."""
+        """Name of the session or need; '' for what concerns the machine."""
         if self.row:
             return self.row.name
         return (self.need.name or self.need.project) if self.need else ""
 
     @property
     def title(self) -> str:
-        """What it is about."""
+        """Title of the session or need."""
         return self.row.title if self.row else self.need.title if self.need else ""
 
 
@@ -45,7 +45,7 @@ SETTLED = "settled"
 
 
 def make_entries(rows: Iterable[BoardRow], needs: Iterable[OpenNeed]) -> list[Entry]:
-    """An entry for each session, and for each need that no session has: first what has a need."""
+    """Make an entry for each session, and for each need that no session has: needs come first."""
     listed = list(rows)
     ranks = {need.key: rank for rank, need in enumerate(needs)}
     of_sessions = {row.need.key for row in listed if row.need}
@@ -56,7 +56,7 @@ def make_entries(rows: Iterable[BoardRow], needs: Iterable[OpenNeed]) -> list[En
 
 
 class Listing:
-    """The entries that a person sees, in their order, and the selected one."""
+    """Entries that a person sees, in their order, and the selected one."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -65,7 +65,7 @@ class Listing:
         self._latest: list[Entry] = []
 
     def update(self, latest: Sequence[Entry], outcomes: Callable[[str], str]) -> None:
-        """Take in what is known now; `outcomes` says of a session that is gone how it ended."""
+        """Take in what is known now; `outcomes` says how a session ended that is gone."""
         known = {entry.key: entry for entry in latest}
         self._latest = list(latest)
         kept = [known.get(one.key) or _end(one, outcomes) for one in self.entries]
@@ -74,7 +74,7 @@ class Listing:
         self._keep_selection(0)
 
     def arrange(self) -> None:
-        """Have the order of what is known now: first what needs a person; what is over goes."""
+        """Order what is known now: first what needs a person; what is over goes."""
         at = self.position
         self.entries = list(self._latest)
         self._keep_selection(at)
@@ -87,7 +87,7 @@ class Listing:
     def switch_needs(self) -> None:
         """Show only what needs a person, or all again.
 
-        A selected entry that needs nobody would stay among them: the next that does is selected.
+        A selected entry that needs nobody would stay in the list: the next that does is selected.
         """
         current = self.current
         self.only_needs = not self.only_needs
@@ -98,7 +98,7 @@ class Listing:
             self.selected = wanted.key if wanted else current.key
 
     def _keep_selection(self, at: int) -> None:
-        """The same entry stays selected; if it is not there any more, the one in its place is."""
+        """Keep the same entry selected; if it is gone, select the one in its place."""
         shown = self.shown
         if not any(one.key == self.selected for one in shown):
             self.selected = shown[min(at, len(shown) - 1)].key if shown else ""
@@ -112,12 +112,12 @@ class Listing:
 
     @property
     def position(self) -> int:
-        """Where the selected entry is among those that are shown."""
+        """Index of the selected entry among those that are shown."""
         keys = [one.key for one in self.shown]
         return keys.index(self.selected) if self.selected in keys else 0
 
     def list_above(self) -> list[str]:
-        """The keys of the entries down to the selected one: as long as they stay, nothing moves."""
+        """List the keys down to the selected entry: as long as they stay, nothing moves."""
         return [one.key for one in self.shown[: self.position + 1]]
 
     @property
@@ -126,13 +126,13 @@ class Listing:
         return next((one for one in self.shown if one.key == self.selected), None)
 
     def move(self, by: int) -> None:
-        """Select the entry that is so many further; at an end it stays there."""
+        """Select the entry that far down; at an end of the list it stays there."""
         shown = self.shown
         if shown:
             self.selected = shown[max(0, min(self.position + by, len(shown) - 1))].key
 
     def find(self, text: str, *, step: int = 1, here: bool = False) -> bool:
-        """Select the next entry (`step` -1: the one before) that has `text`; whether there is one.
+        """Select the next entry that has `text` (`step` -1: the one before); say whether there is.
 
         With `here` the selected one counts as well.
         """

@@ -1,6 +1,6 @@
-"""The first picture of the screen, which is there before Textual is loaded.
+"""First picture of the screen, which is there before Textual is loaded.
 
-It is what Textual draws a moment later, so nothing jumps. Keys that are pressed meanwhile wait.
+Textual draws the same a moment later, so nothing jumps. Keys that are pressed meanwhile wait.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sm.plugins.top.listing import Listing, make_entries
 from sm.views.figures import list_headers
 
 BEGIN, END = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J", "\x1b[?25h\x1b[?1049l"
-"""To the terminal's other screen, without a cursor, and back."""
+"""Codes to the terminal's other screen, without a cursor, and back."""
 
 
 def draw(seen: Seen, width: int, height: int, look: Look) -> list[Line]:
-    """The lines of the screen, from top to bottom."""
+    """Draw the lines of the screen, from top to bottom."""
     listing = Listing()
     listing.update(make_entries(seen.rows, seen.needs), lambda _: "")
     entries = listing.entries
@@ -54,7 +54,7 @@ def draw(seen: Seen, width: int, height: int, look: Look) -> list[Line]:
 
 
 def spell(drawn: Sequence[Line], width: int, *, colours: bool) -> str:
-    """The lines as a terminal is told of them, each in its row."""
+    """Spell the lines for a terminal, each in its row."""
     return "".join(
         f"\x1b[{row};1H{_spell_line(line, width, colours=colours)}"
         for row, line in enumerate(drawn, 1)
@@ -72,7 +72,7 @@ def _spell_line(line: Line, width: int, *, colours: bool) -> str:
 
 @contextmanager
 def opened(seen: Seen, look: Look, *, colours: bool) -> Iterator[None]:
-    """Show it while the block is at work; only if that fails, the terminal is as it was before."""
+    """Show the picture while the block is at work; only if that fails, switch the terminal back."""
     width, height = os.get_terminal_size(sys.stdout.fileno())
     with _silent(sys.stdin.fileno()):
         try:
@@ -86,7 +86,7 @@ def opened(seen: Seen, look: Look, *, colours: bool) -> Iterator[None]:
 
 @contextmanager
 def _silent(terminal: int) -> Iterator[None]:
-    """Have the terminal keep what is typed, as it is, and not repeat it."""
+    """Have the terminal keep what is typed, and not echo it."""
     before = termios.tcgetattr(terminal)
     silent = list(before)
     silent[0] &= ~termios.ICRNL

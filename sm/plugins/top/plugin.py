@@ -1,4 +1,4 @@
-"""All sessions on one screen of a terminal, where a person sees and steers them: `sm top`."""
+"""Plugin of `sm top`: all sessions on one screen of a terminal, where a person steers them."""
 
 from __future__ import annotations
 

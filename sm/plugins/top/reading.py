@@ -1,4 +1,4 @@
-"""When something is read, and what becomes of it: in threads, so that no key waits."""
+"""Reads in threads, so that no key waits: when something is read, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sm.plugins.top.story import Nearby, measure_log, read_nearby, read_nearby_t
 from sm.plugins.top.view import Ask, Page, View
 
 AGES_S, OLD_AGES_S = 1.0, 5.0
-"""Between two looks at what has become older; the second where all ages are told in minutes."""
+"""Seconds between two looks at ages; the second where all of them are told in minutes."""
 MINUTE_S = 60.0
 STILL_S = 1.0
 """Seconds without effect for keys after the list has moved under the selection."""
 THERE_S = 3.0
-"""Between two looks at a session elsewhere that is looked at from near."""
+"""Seconds between two looks at a session elsewhere that is seen from near."""
 
 
 class Reading(View):
-    """Follows what happens, and the session that is looked at from near."""
+    """Follows what happens, and the session that is seen from near."""
 
     _is_reading = False
     _is_reading_near = False
@@ -45,7 +45,7 @@ class Reading(View):
         return self._shifted_at > 0 and time.monotonic() < self._shifted_at + STILL_S
 
     def _tick(self) -> None:
-        """Have read what has changed, and draw what has become older."""
+        """Start reads of what has changed, and draw what has become older."""
         now = time.monotonic()
         if not self._is_reading and self.feed.is_due():
             self._is_reading = True
@@ -57,7 +57,7 @@ class Reading(View):
             self.draw()
 
     def _is_near_old(self, near: Nearby, now: float) -> bool:
-        """Whether its terminal has shown more; of one elsewhere that is asked now and then."""
+        """Say whether its terminal has shown more; one elsewhere is asked now and then."""
         if near.host:
             return now >= self._near_at + THERE_S
         return measure_log(near) != self._log_size
@@ -67,7 +67,7 @@ class Reading(View):
         return all(row.state_since < time.time() - MINUTE_S for row in rows)
 
     def _read(self) -> None:
-        """In a thread: read what has changed."""
+        """Read, in a thread, what has changed."""
         try:
             seen = self.feed.read()
         except (SmError, OSError, ValueError) as error:
@@ -97,7 +97,7 @@ class Reading(View):
         self.show_all()
 
     def read_near(self) -> None:
-        """Have the session read that is looked at from near."""
+        """Start a read of the session that is seen from near."""
         entry = self.listing.current
         if entry is None or entry.row is None or self._is_reading_near:
             return

@@ -1,4 +1,4 @@
-"""A session from near: what it is at, its terminal, its messages and its story, as lines."""
+"""Close view of a session, as lines: what it is at, its terminal, its messages and its story."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ EVENTS = 300
 
 
 class Nearby(Struct, frozen=True):
-    """What is known of one session beside its row.
+    """Details of one session beside its row.
 
-    `screen` is the end of what its terminal shows, and `log` the file in which that is kept. For a
-    peek it has nothing else. `host` is where it runs, '' for this machine.
+    `screen` is the end of what its terminal shows, and `log` the file in which that is kept. A peek
+    has nothing else. `host` is where the session runs, '' for this machine.
     """
 
     key: str
@@ -51,7 +51,7 @@ class Nearby(Struct, frozen=True):
 
 
 def read_nearby_there(there: Elsewhere, *, is_peek: bool = False) -> Nearby:
-    """The same of a session elsewhere, by its node; one that does not answer is the `problem`."""
+    """Read a session elsewhere by its node; one that does not answer is the `problem`."""
     from sm.views import there as looks
 
     problems: list[str] = []
@@ -77,7 +77,7 @@ def read_nearby_there(there: Elsewhere, *, is_peek: bool = False) -> Nearby:
 
 
 def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
-    """All of that, or the terminal alone for a peek; what cannot be read is the `problem`."""
+    """Read these details, or the terminal alone for a peek; a failure becomes the `problem`."""
     from sm.messages.send import QueuedMessage, list_entries
     from sm.views import logs
 
@@ -108,7 +108,7 @@ def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
 
 
 def measure_log(near: Nearby) -> int:
-    """How much the terminal has shown so far: it grows with all that is shown."""
+    """Return the size of the terminal's log, in bytes: it grows with all that is shown."""
     with contextlib.suppress(OSError):
         return Path(near.log).stat().st_size if near.log else 0
     return 0
@@ -118,7 +118,7 @@ def measure_log(near: Nearby) -> int:
 
 
 def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> list[Line]:
-    """What somebody has to see who answers: the need, the last words, the end of the terminal."""
+    """Draw what an answer has to be based on: the need, the last words, the end of the terminal."""
     lines, whole = list(_draw_need(entry, width)), list(_draw_whole(entry, width))
     if whole:
         lines += whole[-max(height - len(lines), 1) :]
@@ -131,7 +131,7 @@ def draw_peek(entry: Entry, near: Nearby | None, width: int, height: int) -> lis
 
 
 def draw_change(change: ShownChange | None, width: int) -> list[Line]:
-    """What a pull request changes, for whoever decides about it."""
+    """Draw what a pull request changes, for whoever decides about it."""
     if change is None:
         return [(("reading what it changes …", DIM),)]
     if change.problem:
@@ -155,7 +155,7 @@ def _draw_need(entry: Entry, width: int) -> Iterator[Line]:
 
 
 def _draw_whole(entry: Entry, width: int) -> Iterator[Line]:
-    """All that the agent has said, with its choices, where the need is not all of it."""
+    """Draw all that the agent has said, with its choices, where the need is not all of it."""
     if entry.need and not entry.over:
         for line in entry.need.whole.splitlines():
             yield from _fold(line or " ", width, "")
@@ -164,7 +164,7 @@ def _draw_whole(entry: Entry, width: int) -> Iterator[Line]:
 def draw_nearby(
     entry: Entry, near: Nearby | None, width: int, height: int, look: Look
 ) -> list[Line]:
-    """The lines for a screen of that size: the newest of each part first but for the terminal."""
+    """Draw lines for a screen of that size: the newest of each part first but for the terminal."""
     lines = list(_draw_head(entry, near, width, look))
     if near is None:
         return [*lines, (("reading …", DIM),)]
@@ -233,7 +233,7 @@ def _draw_screen(near: Nearby, width: int, height: int) -> Iterator[Line]:
 
 
 def plain_screen(line: str, width: int) -> str:
-    """A line of a terminal with its blanks, which tell what stands where; cut, not folded."""
+    """Return a terminal's line with its blanks, which tell what stands where; cut, not folded."""
     return wrap(line, max(width, 10) * 20)[0] if line else ""
 
 

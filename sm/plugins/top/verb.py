@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOW_TO_GET = "pipx inject sm-orchestrator textual, or in a clone .venv/bin/pip install textual"
 PLAIN = frozenset(["", "dumb", "unknown"])
-"""Terminals of which nothing is known, so they may have no colours."""
+"""Terminals about which nothing is known, so they may have no colours."""
 FEW_SIGNS = PLAIN | {"linux"}
 """Terminals that may have only ASCII."""
 
@@ -88,5 +88,5 @@ def _load() -> type[Top]:
 
 
 def is_plain(kind: str, plain: frozenset[str]) -> bool:
-    """Whether a terminal of that kind (`TERM`) is one of these, or a VT100 and its like."""
+    """Say whether a terminal of that kind (`TERM`) is one of these, or a VT100 and its like."""
     return kind in plain or kind.startswith("vt")

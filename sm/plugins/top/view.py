@@ -1,4 +1,4 @@
-"""What is on the screen: its parts, how much room each has, and what they show."""
+"""Parts of the screen, how much room each has, and what they show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sm.plugins.top.widgets import BoardList, Prompt, Sheet
 
 
 class Page(Enum):
-    """What fills the screen."""
+    """Page that fills the screen."""
 
     LIST = auto()
     SESSION = auto()
@@ -29,7 +29,7 @@ class Page(Enum):
 
 
 class Ask(Enum):
-    """What the panel at the bottom is for."""
+    """Purpose of the panel at the bottom."""
 
     NOTHING = auto()
     ACT = auto()
@@ -37,15 +37,15 @@ class Ask(Enum):
 
 
 PEEKED = frozenset(ActKind) - {ActKind.PAUSE, ActKind.RESUME}
-"""What is done by somebody who should see the last words."""
+"""Acts that a person should do only with the last words in view."""
 
 
 class View(App[None]):
     """All sessions, or one of them from near, and the panel in which a person is asked.
 
-    `plan` is what the panel will do, None if it only shows something. `near` is what is known of
-    the session that is looked at from near, and `change` what the pull request changes that is
-    about to be decided about.
+    `plan` is what the panel will do, None if it only shows something. `near` has the details of the
+    session that is seen from near, and `change` the pull request's change that is to be decided
+    about.
     """
 
     CSS = """
@@ -84,7 +84,7 @@ class View(App[None]):
         self._rooms: dict[str, int] = {}
 
     def compose(self) -> ComposeResult:
-        """The parts from top to bottom; which of them are seen depends on the room."""
+        """Yield the parts from top to bottom; the room decides which of them are seen."""
         yield Sheet("summary")
         yield Sheet("notice")
         yield BoardList("list", self.listing, self.glyphs)
@@ -97,22 +97,22 @@ class View(App[None]):
         yield Sheet("keys")
 
     def sheet(self, name: str) -> Sheet:
-        """The part of that name."""
+        """Return the part of that name."""
         return self.query_one(f"#{name}", Sheet)
 
     @property
     def list_part(self) -> BoardList:
-        """The list."""
+        """Part with the list."""
         return self.query_one(BoardList)
 
     @property
     def prompt(self) -> Prompt:
-        """The line to type in."""
+        """Line to type in."""
         return self.query_one(Prompt)
 
     @property
     def look(self) -> Look:
-        """What lines are drawn for now."""
+        """Moment and marks that lines are drawn with now."""
         return Look(time.time(), self.glyphs)
 
     def on_resize(self) -> None:
@@ -120,7 +120,7 @@ class View(App[None]):
         self.show_all()
 
     def show_all(self) -> None:
-        """Give each part its room, and draw; the list comes before what only explains it."""
+        """Give each part its room, and draw; the list goes before what only explains it."""
         rooms = self._find_rooms()
         if rooms == self._rooms:
             self.draw()
@@ -134,7 +134,7 @@ class View(App[None]):
         self.call_after_refresh(self.draw)
 
     def _find_rooms(self) -> dict[str, int]:
-        """How many lines each part has; -1 for what is left, 0 for nothing."""
+        """Count the lines of each part; -1 for what is left, 0 for nothing."""
         height, page = self.size.height, self.page
         is_asking, is_act = self.ask is not Ask.NOTHING, self.ask is Ask.ACT
         types = self.ask is Ask.FIND or (is_act and bool(self.plan and self.plan.asks))
@@ -153,7 +153,7 @@ class View(App[None]):
         }
 
     def _find_peek_room(self) -> int:
-        """It grows with what is there to be seen, and never shrinks below it: nothing jumps."""
+        """Return the room of the peek: it grows with what there is to see, and never shrinks."""
         height = self.size.height
         peeks = self.plan is None or self.plan.kind in PEEKED
         room = max(0, min(height // 2, height - 6)) if peeks else 0
@@ -161,7 +161,7 @@ class View(App[None]):
         return min(room, self.peeked)
 
     def _find_notice(self) -> Line:
-        """What holds everything up, and what cannot be read."""
+        """Draw what holds everything up, and what cannot be read."""
         seen = self.seen
         return lines.draw_notice(seen.needs, seen.paused, seen.problems) if seen else ()
 
@@ -204,7 +204,7 @@ class View(App[None]):
         self.sheet("say").show(self._draw_says())
 
     def _draw_says(self) -> list[Line]:
-        """What will be done, all of it also on a narrow terminal."""
+        """Draw what will be done, all of it also on a narrow terminal."""
         entry, width = self.listing.current, self.size.width
         if self.ask is Ask.FIND:
             says = "find: then n for the next one, N for the one before"

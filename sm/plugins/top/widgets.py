@@ -27,11 +27,11 @@ from sm.plugins.top.listing import Entry, Listing
 from sm.views.figures import list_headers
 
 BREAK = "⏎"
-"""Stands for a line break where only one line can be typed."""
+"""Sign for a line break where only one line can be typed."""
 
 
 def make_strip(line: Line, width: int) -> Strip:
-    """The line as textual draws it: no markup, and nothing that a terminal acts upon."""
+    """Make a strip for Textual: no markup, and nothing that a terminal acts upon."""
     pieces = (
         Segment(printable(text).replace("\n", " "), Style.parse(style)) for text, style in line
     )
@@ -39,18 +39,18 @@ def make_strip(line: Line, width: int) -> Strip:
 
 
 class Lined(Widget):
-    """What is made of lines. Only those that have changed are drawn again."""
+    """A widget of lines. Only those that have changed are drawn again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
         self._drawn: list[Line] = []
 
     def draw_lines(self, width: int, height: int) -> Sequence[Line]:
-        """The lines that are to be seen now."""
+        """Return the lines that are to be seen now."""
         raise NotImplementedError
 
     def update(self) -> None:
-        """Draw what is different now."""
+        """Draw what has changed."""
         width, height = self.size
         if not height:
             return
@@ -71,16 +71,16 @@ class Lined(Widget):
         self.update()
 
     def fit(self) -> None:
-        """Take in that the size is another one."""
+        """Take in another size."""
 
     def render_line(self, y: int) -> Strip:
-        """One line, for textual."""
+        """Return one line, for Textual."""
         line = self._drawn[y] if y < len(self._drawn) else ()
         return make_strip(line, self.size.width)
 
 
 class Sheet(Lined):
-    """Lines that are scrolled if they are more than there is room for."""
+    """Lines that are scrolled if there is not room for all."""
 
     def __init__(self, name: str, lines: Sequence[Line] = ()) -> None:
         super().__init__(name)
@@ -88,22 +88,22 @@ class Sheet(Lined):
         self.top = 0
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these lines instead; what is scrolled to stays."""
+        """Show these lines instead; the scroll position stays."""
         self.lines = lines
         self.scroll_lines(0)
 
     def scroll_lines(self, by: int) -> None:
-        """Show what is so many lines further down."""
+        """Scroll down by so many lines."""
         self.top = max(0, min(self.top + by, len(self.lines) - self.size.height))
         self.update()
 
     def draw_lines(self, width: int, height: int) -> Sequence[Line]:
-        """Those from where it is scrolled to."""
+        """Return the lines from where it is scrolled to."""
         return self.lines[self.top : self.top + height]
 
 
 class BoardList(Lined):
-    """The entries below the names of their columns."""
+    """Entries below the names of their columns."""
 
     def __init__(self, name: str, listing: Listing, glyphs: Glyphs) -> None:
         super().__init__(name)
@@ -122,7 +122,7 @@ class BoardList(Lined):
         self.update()
 
     def fit(self) -> None:
-        """Lay the columns out for these entries and this width."""
+        """Lay out the columns for these entries and this width."""
         self._laid_out = self.listing.entries
         has_figures = any(one.row and one.row.figures for one in self._laid_out)
         headers = list_headers() if has_figures else {}
@@ -134,11 +134,11 @@ class BoardList(Lined):
 
     @property
     def page(self) -> int:
-        """How many entries are seen at once."""
+        """Number of entries that are seen at once."""
         return max(1, self.size.height - (self.size.height > HEADER_FROM))
 
     def draw_lines(self, width: int, height: int) -> Sequence[Line]:
-        """The entries around the selected one."""
+        """Return the entries around the selected one."""
         shown, page = self.listing.shown, self.page
         at = self.listing.position
         self._top = max(at - page + 1, min(self._top, at, max(0, len(shown) - page)))
@@ -150,7 +150,7 @@ class BoardList(Lined):
 
 
 class Prompt(Input):
-    """A line to type in. Pasted line breaks are kept: they are shown by a sign."""
+    """A line to type in. Pasted line breaks are kept, and shown by a sign."""
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name, compact=True, select_on_focus=False, placeholder="type here")
@@ -164,5 +164,5 @@ class Prompt(Input):
 
     @property
     def text(self) -> str:
-        """What was typed, with its line breaks."""
+        """Typed text, with its line breaks."""
         return self.value.replace(BREAK, "\n")

@@ -1,4 +1,4 @@
-"""What `sm doctor` says of usage windows: how much of each is used, and whether agents tell it."""
+"""Checks of `sm doctor` on usage windows: how much of each is used, and whether agents tell it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sm.setup.finding import Check, Finding, ok, warn
 from sm.store.paths import Root
 
 SILENT_S = 3600.0
-"""An agent that has worked for so long, and told nothing, will not."""
+"""Seconds after which an agent that has worked and told no limits will not tell any."""
 ADVICE = "only a subscription has them: leave limits.hold out, or see docs/COST.md"
 
 
 def check_windows(config: Config) -> Iterator[Finding]:
-    """Say what is used, if `limits.hold` is set anywhere."""
+    """Say how much is used, if `limits.hold` is set anywhere."""
     told_holds = (read_hold(config), *(read_hold(project) for project in config.projects))
     if not (holds := [one for one in told_holds if one]):
         return
@@ -50,7 +50,7 @@ def _list_told(known: Figures, now: float) -> Iterator[Finding]:
 
 
 def _is_silent(seen: Seen, known: Known) -> bool:
-    """Whether a session shows how full its context is, and no limits any more."""
+    """Say whether a session shows how full its context is, and no limits any more."""
     is_empty = not seen.figures.strip("- ")
     return is_empty and seen.line_ns / 1e9 > known.at + SILENT_S
 

@@ -1,9 +1,9 @@
-"""What is known of each account's usage windows, in one file for all sessions of this user.
+"""Figures of each account's usage windows, in one file for all sessions of this user.
 
-The status line's hook writes the figures into the line `usage` of its session. They are taken over
-from there when anybody asks: by the time of each line only those that are new are read. A client
-shows old figures again whenever it draws its line anew, so figures are as old as when they were
-first seen in a session, and of an account the youngest count.
+The status line's hook writes the figures into the line `usage` of its session. When anybody asks,
+they are taken over from there; by the time of each line, only new ones are read. A client shows old
+figures again whenever it draws its line again, so figures are as old as when they were first seen
+in a session. For an account the youngest figures count.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from sm.store.files import ensure_private_dir, read_harmless, write_json
 from sm.store.paths import Root, SessionDir
 
 FILE = Path(".local/share/sm/usage-windows.json")
-"""Below the user's home, as a new start of the machine does not begin new windows."""
+"""File below the user's home, as a reboot does not begin new windows."""
 AGAIN_S = 0.5
 REREAD = 16
-"""So many lines are read again each time, as that takes less than to write that they were read."""
+"""Lines that are read again each time at most: reading them costs less than noting that they were
+read."""
 LINE_LIMIT = 400
 
 
 class Seen(Struct, frozen=True):
-    """The figures of a session's line, which was written at `line_ns`; they are there since `at`.
+    """Figures of a session's line, which was written at `line_ns`; they are there since `at`.
 
     `account` is the folder of the agent CLI, '' as long as that is not known.
     """
@@ -48,7 +49,7 @@ class Seen(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """The youngest figures of an account, from `at` (seconds since 1970), and who was logged in."""
+    """Youngest figures of an account, from `at` (seconds since 1970), and who was logged in."""
 
     usage: Usage
     at: float
@@ -56,7 +57,7 @@ class Known(Struct, frozen=True):
 
 
 class Figures(Struct, frozen=True):
-    """All that is known: by the folder of an account, and by the directory of a session."""
+    """All known figures: by the folder of an account, and by the directory of a session."""
 
     accounts: dict[str, Known] = {}
     sessions: dict[str, Seen] = {}
@@ -76,15 +77,15 @@ def locate() -> Path:
 
 
 def read_figures() -> Figures:
-    """Return what was known last."""
+    """Read the figures that were known last."""
     return read_rebuildable(locate(), Figures) or Figures()
 
 
 def gather(root: Root, hold: int) -> Figures:
     """Take over what the sessions of this state root have told since; return all that is known.
 
-    `hold` is the percentage from which the caller holds: who crosses it is looked at. As some ask
-    for one session after another, it is done once in half a second.
+    `hold` is the percentage from which the caller holds: the sessions of an account that crosses it
+    are woken. Some callers ask for one session after another: this is done twice a second at most.
     """
     now = time.monotonic()
     if _last and _last[0].root == root and now < _last[0].at + AGAIN_S:
@@ -103,7 +104,7 @@ _last: list[_Gathered] = []
 
 
 def _gather(root: Root, hold: int) -> Figures:
-    """If another process is just doing so, or the file cannot be written, it is kept next time."""
+    """Gather, and keep the result; if another process is doing so, or writing fails, next time."""
     known = read_figures()
     new = dict(_list_new(root, known))
     if not _is_worth_keeping(known, new):
@@ -121,7 +122,7 @@ def _gather(root: Root, hold: int) -> Figures:
 
 
 def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
-    """What stands in the lines that were written since, by the directory of the session."""
+    """List what was written into lines since, by the directory of the session."""
     for folder, changed_ns in _list_lines(root):
         before = known.sessions.get(folder)
         if before and before.line_ns == changed_ns:
@@ -137,7 +138,7 @@ def _list_new(root: Root, known: Figures) -> Iterator[tuple[str, Seen]]:
 
 
 def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
-    """The directory of each session that has such a line, and when that was written (ns)."""
+    """List the directory of each session that has such a line, and when that was written (ns)."""
     with contextlib.suppress(OSError), os.scandir(root.sessions) as found:
         for entry in found:
             with contextlib.suppress(OSError):
@@ -145,14 +146,14 @@ def _list_lines(root: Root) -> Iterator[tuple[str, int]]:
 
 
 def _is_worth_keeping(known: Figures, new: dict[str, Seen]) -> bool:
-    """Whether anything was told: a line that says the same is read again, until there are many."""
+    """Say whether there are new figures, or too many lines with the old ones to read again."""
     before = known.sessions
     told = any(one not in before or before[one].figures != new[one].figures for one in new)
     return told or len(new) > REREAD
 
 
 def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
-    """The same with what is new; of an account the youngest figures stay."""
+    """Add what is new; for an account the youngest figures stay."""
     accounts = dict(known.accounts)
     for seen in new.values():
         usage = parse_usage(f"- - - - {seen.figures}")
@@ -167,9 +168,9 @@ def _enter(known: Figures, new: dict[str, Seen]) -> Figures:
 
 
 def _fill_up(now: Usage, before: Usage) -> Usage:
-    """With what was known of a window that is not told of: after its reset, clients tell nothing.
+    """Fill in old figures of a window without new ones: after its reset, clients tell nothing.
 
-    By a clock that is ahead they do so before it. Its figures become void by themselves.
+    If a clock is ahead, they stop before it. Its figures become void by themselves.
     """
     five, week = now.five_hours, now.seven_days
     return Usage(
@@ -179,7 +180,7 @@ def _fill_up(now: Usage, before: Usage) -> Usage:
 
 
 def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> None:
-    """Have all sessions of an account looked at whose hold has begun, ended, or ends otherwise."""
+    """Wake all sessions of an account whose hold has begun, ended, or ends at another time."""
     now = time.time()
     accounts = {
         name
@@ -193,13 +194,13 @@ def _wake_concerned(root: Root, before: Figures, after: Figures, hold: int) -> N
 
 
 def _name_hold(known: Known | None, now: float, hold: int) -> str:
-    """Which window holds the account, and about until when; '' for none."""
+    """Name the window that holds the account, and about until when; '' for none."""
     held = find_hold(known.usage, known.at, now, hold=hold) if known else None
     return held.matter if held else ""
 
 
 def _drop_old(known: Figures, root: Root, now: float) -> Figures:
-    """The same without sessions that are gone, and without figures that no window can reach."""
+    """Drop sessions that are gone, and figures that no window can reach."""
     ours = f"{root.sessions}/"
     return Figures(
         {name: one for name, one in known.accounts.items() if one.at > now - FARTHEST_S},

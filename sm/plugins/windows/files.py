@@ -1,4 +1,4 @@
-"""What the usage windows leave on a machine, for `sm uninstall`."""
+"""Files that the usage windows leave on a machine, for `sm uninstall`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sm.setup.uninstall import Part
 
 
 def list_figures(_machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
-    """The last figures of each account: the next answer of any agent tells them anew."""
+    """List the last figures of each account: the next answer of any agent tells them again."""
     for path in (locate(), locate().with_suffix(".lock")):
         if path.is_file():
             yield Part(f"how much of usage windows is used: {path}", remove=path.unlink)

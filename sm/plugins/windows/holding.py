@@ -1,4 +1,4 @@
-"""Which account a session has, or one more issue, and what the windows of that account leave."""
+"""Account of a session, or of one more issue, and what the windows of that account leave."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def judge_project(project: Project, hold: int) -> Allowance | None:
 
 
 def _judge(known: Figures, account: str, hold: int) -> Allowance | None:
-    """What holds an account. Figures from before another login say nothing."""
+    """Judge what holds an account. Figures from before another login say nothing."""
     told = known.accounts.get(account)
     found = judge(told.usage, told.at, time.time(), hold=hold) if told else None
     if found is None or told is None or found.stage is Stage.FREE:
@@ -59,7 +59,7 @@ def _judge(known: Figures, account: str, hold: int) -> Allowance | None:
 
 
 def _guess_account(known: Figures, project: Project) -> str:
-    """The account of agents that are about to begin: by their environment.
+    """Guess the account of agents that are about to begin, by their environment.
 
     A command may be a wrapper that chooses another. Then the project's own sessions know it.
     """
@@ -72,7 +72,7 @@ def _guess_account(known: Figures, project: Project) -> str:
 
 
 def _note_codex(directory: SessionDir, rollout: Path) -> None:
-    """Write what Codex says of its limits where the status line's hook writes those of others."""
+    """Write the limits that Codex tells to where the status line's hook writes those of others."""
     found = codex_limits.read_limits(rollout)
     if found is None:
         return

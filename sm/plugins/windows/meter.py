@@ -1,4 +1,4 @@
-"""What the usage windows leave to a session, or to one more issue of a project.
+"""Meter of what the usage windows leave to a session, or to one more issue of a project.
 
 Most people set no limit, so this loads nothing before one is set.
 """

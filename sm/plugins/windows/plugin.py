@@ -1,4 +1,4 @@
-"""The usage windows of a subscription: above a share of one, nothing new begins until its reset."""
+"""Plugin for usage windows: above a share of one, nothing new begins until its reset."""
 
 from __future__ import annotations
 

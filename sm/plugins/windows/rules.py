@@ -1,4 +1,4 @@
-"""Whether a usage window holds an account's sessions, until when, and in which words. Pure."""
+"""Rules of a usage window: whether it holds an account's sessions, until when, in words. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sm.sessions.failure import FARTHEST_S, SLACK_S, Usage
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 SAME_S = 600.0
-"""Resets that are told so close to each other are one, as clients round them."""
+"""Seconds within which two told resets are the same one, as clients round them."""
 
 
 class Kind(Struct, frozen=True):
@@ -24,7 +24,7 @@ FIVE_HOURS, WEEK = Kind("five hours", 5 * HOUR_S), Kind("week", 7 * DAY_S)
 
 
 class Window(Struct, frozen=True):
-    """How much of a window is used, and when it begins anew (seconds since 1970)."""
+    """A usage window: how much is used, and when it begins again (seconds since 1970)."""
 
     kind: Kind
     percent: float
@@ -32,15 +32,15 @@ class Window(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """How much is used, for people."""
+        """Used part of the window, in words for people."""
         return f"{self.kind.name}: {self.percent:.0f} % used"
 
 
 def list_windows(usage: Usage, seen_at: float, now: float) -> list[Window]:
-    """Return the windows of which something is known that holds now; after a reset it is void.
+    """Return the windows about which something is known that holds now; after a reset it is void.
 
-    A reset that no client can mean was misread; as one that was not told it is at the latest that
-    it can be.
+    A reset that no client can mean was misread. Like one that was not told, it is assumed to be as
+    late as it can be.
     """
     found = ((FIVE_HOURS, usage.five_hours), (WEEK, usage.seven_days))
     windows = (_find_window(kind, said, seen_at) for kind, said in found)
@@ -57,7 +57,7 @@ def _find_window(kind: Kind, said: failure.Allowance, seen_at: float) -> Window 
 
 
 NEAR_POINTS = 10
-"""So close to where it holds, a session is looked at while its turn runs."""
+"""Points below the hold from which on a session is looked at while its turn runs."""
 
 
 def judge(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance | None:
@@ -72,7 +72,7 @@ def judge(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance |
 def find_hold(usage: Usage, seen_at: float, now: float, *, hold: int) -> Allowance | None:
     """Return what holds from the percentage `hold` on, until the last reset; None if nothing does.
 
-    A window ends for `sm` as late after its reset as a limit that was hit.
+    For `sm` a window ends as late after its reset as a limit that was hit.
     """
     since = now - SLACK_S
     full = [one for one in list_windows(usage, seen_at, since) if one.percent >= hold]

@@ -1,4 +1,4 @@
-"""What can be set about the usage windows of a subscription."""
+"""Settings for the usage windows of a subscription."""
 
 from __future__ import annotations
 

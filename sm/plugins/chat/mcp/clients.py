@@ -16,7 +16,7 @@ from sm.sessions.machine import Machine
 SERVERS = "mcpServers"
 NAME = "sm"
 PLACES = ("SM_STATE_ROOT", "SM_TMUX_SOCKET", "SM_BRIDGE_DATABASE")
-"""The variables of an entry that are ours; a person may have added others."""
+"""Our variables of an entry; a person may have added others."""
 
 
 class McpClient(StrEnum):

@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """The host that gets the answer."""
+        """Host that gets the answer."""
         return AnyUrl(self.request.redirect_uri).host or ""
 
 
@@ -59,7 +59,7 @@ class Consent:
     """Shows the page and takes the answer."""
 
     def __init__(self, provider: Provider, secret_file: Path) -> None:
-        """The secret is read anew each time, so that it can be replaced at any moment."""
+        """Keep the secret's file. It is read again each time, so it can be replaced any moment."""
         self._provider = provider
         self._secret_file = secret_file
         self._tries = Tries()

@@ -27,8 +27,8 @@ REFRESH_S = 90 * 24 * 3600.0
 MOST_OLDER = 8
 """Tokens of a kind besides the newest, because a client may run in several places."""
 GRACE_S = 60.0
-"""How long an exchanged refresh token is accepted once more: the answer may be lost, or the
-client has asked twice at once."""
+"""Time that an exchanged refresh token is accepted once more, in seconds: the answer may be lost,
+or the client has asked twice at once."""
 
 
 class Token(Struct, frozen=True):
@@ -143,7 +143,7 @@ class Grants:
     """The file in `folder`. Every process sees a change at once."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: where the database is."""
+        """Use the file in `folder`, where the database is."""
         self.path = folder / "mcp-grants.json"
         self._lock = folder / "mcp-grants.lock"
 

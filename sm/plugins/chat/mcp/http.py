@@ -28,7 +28,7 @@ from sm.web.guard import Guard, Rules
 
 PATH = "/mcp"
 BODY_LIMIT = 8 * 1024 * 1024
-"""Bytes: enough for an entry of the largest size, with all its escapes."""
+"""Bytes of a body: enough for an entry of the largest size, with all its escapes."""
 
 
 class OnlyPost:
@@ -51,7 +51,7 @@ class OnlyPost:
 
 
 class Remote(Struct, frozen=True):
-    """How remote clients get in: the grants are in `folder`, codes may go to `hosts`."""
+    """Access of remote clients: the grants are in `folder`, codes may go to `hosts`."""
 
     folder: Path
     hosts: tuple[str, ...]

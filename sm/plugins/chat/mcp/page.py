@@ -72,7 +72,7 @@ NOTE = Template("<h1>$title</h1>\n<p>$text</p>")
 
 
 class Question(Struct, frozen=True):
-    """What the page shows and sends back. All of it is unchecked input."""
+    """Fields that the page shows and sends back. All of it is unchecked input."""
 
     name: str
     host: str

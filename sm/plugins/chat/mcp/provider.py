@@ -1,4 +1,4 @@
-"""The authorization server for remote clients, behind the SDK's interface. It has one user.
+"""Authorization server for remote clients, behind the SDK's interface. It has one user.
 
 The SDK reads the requests and checks what every server checks, such as PKCE. This module knows the
 clients, asks the person, and knows which tokens are valid.
@@ -36,14 +36,14 @@ T = TypeVar("T")
 
 PAGE = "/approve"
 REQUEST_S = 900.0
-"""How long a person can take to answer, and to find the secret."""
+"""Time that a person can take to answer, and to find the secret, in seconds."""
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 """A SHA-256 in base64url (RFC 7636, 4.2)."""
 STATE_LIMIT = 2000
 
 
 class Request(Struct, frozen=True):
-    """What a client asked for, while sm asks the person."""
+    """Request of a client, while sm asks the person."""
 
     client_id: str
     redirect_uri: str

@@ -16,14 +16,14 @@ from pydantic import AnyUrl
 from sm.plugins.chat.mcp.seals import Seals
 
 HOSTS = ("claude.ai", "claude.com")
-"""The hosts where Claude's own clients, on all devices, receive the codes."""
+"""Hosts where Claude's own clients, on all devices, receive the codes."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 ID_LIMIT = 3000
 """Characters of an id, because it stands in URLs."""
 
 
 class Registration(Struct, frozen=True):
-    """What sm keeps of a client's own words."""
+    """A client's own words, as far as sm keeps them."""
 
     name: str
     redirect_uris: tuple[str, ...]

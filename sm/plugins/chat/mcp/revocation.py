@@ -25,7 +25,7 @@ class Revocation:
     """Revokes what a client gives back."""
 
     def __init__(self, provider: Provider) -> None:
-        """Only tokens of `provider` are revoked."""
+        """Revoke only tokens of `provider`."""
         self._provider = provider
         self._authenticator = ClientAuthenticator(provider)
 

@@ -1,4 +1,4 @@
-"""The tools as a model reads them: names, parameters, results, and when to use which."""
+"""Tools as a model reads them: names, parameters, results, and when to use which."""
 
 from __future__ import annotations
 

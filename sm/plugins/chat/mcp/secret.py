@@ -1,4 +1,4 @@
-"""The secret that a person types on the consent page to prove that this machine is theirs."""
+"""Secret that a person types on the consent page to prove that this machine is theirs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sm.store import files, sqlite_file
 from sm.web import listening
 
 LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
-"""No two look alike, because a person may have to type them on a phone."""
+"""Letters that do not look alike, because a person may have to type them on a phone."""
 GROUPS, GROUP = 5, 5
-"""Together 125 bits."""
+"""Groups, and letters of each: together 125 bits."""
 
 
 def locate(folder: Path) -> Path:

@@ -30,7 +30,7 @@ Item = SessionMessage | Exception
 Write = Callable[[SessionMessage], Awaitable[None]]
 
 PATIENCE_S = 2 * BUSY_S
-"""How long calls may take to finish after the client's last request."""
+"""Time that calls may take to finish after the client's last request, in seconds."""
 
 
 def serve(server: Server[Any]) -> None:
@@ -55,7 +55,7 @@ def serve(server: Server[Any]) -> None:
 
 
 class Unanswered:
-    """The requests that wait for their answers."""
+    """Requests that wait for their answers."""
 
     def __init__(self) -> None:
         """Begin without any request."""
@@ -75,7 +75,7 @@ class Unanswered:
         self._changed = anyio.Event()
 
     def _cancel(self, ident: object) -> None:
-        """The SDK, and so we, also takes the number 1 for the text "1" here, and the reverse."""
+        """Drop a request. Like the SDK, take the number 1 for the text "1", and the reverse."""
         alike = {one for one in self._ids if str(one) == str(ident)}
         self._ids -= {one for one in alike if type(one) is type(ident)} or alike
 

@@ -32,7 +32,7 @@ class EntryType(StrEnum):
 
 
 class Status(StrEnum):
-    """Whether a thread is open."""
+    """State of a thread."""
 
     ACTIVE = "active"
     COMPLETED = "completed"
@@ -59,7 +59,7 @@ class Handoff(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """What one client has written; `seq` grows over all threads."""
+    """Entry of one client; `seq` grows over all threads."""
 
     seq: int
     handoff_id: str

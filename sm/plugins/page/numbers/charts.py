@@ -1,4 +1,4 @@
-"""Which charts there are of the numbers, and what each says in words. Pure."""
+"""Charts of the numbers, and what each says in words. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sm.views.numbers import SECONDS, DayNumbers, add_up
 from sm.views.whose_turn import Turn
 
 LONGEST = 10
-"""So many issues or models have a bar of their own; the others are one."""
+"""Issues or models that have a bar of their own; the others share one."""
 
 
 class Unit(StrEnum):
-    """What the bars of a chart count."""
+    """Unit that the bars of a chart count."""
 
     DOLLARS = "dollars"
     TOKENS = "tokens"
@@ -41,7 +41,7 @@ SHOW: dict[Unit, Callable[[float], str]] = {
     Unit.PIECES: lambda number: f"{number:,.0f}",
 }
 SCALES = {Unit.HOURS: 3600.0, Unit.MINUTES: 60.0, Unit.SECONDS: 1.0}
-"""Seconds in one."""
+"""Seconds in one unit."""
 
 
 class Series(Struct, frozen=True):
@@ -67,7 +67,7 @@ class Chart(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no bar."""
+        """Whether the chart has no bar."""
         return not any(any(one.values) for one in self.series)
 
 
@@ -78,7 +78,7 @@ TURNS = {
     Turn.PERSON: "person",
     Turn.REST: "at rest",
 }
-"""How it is called whose turn it was."""
+"""Words for whose turn it was."""
 TIMES = {words: SECONDS[turn] for turn, words in TURNS.items()}
 TOKENS: dict[str, Callable[[Sum], int]] = {
     "input": lambda one: one.tokens.input,
@@ -93,11 +93,11 @@ EFFORT = {
     "review rounds": "rounds",
 }
 AT_LEAST = "at least"
-"""The bars that stand for a lower bound."""
+"""Name of the bars that stand for a lower bound."""
 
 
 def list_charts(shown: Shown) -> list[Chart]:
-    """All charts, also those that have nothing to show."""
+    """List all charts, also those that have nothing to show."""
     period = choose_period(shown.since, shown.today)
     labels = list_periods(shown.since, shown.today, period)
     days = [add_up(parts, label) for label, parts in _gather_days(shown, labels, period)]
@@ -141,7 +141,7 @@ def _draw_groups(shown: Shown, by: By) -> Iterator[Chart]:
 
 
 def order_by_cost(sums: Iterable[Sum]) -> list[Sum]:
-    """What cost most first; what has no price by its tokens."""
+    """Sort by cost, the highest first; sums without a price come by their tokens."""
     return sorted(sums, key=lambda one: (-one.price, -one.tokens.count_all(), one.name, one.issue))
 
 
@@ -171,7 +171,7 @@ def _tell_costs(
     *,
     across: bool,
 ) -> str:
-    """In words: each of a few, or all together and the largest of many."""
+    """Tell costs in words: each of a few, or all together and the largest of many."""
     if across:
         return f"{title}: {', '.join(f'{label} {show(one)}' for label, one in costs)}."
     most, largest = max(costs, key=lambda one: measure(one[1]))
@@ -180,12 +180,12 @@ def _tell_costs(
 
 
 def is_priced(one: Sum) -> bool:
-    """Whether any of its requests has a price: otherwise what it cost is unknown, and not 0."""
+    """Say whether any of its requests has a price: otherwise its cost is unknown, and not 0."""
     return one.requests > one.unpriced
 
 
 def show_price(one: Sum) -> str:
-    """What it cost, as `sm cost` says it; '' where nothing was used."""
+    """Return its cost, as `sm cost` says it; '' where nothing was used."""
     return format_price(one) if one.requests or one.unknown else ""
 
 
@@ -214,7 +214,7 @@ def _show_tokens(one: Sum) -> str:
 
 
 def _choose_unit(days: Iterable[DayNumbers]) -> Unit:
-    """The largest that a day has one of: in a larger one all marks would be 0.0."""
+    """Choose the largest unit that a day has one of: in a larger one all marks would be 0.0."""
     longest = max((getattr(day, field) for day in days for field in TIMES.values()), default=0.0)
     return next((unit for unit, lasts_s in SCALES.items() if longest >= lasts_s), Unit.SECONDS)
 

@@ -1,4 +1,4 @@
-"""What the page of numbers shows for a span and a project, read from the journal and the ledger."""
+"""Data of the page of numbers for a span and a project, read from the journal and the ledger."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from sm.views.numbers import DayNumbers, add_up, name_day
 from sm.views.numbers_reading import NumbersReader
 
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "all": "all"}
-"""How far back it goes, as the address has it, and what that is called."""
+"""Spans of time, as the address has them, and what they are called."""
 USUAL = "30"
 FRESH_S = 2.0
-"""The page and its pictures show the same if they are asked for so soon after each other."""
+"""Seconds for which the page and its pictures show the same."""
 KEPT = 16
-"""So many are remembered for that."""
+"""Choices whose numbers are remembered for that."""
 GROUPS = (By.DAY, By.ISSUE, By.MODEL)
 
 
 class Choice(Struct, frozen=True):
-    """What is to be shown: a span of `SPANS`, and a project, '' for all."""
+    """Choice of the person: a span of `SPANS`, and a project, '' for all."""
 
     span: str = USUAL
     project: str = ""
 
     @property
     def since(self) -> str:
-        """The first day, as `sm cost --since` has it; '' for all."""
+        """First day, as `sm cost --since` has it; '' for all."""
         return "" if self.span == "all" else parse_since(f"{self.span}d")
 
 
@@ -64,14 +64,14 @@ class NumbersDesk:
     """Reads what is asked for, once for all that ask together."""
 
     def __init__(self, looks: Looks) -> None:
-        """Nothing was read yet."""
+        """Read nothing yet."""
         self._looks = looks
         self._reader = NumbersReader(looks.machine.root)
         self._lock = threading.Lock()
         self._last: dict[Choice, tuple[float, Shown]] = {}
 
     def read(self, choice: Choice) -> Shown:
-        """The numbers of a choice.
+        """Return the numbers of a choice.
 
         Raises:
             SmError: the journal or the configuration cannot be read.
@@ -125,7 +125,7 @@ class NumbersDesk:
 
 
 def _join(found: Iterable[DayNumbers]) -> tuple[DayNumbers, ...]:
-    """The days, each once, whatever its projects."""
+    """Join the days, so that each is there once, whatever its projects."""
     by_day: dict[str, list[DayNumbers]] = {}
     for one in found:
         by_day.setdefault(one.day, []).append(one)

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 WIDE, NARROW = (620, 260), (340, 240)
-"""Pixels, and those for a phone: an SVG in an image is scaled with its letters."""
+"""Pixels of a chart, and of one for a phone: an SVG in an image is scaled with its letters."""
 BAR, AROUND = 26, 90
 """Pixels of a bar that lies, and of what is above and below all of them."""
 NAMES = {True: 18, False: 30}
 """Characters of a name beside a bar, in a narrow chart and in a wide one."""
 MARKS = {True: 4, False: 8}
-"""So many labels have room below the bars."""
+"""Labels that have room below the bars, in a narrow chart and in a wide one."""
 GUIDES = 5
 """Lines behind the bars."""
 
@@ -48,7 +48,7 @@ text{font:11px system-ui,"Noto Sans","DejaVu Sans",sans-serif;fill:var(--soft);s
 """
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; frame-ancestors 'none'; sandbox"
-"""The policy of a drawing: no script, and no style but this one."""
+"""Content security policy of a drawing: no script, and no style but this one."""
 
 
 def draw(chart: Chart, *, narrow: bool) -> bytes:
@@ -111,7 +111,7 @@ def _load() -> Any:
 
 
 def _name_bars(chart: Chart) -> Sequence[str]:
-    """The labels; days of one year go without it."""
+    """Name the bars; days of one year go without it."""
     years = {label[:4] for label in chart.labels}
     if chart.across or len(years) > 1:
         return chart.labels
@@ -119,7 +119,7 @@ def _name_bars(chart: Chart) -> Sequence[str]:
 
 
 def _list_whole(chart: Chart) -> list[int]:
-    """Whole numbers up to the highest bar, a few of them."""
+    """List whole numbers up to the highest bar, a few of them."""
     bars = zip(*(one.values for one in chart.series), strict=True)
     highest = round(max(sum(filter(None, bar)) for bar in bars))
     step = -(-highest // GUIDES) or 1
@@ -146,7 +146,7 @@ def _clean(root: Element) -> Element:
 
 
 UNWANTED = frozenset({"script", "style", "desc", "title", "a", "image", "use", "foreignObject"})
-"""What pygal draws for its own script, and what could load anything."""
+"""Elements that pygal draws for its own script, and those that could load anything."""
 
 
 def _name(element: Element) -> str:

@@ -1,4 +1,4 @@
-"""Days, weeks or months, so that a chart of any length can be read. Pure."""
+"""Periods of days, weeks or months, so that a chart of any length can be read. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Period(StrEnum):
-    """What a bar of a chart stands for."""
+    """Period that a bar of a chart stands for."""
 
     DAY = "day"
     WEEK = "week"
@@ -15,19 +15,19 @@ class Period(StrEnum):
 
 
 LONGEST = {Period.DAY: 45, Period.WEEK: 200}
-"""So many days are shown by day, and so many by week."""
+"""Longest spans, in days, that are shown by day and by week; a longer one is shown by month."""
 FARTHEST = 3660
 """Days that a chart goes back at most."""
 
 
 def choose_period(first: str, last: str) -> Period:
-    """What the bars are to stand for between two days, such as 2026-11-28."""
+    """Choose the period of the bars between two days, such as 2026-11-28."""
     days = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
     return next((one for one, most in LONGEST.items() if days <= most), Period.MONTH)
 
 
 def name_period(day: str, period: Period) -> str:
-    """The period that a day is in: the day itself, the Monday of its week, or its month."""
+    """Name the period that a day is in: the day itself, the Monday of its week, or its month."""
     if period is Period.MONTH:
         return day[:7]
     if period is Period.WEEK:
@@ -37,7 +37,7 @@ def name_period(day: str, period: Period) -> str:
 
 
 def list_periods(first: str, last: str, period: Period) -> list[str]:
-    """All periods between two days, in their order, without a gap."""
+    """List all periods between two days, in their order, without a gap."""
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     begin = max(begin, end - timedelta(FARTHEST))
     days = (begin + timedelta(number) for number in range((end - begin).days + 1))

@@ -1,4 +1,4 @@
-"""The figures of the page of numbers as tables, as CSV and as JSON. Pure."""
+"""Tables of the figures on the page of numbers, also as CSV and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sm.plugins.page.numbers.data import GROUPS, Shown
 from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
 
 LISTED = 50
-"""So many rows a table of the page has; its file has all."""
+"""Rows that a table of the page has at most; its file has all."""
 
 
 class Table(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Table(Struct, frozen=True):
 
 
 def list_totals(shown: Shown) -> list[tuple[str, str]]:
-    """The sums of the whole span, as people read them."""
+    """List the sums of the whole span, as people read them."""
     total, bound = shown.total, "" if shown.is_whole else "≥"
     requests, *_ = list_cells(shown.cost)
     times = ((words, getattr(total, SECONDS[turn])) for turn, words in TURNS.items())
@@ -43,11 +43,11 @@ def list_totals(shown: Shown) -> list[tuple[str, str]]:
 WORDS = dict(
     zip(("Merged", "Restarts", "Rotations", "CI attempts", "Review rounds"), COUNTED, strict=True)
 )
-"""What is counted, as people read it."""
+"""Fields that are counted, by the words that people read."""
 
 
 def list_tables(shown: Shown) -> list[Table]:
-    """The figures of all charts, the newest day first."""
+    """List the figures of all charts, the newest day first."""
     days = [*reversed(shown.days)]
     heads = (*WORDS, *(f"Time: {words}" for words in TURNS.values()))
     rows = [
@@ -84,14 +84,14 @@ Rows = Iterable[tuple[object, ...]]
 
 
 def list_day_rows(shown: Shown) -> Rows:
-    """Every day that has anything, and what is counted of it; times are in seconds."""
+    """List every day that has anything, and what is counted of it; times are in seconds."""
     yield ("day", *FIELDS)
     for day in shown.days:
         yield (day.day, *(_round(getattr(day, field)) for field in FIELDS))
 
 
 def list_cost_rows(by: By, shown: Shown) -> Rows:
-    """As `sm cost --csv` has them; what has no known price has no price."""
+    """List costs as `sm cost --csv` does; what has no known price has no price."""
     header, *rows = list_csv_rows(by, shown.costs[by])
     at = header.index("price")
     yield header
@@ -110,7 +110,7 @@ def _make_lister(by: By) -> Callable[[Shown], Rows]:
 
 
 FILES = dict(_list_files())
-"""The tables for spreadsheets, by their names."""
+"""Tables for spreadsheets, by their names."""
 
 
 def _round(number: float) -> float:
@@ -118,7 +118,7 @@ def _round(number: float) -> float:
 
 
 def make_json(shown: Shown) -> dict[str, object]:
-    """All of it for programs; a cost is what `sm cost --json` has, and as people read it."""
+    """Return all for programs; a cost is as `sm cost --json` has it, and as people read it."""
     return {
         "since": shown.since,
         "until": shown.today,

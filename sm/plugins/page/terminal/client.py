@@ -1,4 +1,4 @@
-"""A tmux client of our own in a pty: what it shows is bytes, and it has no say in any size.
+"""A tmux client of our own in a pty: it shows bytes, and has no say in any size.
 
 Measured with tmux 3.2, 3.3a, 3.5a and 3.7c: a client with the flag `ignore-size` is ignored only
 while another one has a say. Alone, it gives the window its own size, read-only or not (`attach -r`
@@ -24,9 +24,9 @@ from sm.adapters.tmux import Tmux, check_session, join_commands, select_plain_en
 from sm.plugins.page.terminal.ending import end_process
 
 CHUNK = 64 * 1024
-"""Bytes that are taken from the pty at once; while a browser does not take them, it is not read."""
+"""Bytes that are taken from the pty at once; it is not read while a browser takes none."""
 KINDS = ("-T", "RGB")
-"""What a browser's terminal can do beyond its TERM: all colours."""
+"""Abilities of a browser's terminal beyond its TERM: all colours."""
 TERM = "xterm-256color"
 LARGEST = 1000
 
@@ -38,7 +38,7 @@ FACTS = (
 class Size(Struct, frozen=True):
     """Columns and rows of a client, and how many of its last rows are tmux's own (`below`).
 
-    What another machine says of them is bounded, or a browser would make room for it.
+    The numbers of another machine are bounded, or a browser would make room for them.
     """
 
     columns: Annotated[int, Meta(ge=1, le=LARGEST)]
@@ -73,7 +73,7 @@ class Client:
             os.close(slave)
 
     async def read(self) -> bytes:
-        """What it has shown since the last call; b'' when it has ended, or is to leave."""
+        """Read what it has shown since the last call; b'' when it has ended, or is to leave."""
         loop = asyncio.get_running_loop()
         if self.is_leaving():
             return b""
@@ -120,11 +120,11 @@ class Client:
         self._process.send_signal(signal.SIGWINCH)  # the pty is not its controlling terminal
 
     def is_leaving(self) -> bool:
-        """Whether it is about to end."""
+        """Say whether it is about to end."""
         return self._leaves
 
     def leave(self) -> None:
-        """Have those that wait for it go on: it is about to end."""
+        """Wake whoever waits for it, as it is about to end."""
         self._leaves = True
         self._news.set()
         self._room.set()
@@ -143,14 +143,14 @@ def _resize(fd: int, size: Size) -> None:
 
 
 def spell_attach(tmux: Tmux, session: str, *, types: bool) -> list[str]:
-    """The command of a client that changes neither the window's size nor the environment (-E)."""
+    """Spell a client's command; it changes neither the window's size nor the environment (-E)."""
     program, *rest = tmux.attach_argv(session)
     flags = "ignore-size" if types else "read-only,ignore-size"
     return [program, *KINDS, *rest, "-E", "-f", flags]
 
 
 def find_size(tmux: Tmux, session: str) -> Size:
-    """The size that a client of the session needs.
+    """Find the size that a client of the session needs.
 
     Raises:
         TmuxError, TmuxBusyError: there is no such session, or tmux did not answer.
@@ -163,7 +163,7 @@ def find_size(tmux: Tmux, session: str) -> Size:
 
 
 def find_size_of(tmux: Tmux, client: str, session: str) -> Size | None:
-    """The size that the client on that tty needs now; None if it shows the session no more.
+    """Find the size that the client on that tty needs now; None if it shows the session no more.
 
     Raises:
         TmuxError, TmuxBusyError: tmux did not answer.

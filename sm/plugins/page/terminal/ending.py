@@ -7,11 +7,11 @@ import subprocess
 from anyio import to_thread
 
 LEAVES_S = 2.0
-"""So long it may take to leave before it is killed."""
+"""Time that a process may take to leave before it is killed, in seconds."""
 
 
 async def end_process(process: subprocess.Popen[bytes]) -> None:
-    """End it, and wait until it has."""
+    """End the process, and wait until it has ended."""
     process.terminate()
     await to_thread.run_sync(_reap, process)
 

@@ -1,7 +1,7 @@
-"""A session's terminal on this machine, shown by one tmux client after another.
+"""Terminal of a session on this machine, shown by one tmux client after another.
 
-Nothing is read from tmux that the browser has not taken yet, so a slow one costs no memory and lags
-little: what it is too late for, tmux leaves out.
+Nothing more is read from tmux until the browser has taken what was read. So a slow browser costs no
+memory and lags little: tmux leaves out what comes too late.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sm.plugins.page.terminal.words import AHEAD, OverError, Tell, Wish, Word
 from sm.sessions.session import AnySession
 
 FRAME_S = 0.02
-"""Between two pieces of what tmux shows: nobody sees more than fifty pictures in a second."""
+"""Seconds between two pieces of tmux's output: nobody sees more than fifty pictures in a second."""
 SOON_S, FOLLOW_S = 0.2, 1.0
-"""So long after something was shown the window's size is looked at, and so often at most: a window
-of another size is drawn anew."""
+"""Seconds from the last output to a look at the window's size, and seconds between two such looks
+at least: a window of another size is drawn again."""
 LOOK_S, AGAIN_S = 1.0, 10.0
-"""While there is no terminal: between two looks at the agent's record, and between two at tmux."""
+"""Seconds between two looks at the agent's record, and at tmux, while there is no terminal."""
 ASKERS = 4
-"""Threads that ask tmux for all views: if it hangs, the rest of the page does not."""
+"""Threads that ask tmux for all views: if it hangs, the rest of the page goes on."""
 
 T = TypeVar("T")
 
 
 class Askers:
-    """The threads that ask tmux. For one event loop."""
+    """Threads that ask tmux. For one event loop."""
 
     def __init__(self) -> None:
-        """None of them is in use."""
+        """Begin with all of them free."""
         self._limiter = CapacityLimiter(ASKERS)
 
     async def ask(self, act: Callable[[], T]) -> T:
@@ -47,7 +47,7 @@ class Askers:
 
 
 class Here:
-    """A `Screen` of `words`."""
+    """A `Screen` of a session on this machine."""
 
     def __init__(self, find: Callable[[], AnySession], askers: Askers) -> None:
         """Show nothing yet. `find` raises GoneError if there is no such session any more."""
@@ -92,7 +92,7 @@ class Here:
             await self._client.type(keys)
 
     async def _wait_for_terminal(self, tell: Tell) -> tuple[AnySession, Size]:
-        """Say why there is nothing to see while there is no terminal."""
+        """Wait for a terminal, and say meanwhile why there is nothing to see."""
         told = ""
         while True:
             try:
@@ -106,7 +106,7 @@ class Here:
             await self._wait_for_agent()
 
     def _find_terminal(self) -> tuple[AnySession, Size]:
-        """The session, and the size of its window."""
+        """Find the session, and the size of its window."""
         if self._session is None or not self._session.dir.identity.exists():
             self._session = self._find()
         session = self._session
@@ -123,7 +123,7 @@ class Here:
                 return
 
     def _stamp(self) -> int:
-        """A number that changes with the agent's record, or when the session is over."""
+        """Return a number that changes with the agent's record, or when the session is over."""
         if self._session is None:
             return 0
         try:
@@ -146,7 +146,7 @@ class Here:
                 await self._drawn.wait()
 
     async def _follow(self, client: Client, session: AnySession, tell: Tell) -> None:
-        """Give the client the window's size, if somebody has changed that."""
+        """Give the client the window's size whenever somebody has changed that."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(max(SOON_S, self._sized_at + FOLLOW_S - loop.time()))
         self._follows, self._sized_at = False, loop.time()

@@ -1,4 +1,4 @@
-"""The process by which the `sm` of another machine shows a terminal there."""
+"""Process by which the `sm` of another machine shows a terminal there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sm.plugins.page.terminal.ending import end_process
 from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes
 
 START_S = 30.0
-"""Within which the node's `sm` says hello."""
+"""Time within which the node's `sm` says hello, in seconds."""
 SAID = 4096
 """Bytes that are kept of what is said before the hello: they say why there is none."""
 WHY = 300
@@ -31,13 +31,13 @@ class OldError(Exception):
 
 
 class Node:
-    """It runs from its making to its `end`. For one event loop."""
+    """Process that shows a terminal on another machine; it runs until `end`. For one event loop."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        """Begin it.
+        """Begin the process.
 
         Raises:
-            OSError: it cannot be.
+            OSError: it cannot begin.
 
         """
         self._process = subprocess.Popen(  # noqa: S603 - what a runner spells
@@ -58,7 +58,7 @@ class Node:
 
         Raises:
             SilentError: there is none.
-            OldError: it cannot do that.
+            OldError: the node's `sm` cannot show terminals.
 
         """
         said = b""
@@ -78,7 +78,7 @@ class Node:
         raise judge_end(code, said)
 
     async def hear(self) -> FromNode:
-        """What it says next.
+        """Wait for its next word.
 
         Raises:
             SilentError: nothing comes any more.
@@ -97,7 +97,7 @@ class Node:
         raise SilentError("the connection has ended")
 
     async def end(self) -> None:
-        """End it, whatever happens to the caller meanwhile."""
+        """End the process, whatever happens to the caller meanwhile."""
         self.pipes.leave()
         with CancelScope(shield=True):
             await asyncio.sleep(0)  # whoever waited for a pipe has let go of it
@@ -107,7 +107,7 @@ class Node:
 
 
 def check_hello(line: bytes) -> None:
-    """See that both mean the same by what they say.
+    """Check that both ends speak the same protocol.
 
     Raises:
         OldError: they do not.
@@ -119,7 +119,7 @@ def check_hello(line: bytes) -> None:
 
 
 def judge_end(code: int, said: bytes) -> SilentError | OldError:
-    """What it means that there was no hello: `sm` refuses the command, or is not reached."""
+    """Say why there was no hello: `sm` refuses the command, or is not reached."""
     why = find_reason(said)
     if code != UsageError.exit_code:
         return SilentError(why or f"it ended with {code}")
@@ -127,6 +127,6 @@ def judge_end(code: int, said: bytes) -> SilentError | OldError:
 
 
 def find_reason(said: bytes) -> str:
-    """The last line that says something."""
+    """Return the last line that says something."""
     lines = (one_line(line, WHY).strip() for line in said.decode("utf-8", "replace").splitlines())
     return next(reversed([line for line in lines if line]), "").removeprefix("sm: ")

@@ -1,4 +1,4 @@
-"""The terminal of a session: live over a WebSocket, or as text."""
+"""Page of a session's terminal: live over a WebSocket, or as text."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ LINES = 200
 
 
 class Shared:
-    """What all views of a server share. For one event loop."""
+    """State that all views of a server share. For one event loop."""
 
     def __init__(self) -> None:
-        """Nobody looks."""
+        """Begin without a viewer."""
         self.seats, self.askers, self.hosts = Seats(VIEWS), Askers(), dict[str, Host]()
 
 
@@ -59,7 +59,7 @@ async def watch(page: Page, shared: Shared, socket: WebSocket) -> None:
 
 
 async def _choose(page: Page, shared: Shared, ident: str) -> Screen:
-    """What shows it: this machine, or the one that it runs on."""
+    """Choose who shows it: this machine, or the one that it runs on."""
     if await page.read(partial(page.looks.find_there, ident)):
         return There(page, shared.hosts, ident)
     return Here(partial(page.looks.find_session, ident), shared.askers)
@@ -92,7 +92,7 @@ async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
 
 
 class Watching(Struct, frozen=True):
-    """The path of the WebSocket. Looking does not act; whoever types is asked at each key."""
+    """Path of the WebSocket. Looking does not act; the right to type is checked at each key."""
 
     path: str
     acts: bool | None = False

@@ -1,7 +1,7 @@
 """The node's end of a terminal that a page on another machine shows.
 
-It runs as the user who was let in there, and ends with whoever looks: when they have gone, or when
-nothing is heard of them any more.
+It runs as the user who was let in there. It ends when the viewers have gone, or when nothing is
+heard of them any more.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _find(project: Project, issue: int) -> IssueSession:
 
 
 async def _hear(pipes: Pipes, screen: Here) -> None:
-    """Do what is said, until nobody says anything any more."""
+    """Do what the other end says, until it says nothing any more."""
     while True:
         try:
             async with asyncio.timeout(wire.SILENT_S):

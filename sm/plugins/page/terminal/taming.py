@@ -1,4 +1,4 @@
-"""Bounds what the bytes of a terminal may have a browser do: those of a node are foreign.
+"""Bounds what the bytes of a terminal may make a browser do: those of a node are foreign.
 
 A tmux client asks for no more lines and columns than its screen has. A node that was taken over may
 ask for two thousand million lines in a dozen bytes, or pile 200,000 marks on one letter. Then the
@@ -12,14 +12,14 @@ import re
 import time
 
 MOST = 500
-"""Of lines, columns and repetitions; a larger screen is drawn by other means."""
+"""Highest number of lines, columns and repetitions; a larger screen is drawn by other means."""
 PER_S, AT_ONCE = 20_000.0, 60_000.0
-"""So many lines, columns and repetitions may be asked for. A screen that is drawn anew takes some
-hundred; what is beyond is asked for once each."""
+"""Lines, columns and repetitions that may be asked for, each second and at once. A screen that is
+drawn again takes some hundred; a sequence beyond that is carried out once, without its number."""
 MARKS = 8
 """Marks without a width of their own that one letter may have."""
 LONGEST = 256
-"""Characters of a sequence; what is longer is none of a terminal's."""
+"""Characters of a sequence; a longer one is none of a terminal's."""
 
 INSIDE = r"\x00-\x17\x19\x1c-\x1f\x7f"
 """Control characters that do not end a sequence: a terminal carries them out, or ignores them."""
@@ -37,14 +37,14 @@ PILES = re.compile(
     r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200f\u2060-\u2064"
     r"\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]+"
 )
-"""Runs of such marks: Unicode's blocks of combining ones, those without width, selectors."""
+"""Runs of marks: Unicode's blocks of combining ones, those without width, selectors."""
 
 
 class Tamer:
-    """What was heard of one terminal so far."""
+    """Filter of one terminal's output, with what was heard so far."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Begin with nothing heard."""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._half, self._piled = "", 0
         self._left, self._at = AT_ONCE, time.monotonic()

@@ -1,7 +1,7 @@
-"""The terminal of a session that runs elsewhere, shown by its node's own `sm`.
+"""Terminal of a session that runs elsewhere, shown by its node's own `sm`.
 
-That has the tmux client, in the size of the window there; nothing here knows its tmux. What it says
-is foreign: it is read by its shape, and nothing is made of it but the rows of that one terminal.
+That has the tmux client, in the size of the window there; nothing here knows its tmux. Its words
+are foreign: they are read by their shape, and become nothing but the rows of that one terminal.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ its connection, of which sshd allows ten (`MaxSessions`, sshd_config(5)): the ot
 channel, `sm attach`, `sm logs -f` and checks."""
 VERB = "terminal"
 AGAIN_S = 3.0
-"""Between the end of one and the next try."""
+"""Seconds between the end of one process and the next try."""
 
 
 class Host:
-    """What the views of one host share: seats, and the door.
+    """Seats and door that the views of one host share.
 
     One at a time asks for the connection, so a silent host keeps no more than one thread waiting.
     """
 
     def __init__(self) -> None:
-        """Nobody looks."""
+        """Begin without a viewer."""
         self.seats, self.door = Seats(VIEWS_THERE), asyncio.Lock()
 
 
 class There:
-    """A `Screen` of `words`."""
+    """A `Screen` of a session that runs elsewhere."""
 
     def __init__(self, page: Page, hosts: dict[str, Host], ident: str) -> None:
         """Show nothing yet. `hosts` is what all views share."""
@@ -73,7 +73,7 @@ class There:
             await asyncio.sleep(AGAIN_S)
 
     async def heed(self, wish: Wish) -> None:
-        """Have it done there; whether the browser may do so, was looked at here."""
+        """Pass the wish on to the node; whether the browser may do so, was checked here."""
         if wish.what != "drawn":
             self.types = wish.what == "type"
         await self._say(ToNode(wish=structs.replace(wish, csrf="")))
@@ -92,7 +92,7 @@ class There:
             await self._say(ToNode())
 
     def _find(self) -> tuple[Elsewhere, str]:
-        """Where it is now, and what people call that: of a cluster, it is the node."""
+        """Find where the session is now, and what people call that: of a cluster, the node."""
         there = self._page.looks.find_there(self._ident)
         if there is None:
             raise OverError("there is no such session any more")
@@ -146,7 +146,7 @@ def spell_relay(there: Elsewhere) -> list[str]:
 
     Raises:
         SmError: the node is not reached.
-        OverError: its runner has no way for that.
+        OverError: its runner has no way to do that.
 
     """
     placement = there.placement
@@ -157,9 +157,9 @@ def spell_relay(there: Elsewhere) -> list[str]:
 
 
 def clean(word: Word, *, types: bool) -> Word | None:
-    """What a browser is told of what a node says; None for nothing.
+    """Reduce a node's word to what a browser is told; None for nothing.
 
-    Only the person says that keys are wanted, and only we who may do what.
+    Only the person says that keys are wanted, and only this server who may do what.
     """
     if word.what in ("begin", "size") and word.size:
         return Word(word.what, size=word.size, types=word.types and types)

@@ -20,19 +20,19 @@ from sm.plugins.page.answering import Page
 from sm.plugins.page.terminal.words import LOOK, POLICY, OverError, Screen, Wish, Word
 
 BEAT_S = 15.0
-"""So often the browser hears that we are there, and it is looked whether it still may read."""
+"""Seconds between two heartbeats to the browser, each with a check that it still may read."""
 
 
 class Seats:
-    """Room for so many views. For one event loop."""
+    """Seats for views, so many at a time. For one event loop."""
 
     def __init__(self, count: int) -> None:
-        """All are free."""
+        """Begin with all seats free."""
         self._free = count
 
     @contextlib.contextmanager
     def take(self) -> Iterator[bool]:
-        """Whether there is room for one more, which is given back."""
+        """Take a seat, and give it back at the end; yields whether there was one."""
         if not self._free:
             yield False
             return
@@ -94,7 +94,7 @@ class View:
                 await self._stop_typing("this browser may not act any more: log in again")
 
     async def _heed(self, text: str) -> None:
-        """Do what it says; who wants to type has to be our own page, of a login that may act."""
+        """Do what the browser says; only our own page, with a login that may act, gets to type."""
         try:
             wish = decode(text, Wish)
             if wish.what == "type":
@@ -111,7 +111,7 @@ class View:
         await self._screen.heed(LOOK)
 
     async def _beat(self) -> None:
-        """Say now and then that we are there, for as long as the browser may read."""
+        """Send heartbeats as long as the browser may read."""
         while True:
             await asyncio.sleep(BEAT_S)
             visitor = self._visitor()

@@ -1,4 +1,4 @@
-"""What two `sm` say to one another of a terminal: lines of JSON over two pipes, each way bounded.
+"""Protocol of two `sm` about a terminal: lines of JSON over two pipes, each way bounded.
 
 The node says `Hello` first, behind a mark, because a login shell may say something before it. From
 then on both say something every few seconds, if only that they are there: a network that is cut
@@ -16,31 +16,32 @@ from sm.base.wire import WireError, encode_line
 from sm.plugins.page.terminal.words import Wish, Word
 
 PROTOCOL = 1
-"""Another number: the two do not understand one another."""
+"""Version of the protocol: two of different numbers do not understand one another."""
 MARK = b"sm-terminal "
-"""Begins the line with `Hello`."""
+"""Mark that begins the line with `Hello`."""
 LINE_LIMIT = 256 * 1024
 """Bytes of a line: all that a client has shown at once, in base64, is less."""
 BEAT_S, SILENT_S = 5.0, 15.0
-"""So often each end says that it is there, and after so long without a word it has gone."""
+"""Seconds between two signs of life of each end, and seconds of silence after which it counts as
+gone."""
 CHUNK = 64 * 1024
 
 
 class Hello(Struct, frozen=True):
-    """Who shows the terminal there."""
+    """Greeting of the `sm` that shows the terminal there."""
 
     protocol: int
 
 
 class FromNode(Struct, frozen=True, omit_defaults=True):
-    """A word, or what the terminal shows; without either, that it is there."""
+    """A word, or what the terminal shows; without either, a sign of life."""
 
     word: Word | None = None
     shown: bytes = b""
 
 
 class ToNode(Struct, frozen=True, omit_defaults=True):
-    """What the browser says, or its keys; without either, that somebody looks."""
+    """A word of the browser, or its keys; without either, a sign that somebody looks."""
 
     wish: Wish | None = None
     keys: bytes = b""
@@ -58,7 +59,7 @@ class Pipes:
             os.set_blocking(end, False)
 
     async def read(self) -> bytes:
-        """The next line, with its end; b'' when there are no more.
+        """Return the next line, with its end; b'' when there are no more.
 
         Raises:
             WireError: it is too long.
@@ -109,7 +110,7 @@ class Pipes:
                     loop.remove_writer(self._sink)
 
     def leave(self) -> None:
-        """Have those that wait for either go on: nothing comes or goes any more."""
+        """Wake whoever waits for a pipe: nothing comes or goes any more."""
         self._leaves = True
         self._news.set()
         self._room.set()

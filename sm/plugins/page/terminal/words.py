@@ -1,4 +1,4 @@
-"""What is said of a session's terminal: to a browser, and between the two ends of one elsewhere."""
+"""Words about a session's terminal: to a browser, and between the two ends of one elsewhere."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sm.plugins.page.terminal.client import Size
 
 AHEAD = 128 * 1024
 """Bytes that a browser may have got and not yet drawn, as it says itself. Without that bound, the
-system would keep megabytes for it, which is a minute on a slow line."""
+system would keep megabytes for it, which take a minute on a slow line."""
 
 TRY_AGAIN, POLICY, DONE = 1013, 1008, 1000
 """Codes with which a WebSocket is closed (RFC 6455, 7.4, and the registry of IANA)."""
 
 
 class Word(Struct, frozen=True, omit_defaults=True):
-    """What the browser is told beside the bytes.
+    """A word to the browser beside the bytes.
 
     `begin`: forget what was shown, a client of this size begins; `types`: its keys reach the agent.
-    `size`: it has another size from now on. `gone`: there is nothing to see, and why; it is waited
-    for. `refused`: why keys do not reach the agent. `over`: why this ends. `plain`: why it is shown
-    as text instead. `alive`: nothing.
+    `size`: the client has another size from now on. `gone`: there is nothing to see yet, and why.
+    `refused`: why keys do not reach the agent. `over`: why this ends. `plain`: why it is shown as
+    text instead. `alive`: nothing but a sign of life.
     """
 
     what: Literal["begin", "size", "gone", "refused", "over", "plain", "alive"]
@@ -34,9 +34,9 @@ class Word(Struct, frozen=True, omit_defaults=True):
 
 
 class Wish(Struct, frozen=True):
-    """What the browser says.
+    """A word from the browser.
 
-    `type`: it wants to type straight into the terminal; `look`: only to look again. `drawn`: so
+    `type`: it wants to type straight into the terminal; `look`: only to look again. `drawn`: that
     many more `bytes` are on its screen.
     """
 
@@ -48,26 +48,26 @@ class Wish(Struct, frozen=True):
 LOOK = Wish("look")
 
 Tell = Callable[[Word | bytes], Awaitable[None]]
-"""Passes on a word, or what the terminal shows."""
+"""A function that passes on a word, or what the terminal shows."""
 
 
 class OverError(Exception):
-    """There is nothing more to show; the browser is told why, and whether as text there is."""
+    """The end of what can be shown; tells the browser why, and whether there is a text instead."""
 
     def __init__(self, why: str, code: int = DONE, what: Literal["over", "plain"] = "over") -> None:
-        """Keep all of it."""
+        """Keep the reason, the code, and the word for the browser."""
         super().__init__(why)
         self.why, self.code, self.what = why, code, what
 
 
 class Screen(Protocol):
-    """What shows a session's terminal, wherever that is, to one who looks."""
+    """Source that shows a session's terminal, wherever that is, to one who looks."""
 
     types: bool
     """Whether whoever looks wants their keys to reach the agent."""
 
     async def run(self, tell: Tell, tasks: TaskGroup) -> None:
-        """Show it until it is over; `tasks` has what goes on beside it.
+        """Show the terminal until it is over; `tasks` has what goes on beside it.
 
         Raises:
             OverError: there is nothing more to show.
