@@ -92,7 +92,7 @@ def _say(text: str, code: int) -> int:
 
 
 def _tell(error: click.ClickException) -> None:
-    """One line in the style of our own errors."""
+    """Print one line in the style of our own errors."""
     import click
 
     from sm.base.output import say_text
@@ -109,14 +109,14 @@ def _tell(error: click.ClickException) -> None:
 
 
 def _aborted(error: click.Abort) -> int:
-    """Click turns both Ctrl-C and the end of the input into this one."""
+    """Tell Ctrl-C from the end of the input: click raises the same error for both."""
     if isinstance(error.__cause__ or error.__context__, EOFError):
         return _say("no answer: the input has ended", USAGE)
     return _say("interrupted", INTERRUPTED)
 
 
 def _reader_gone() -> int:
-    """Quiet, and nothing left in the buffer that Python would complain about at its end."""
+    """Point stdout at nothing, so that Python has no buffer to complain about at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

@@ -1,4 +1,4 @@
-"""Where the shell half of the program is: beside the package in a clone, inside it in a wheel."""
+"""Finds the shell half of the program: beside the package in a clone, inside it in a wheel."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def find_shell_root() -> Path:
-    """The directory that has the folders `bin` and `lib`."""
+    """Return the directory that has the folders `bin` and `lib`."""
     installed = PACKAGE / "shell"
     return installed if installed.is_dir() else PACKAGE.parent
 
 
 def spell_command(name: str, cwd: Path) -> str:
-    """How a person in `cwd` calls one of our commands: by its name, if PATH leads to it.
+    """Return our command as a person in `cwd` calls it: by its name, if PATH leads to it.
 
     In a clone that is linked nowhere it is a path to its `bin`.
     """

@@ -49,15 +49,15 @@ def test_a_pull_request_is_turned_back_approved_and_merged(
     about = {"project": "harb", "number": str(number), "head": head}
     assert browser.act(act="request-changes", **about).status_code == 409, "without a word on it"
     said = browser.act(act="request-changes", text="Too <b>long</b>.", **about)
-    assert f"Pull request {number}: changes-requested" in said.text, said.text
+    assert f"changes-requested #{number} at {head[:12]}" in said.text, said.text
     assert pulls.read(number).reviews[-1].body == "Too <b>long</b>."
     said = browser.act(act="approve", **about)
-    assert f"Pull request {number}: approved at {head[:12]}" in said.text
+    assert f"approved #{number} at {head[:12]}" in said.text
     assert pulls.read(number).reviews[-1].state is ReviewState.APPROVED
     assert browser.act(act="merge", **about | {"head": "0" * 40}).status_code == 409
     assert pulls.read(number).state is PullState.OPEN
     said = browser.act(act="merge", **about)
-    assert f"Pull request {number} at {head[:12]} is merged as " in said.text
+    assert f"merged #{number} at {head[:12]} as " in said.text
     assert pulls.read(number).state is PullState.MERGED
 
 
@@ -72,9 +72,9 @@ def test_a_session_is_steered(stage_of: Callable[..., Stage]) -> None:
     for act, says, comes in (
         ("pause", "finishes its turn, then rests", "paused"),
         ("resume", "", "goes on"),
-        ("send", "gets it when its turn ends", f"Message to harb#{issue} "),
+        ("send", "gets it when its turn ends", f"harb#{issue}"),
         ("cycle", "writes a handoff document", "has no command that clears the context"),
-        ("recover", "starts another in the same worktree", "is restarted in"),
+        ("recover", "starts another in the same worktree", "recovering dev-harb-"),
         ("kill", f"labels issue #{issue} blocked", ""),
     ):
         assert says in page

@@ -222,7 +222,7 @@ def test_a_message_goes_through_the_queue(site_of: MakeSite) -> None:
     part.get_by_text("a message").click()
     part.get_by_label(f"Message to harb#{issue}; Enter sends it").fill("Only the cart.")
     page.keyboard.press("Enter")
-    expect(page.locator("#said")).to_contain_text(f"Message to harb#{issue}")
+    expect(page.locator("#said")).to_contain_text(f"harb#{issue}")
     wait_for(lambda: [one for one in site.stage.told() if "Only the cart." in one], "the message")
 
 
