@@ -138,12 +138,12 @@ class RemoteSettings(ForgeSettings, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those with a token."""
+        """Environment variables that may hold a token."""
         return tuple(filter(None, (self.token_env, self.reviewer_token_env)))
 
     @property
     def reviewer(self) -> RemoteSettings | None:
-        """The same with the token of a person's own account.
+        """Settings of the same forge with the token of a person's own account.
 
         A forge takes no review of a pull request from the account that has opened it, which is the
         one that sm has (docs/FORGES.md has the sources).

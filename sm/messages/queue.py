@@ -50,7 +50,7 @@ NAME = re.compile(r"(\d{19})-([a-z0-9]{8,40})\.(sequential|important|steer|urgen
 LOCK = "lock"
 DAMAGED = "damaged"
 KEPT = 500
-"""So many delivered messages are kept, for a sender who asks what became of his."""
+"""Number of delivered messages that are kept, for senders who ask what became of theirs."""
 
 
 PERSON = "a person"
@@ -231,7 +231,7 @@ def list_messages(directory: SessionDir, place: Place) -> list[Message]:
 
 
 def read_each(directory: SessionDir, place: Place) -> Iterator[Message]:
-    """The same, each read when its turn comes: there may be a thousand, and only one be needed.
+    """Yield the messages, each read when its turn comes: of a thousand one may be needed.
 
     A damaged one is set aside, and said so on standard error, once.
     """
