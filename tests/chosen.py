@@ -118,6 +118,7 @@ CHOSEN = {
         "an issue is worked on by another machine, over ssh"
     ),
     "tests/plugins/http/test_serve.py::test_input_reaches_the_agent": "sm serve",
+    "tests/web/test_guard.py::test_other_machines_need_a_token": "who may ask a server",
     "tests/slurm/test_jobs.py::test_an_issue_becomes_a_merge_in_a_job": "sessions run in jobs",
     "tests/plugins/page/test_stream.py::test_each_listener_hears_of_each_change": (
         "the stream that keeps the page fresh"
