@@ -6,9 +6,9 @@ from cast import NAME
 from stage import Stage
 
 from sm.plugins.cost.display import format_cost
+from sm.plugins.cost.ledger.sums import By
 from sm.plugins.cost.report import read_report
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import By
 
 
 def read_costs(stage: Stage) -> dict[int, str]:

@@ -105,10 +105,10 @@ CHOSEN = {
     "tests/e2e/test_bridge.py::test_what_the_chat_says_reaches_the_agent_once_in_order": (
         "a chat reaches an agent"
     ),
-    "tests/plugins/cost/test_ledger.py::test_two_readers_at_once_of_which_some_are_killed": (
+    "tests/plugins/cost/ledger/test_entries.py::test_two_readers_of_which_some_are_killed": (
         "a ledger that several processes write"
     ),
-    "tests/plugins/cost/budget/test_tables.py::test_kills_between_an_entry_and_its_sum": (
+    "tests/plugins/cost/ledger/test_scopes.py::test_kills_between_an_entry_and_its_sum": (
         "budgets that count each request"
     ),
     "tests/plugins/doctor/test_doctor.py::test_a_sound_installation_is_all_ok": "sm doctor",

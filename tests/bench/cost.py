@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sm.adapters.agent.claude import CLAUDE
-from sm.plugins.cost import growth
-from sm.plugins.cost.comparing import refresh
-from sm.plugins.cost.database import COUNTS
-from sm.plugins.cost.ledger import Followed, Ledger, Mark, Owner, open_ledger
-from sm.plugins.cost.reading import read_on
-from sm.plugins.cost.records import record
-from sm.plugins.cost.records.record import Account, Agent, Before, Entry, Tokens, find_reader
+from sm.plugins.cost.ledger import progress
+from sm.plugins.cost.ledger.client_prices import refresh
+from sm.plugins.cost.ledger.database import COUNTS
+from sm.plugins.cost.ledger.entries import Followed, Ledger, Mark, Owner, open_ledger
+from sm.plugins.cost.ledger.reading import read_on
+from sm.plugins.cost.ledger.records import record
+from sm.plugins.cost.ledger.records.record import Account, Agent, Before, Entry, Tokens, find_reader
 from sm.sessions import window
 from sm.sessions.followers import have_followed
 from sm.store.files import ensure_private_dir
@@ -144,9 +144,9 @@ def _passes(bench: Bench) -> Iterator[Figure]:
         ensure_private_dir(session.root.plugins / "cost")
         reader = find_reader("claude")
         assert reader
-        assert growth.has_grown(session)
-        growth.note_look(session, growth.look(session, reader, window.read(session.dir)))
-        assert not growth.has_grown(session)
+        assert progress.has_grown(session)
+        progress.note_look(session, progress.look(session, reader, window.read(session.dir)))
+        assert not progress.has_grown(session)
 
         def look() -> None:
             for _ in range(CALLS):

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import sm.__main__ as main
 from sm.base import plugin
 from sm.plugins import OURS
-from sm.plugins.cost import entering, waiting
-from sm.plugins.cost.budget import decide
+from sm.plugins.cost.budget import rules
+from sm.plugins.cost.ledger import intake, waiting
 from sm.plugins.page import looks
 from sm.sessions import monitors
 from sm.store.paths import Root
@@ -26,8 +26,8 @@ def living(folder: Path, root: Root, seed: int) -> Iterator[World]:
     """Make a world from a seed, and end all that it has started."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(monitors, "ensure", lambda _: False))
-        stack.enter_context(patch.object(entering, "LATE_S", 0.0))
-        stack.enter_context(patch.object(decide, "PRICES_S", 0.0))
+        stack.enter_context(patch.object(intake, "LATE_S", 0.0))
+        stack.enter_context(patch.object(rules, "PRICES_S", 0.0))
         stack.enter_context(patch.object(waiting, "SHOWN_S", 0.0))
         stack.enter_context(patch.object(looks, "FRESH_S", 0.0))
         (folder / "farm").mkdir()

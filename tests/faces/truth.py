@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Any
 
 from sm.base.need import NeedKind
-from sm.plugins.cost.amount import show_dollars
+from sm.plugins.cost.ledger.amount import show_dollars
 from sm.sessions.signs import PATIENCE_S
 from sm.views.states import ShownState
 from tests.faces.book import Book, Doing, There

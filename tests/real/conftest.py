@@ -9,7 +9,7 @@ import pytest
 
 from sm.adapters.tmux import Tmux
 from sm.messages import delivery, typing
-from sm.plugins.cost.ledger import Ledger, open_ledger
+from sm.plugins.cost.ledger.entries import Ledger, open_ledger
 from sm.sessions.session import Session
 from sm.store.paths import Root
 from tests.helpers import HANG_S

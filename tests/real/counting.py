@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from sm.plugins.cost.ledger import Followed, Ledger, Owner
-from sm.plugins.cost.reading import read_histories, read_on
-from sm.plugins.cost.records.record import Certainty, Tokens, find_reader
+from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
+from sm.plugins.cost.ledger.reading import read_histories, read_on
+from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Request, Spent, Tool, Usage
 

@@ -19,9 +19,9 @@ import yaml
 from sm.adapters import procfs
 from sm.adapters.procfs import Process
 from sm.issues.rules.allowance import Stage
-from sm.plugins.cost.database import COUNTS
-from sm.plugins.cost.ledger import BILLIONTHS
-from sm.plugins.cost.prices import find_price
+from sm.plugins.cost.ledger.database import COUNTS
+from sm.plugins.cost.ledger.entries import BILLIONTHS
+from sm.plugins.cost.ledger.prices import find_price
 from sm.sessions import monitors
 from tests.e2e.stage import Stage as Place
 from tests.helpers import HANG_S, wait_for

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.plugins.cost.entering import catch_up
-from sm.plugins.cost.ledger import Followed, Ledger, Owner, open_ledger
-from sm.plugins.cost.prices import find_price
-from sm.plugins.cost.records.record import Certainty, Tokens, find_reader
+from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.intake import catch_up
+from sm.plugins.cost.ledger.prices import find_price
+from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from sm.sessions import agent_state
 from tests.helpers import wait_for
 from tests.real.api import Api, Failure, Kind, Reply, Request, Tool, Usage

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, Struct, structs
 
-from sm.plugins.cost.amount import shorten_count, show_dollars, show_requests
-from sm.plugins.cost.comparing import ByClient
-from sm.plugins.cost.records.record import Tokens
-from sm.plugins.cost.sums import By, Sum, add_up
+from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
+from sm.plugins.cost.ledger.client_prices import ByClient
+from sm.plugins.cost.ledger.records.record import Tokens
+from sm.plugins.cost.ledger.sums import By, Sum, add_up
 
 HEADERS = ("Requests", "Input", "Cache read", "Cache written", "Output", "Cost")
 BY_CLIENT = "Client"

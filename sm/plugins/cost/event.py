@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sm.base.decoding import decode
 from sm.plugins.cost.display import tell_cost
-from sm.plugins.cost.sums import Sum
+from sm.plugins.cost.ledger.sums import Sum
 
 NAME = "cost"
 

@@ -11,14 +11,14 @@ import msgspec
 
 from sm.config.schema import MachineSettings
 from sm.plugins.cost.display import format_cost, tell_cost
-from sm.plugins.cost.ledger import Ledger, open_ledger
-from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import (
+from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.sums import (
     Sum,
     read_sums_by_agent,
     read_sums_of_issues,
     read_sums_of_sessions,
 )
+from sm.plugins.cost.settings import find_ledger
 from sm.store import sqlite_file
 from sm.views.figures import Figure, Figures, Subject
 

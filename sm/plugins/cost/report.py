@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from sm.config.schema import Config, MachineSettings
-from sm.plugins.cost.ledger import name_day, open_ledger
-from sm.plugins.cost.nodes.contacts import list_unheard as list_unheard
-from sm.plugins.cost.price_list import list_notes
-from sm.plugins.cost.sums import By, Sum, read_sums, read_sums_of_models
+from sm.plugins.cost.ledger.entries import name_day, open_ledger
+from sm.plugins.cost.ledger.nodes import list_unheard as list_unheard
+from sm.plugins.cost.ledger.price_list import list_notes
+from sm.plugins.cost.ledger.sums import By, Sum, read_sums, read_sums_of_models
 from sm.store import sqlite_file
 
 ONE_DAY = datetime.timedelta(days=1)
@@ -78,7 +78,7 @@ def read_report(
     path: Path, by: By, since: str, project: str, warn: Callable[[str], object]
 ) -> list[Sum]:
     """The sums of the ledger at `path`; `warn` is told what is not in them."""
-    from sm.plugins.cost.entering import open_current
+    from sm.plugins.cost.ledger.intake import open_current
 
     if not sqlite_file.is_there(path):
         return []

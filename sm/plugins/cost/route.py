@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sm.plugins.cost.nodes.contacts import list_unheard
+from sm.plugins.cost.ledger.nodes import list_unheard
+from sm.plugins.cost.ledger.sums import By, Sum
 from sm.plugins.cost.report import check_project, list_price_notes, parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import By, Sum
 from sm.web.endpoint import Call, Endpoint
 from sm.web.errors import HttpError
 

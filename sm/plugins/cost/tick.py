@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sm.issues.ticks import Listener, Tick
-from sm.plugins.cost.growth import list_notes_of_gone
-from sm.plugins.cost.waiting import have_waited
+from sm.plugins.cost.ledger.progress import list_notes_of_gone
+from sm.plugins.cost.ledger.waiting import have_waited
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.paths import Root
@@ -17,7 +17,7 @@ def _wants(tick: Tick) -> bool:
 
 
 def _see_to(root: Root, tick: Tick) -> None:
-    from sm.plugins.cost.closing import close_gone, price_late
+    from sm.plugins.cost.bill import close_gone, price_late
 
     if have_waited(root):
         price_late(root, tick.config)

@@ -17,7 +17,7 @@ from sm.cli.words import print_json
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sm.plugins.cost.sums import By, Sum
+    from sm.plugins.cost.ledger.sums import By, Sum
     from sm.sessions.machine import Machine
 
 GROUPS = ("issue", "day", "model", "project", "agent", "host")
@@ -57,9 +57,9 @@ def command(
     Each request counts once, also those of subagents. ≥ marks what is more in truth: some requests
     are in no record of the agent CLI. docs/COST.md says how each figure comes about.
     """
+    from sm.plugins.cost.ledger.sums import By
     from sm.plugins.cost.report import check_project, list_price_notes, read_report
     from sm.plugins.cost.settings import find_ledger
-    from sm.plugins.cost.sums import By
 
     path = find_ledger(machine.settings)
     try:
@@ -86,7 +86,7 @@ def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
 
     Without a configuration there are none.
     """
-    from sm.plugins.cost.nodes.contacts import may_be_any
+    from sm.plugins.cost.ledger.nodes import may_be_any
     from sm.sessions.machine import Machine
 
     try:
@@ -94,7 +94,7 @@ def hear_elsewhere(warn: Callable[[str], object] = warn) -> None:
     except UsageError:  # the ledger can be read all the same
         return
     if may_be_any(Machine(config).root, [one.name for one in config.projects]):
-        from sm.plugins.cost.nodes.asking import ask_for_person
+        from sm.plugins.cost.sync.home import ask_for_person
 
         ask_for_person(config, warn)
 
@@ -111,9 +111,9 @@ def _show(by: By, sums: list[Sum], notes: list[str]) -> None:
 
 def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None:
     """Show the prices of the models that were used, without any of those that are listed."""
+    from sm.plugins.cost.ledger.sums import By
     from sm.plugins.cost.price_table import list_lines, list_prices
     from sm.plugins.cost.report import list_price_notes, read_known
-    from sm.plugins.cost.sums import By
 
     models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
     found = list_prices(models)

@@ -17,9 +17,9 @@ from sm.base.refusal import Status
 from sm.base.text import one_line
 from sm.issues.look.polled import read_polled
 from sm.passes.tally import read_sums
+from sm.plugins.cost.ledger.sums import Sum
 from sm.plugins.cost.report import read_known_models
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import Sum
 from sm.plugins.forges.quota import read_quotas
 from sm.plugins.forges.web.limits import Limit
 from sm.plugins.metrics.facts import Facts, Left, Spent, Tick, Used

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sm.plugins.cost.ledger import Followed, Ledger, Owner
-from sm.plugins.cost.reading import read_on
-from sm.plugins.cost.records.record import find_reader
+from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
+from sm.plugins.cost.ledger.reading import read_on
+from sm.plugins.cost.ledger.records.record import find_reader
 
 AT = "2026-11-28T11:54:12.644Z"
 OWNER = Owner(session="dev-shop-7", project="shop", issue=7, attempt=1, client="claude")

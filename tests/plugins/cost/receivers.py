@@ -10,7 +10,7 @@ from sm.adapters.procfs import Process
 from sm.store.paths import Root
 from tests.helpers import wait_for
 
-MODULE = "sm.plugins.cost.telemetry.receiver"
+MODULE = "sm.plugins.cost.ledger.receiver"
 
 
 def list_receivers(root: Root) -> list[Process]:

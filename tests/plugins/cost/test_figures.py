@@ -13,10 +13,10 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.cli.status import draw_status
-from sm.plugins.cost import database
 from sm.plugins.cost.figures import FIGURES
-from sm.plugins.cost.ledger import Owner, open_ledger
-from sm.plugins.cost.prices import price_pending
+from sm.plugins.cost.ledger import database
+from sm.plugins.cost.ledger.entries import Owner, open_ledger
+from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal
@@ -24,8 +24,8 @@ from sm.store.paths import Root
 from sm.views.figures import Subject
 from sm.views.project import read_overview
 from tests.helpers import make_repository, open_project, put_session, sm_yaml
+from tests.plugins.cost.ledger.test_entries import check_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
-from tests.plugins.cost.test_ledger import check_sums
 
 Out = pytest.CaptureFixture[str]
 

@@ -13,8 +13,8 @@ from starlette.requests import Request
 
 from sm.__main__ import run
 from sm.base.errors import TemporaryError
-from sm.plugins.cost import entering
-from sm.plugins.cost.ledger import name_day
+from sm.plugins.cost.ledger import intake
+from sm.plugins.cost.ledger.entries import name_day
 from sm.plugins.cost.route import ENDPOINT
 from sm.plugins.http.openapi import describe
 from sm.plugins.http.routes import ENDPOINTS, make_routes
@@ -58,7 +58,7 @@ def test_it_says_what_is_not_in_the_sums(
         raise TemporaryError("others read them")
 
     spend(project, tmp_path)
-    monkeypatch.setattr(entering, "catch_up", fail)
+    monkeypatch.setattr(intake, "catch_up", fail)
     said = ask(project, ENDPOINT)[1]["warnings"]
     assert said == ["the newest requests are not in it: others read them"]
 

@@ -12,13 +12,13 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.config.schema import Config
-from sm.plugins.cost.comparing import ByClient
+from sm.plugins.cost.checks import check_ledger
 from sm.plugins.cost.display import make_table
-from sm.plugins.cost.examine import check_ledger
-from sm.plugins.cost.ledger import Followed, Mark, Owner, name_day, open_ledger
-from sm.plugins.cost.prices import name_source, price_pending
-from sm.plugins.cost.records.record import Account, Agent, Entry, Figure, Tokens
-from sm.plugins.cost.sums import By, Sum
+from sm.plugins.cost.ledger.client_prices import ByClient
+from sm.plugins.cost.ledger.entries import Followed, Mark, Owner, name_day, open_ledger
+from sm.plugins.cost.ledger.prices import name_source, price_pending
+from sm.plugins.cost.ledger.records.record import Account, Agent, Entry, Figure, Tokens
+from sm.plugins.cost.ledger.sums import By, Sum
 from sm.store.paths import Root
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.plugins.cost.ledger import Owner, open_ledger
+from sm.plugins.cost.ledger.entries import Owner, open_ledger
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.cost.budget.shop import OUTPUT_OF_A_DOLLAR

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import json, structs
 
-from sm.plugins.cost.ledger import BILLIONTHS, Followed, Mark, Owner, open_ledger
-from sm.plugins.cost.records.record import Certainty, Entry, Tokens
+from sm.plugins.cost.ledger.entries import BILLIONTHS, Followed, Mark, Owner, open_ledger
+from sm.plugins.cost.ledger.records.record import Certainty, Entry, Tokens
 from sm.sessions.history import Verb
 from sm.store import events
 from sm.store.events import Event, RotationStep

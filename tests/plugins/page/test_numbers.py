@@ -15,11 +15,11 @@ from xml.etree import ElementTree
 import pytest
 from msgspec import json
 
-from sm.plugins.cost.amount import shorten_count
 from sm.plugins.cost.display import format_price
+from sm.plugins.cost.ledger.amount import shorten_count
+from sm.plugins.cost.ledger.sums import By, add_up
 from sm.plugins.cost.report import parse_since, read_report
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import By, add_up
 from sm.plugins.page.numbers import charts, page
 from sm.plugins.page.numbers.charts import Chart, Series, Unit
 from sm.plugins.page.numbers.data import Shown

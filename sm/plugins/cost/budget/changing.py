@@ -8,16 +8,17 @@ from functools import partial
 from sm.base.act import LOOK_AT_STATUS
 from sm.issues.meters import SetLimit
 from sm.issues.runners import Elsewhere
-from sm.plugins.cost.amount import find_round, show, spell
-from sm.plugins.cost.budget import lag, raises
-from sm.plugins.cost.budget.book import open_book
-from sm.plugins.cost.budget.decide import Limit, Used, describe
-from sm.plugins.cost.budget.judge import measure
+from sm.plugins.cost.budget import raises
+from sm.plugins.cost.budget.balances import open_book
 from sm.plugins.cost.budget.limits import (
     list_for_placed,
     list_limits,
     list_shared,
 )
+from sm.plugins.cost.budget.rules import Limit, Used, describe
+from sm.plugins.cost.budget.verdict import measure
+from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger.amount import find_round, show, spell
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine

@@ -8,11 +8,11 @@ from sm.base.act import Act, ActKind
 from sm.config.schema import Config, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.runners import Placement
-from sm.plugins.cost.budget.decide import Limit
+from sm.plugins.cost.budget.remote_limits import list_told
+from sm.plugins.cost.budget.rules import Limit
 from sm.plugins.cost.budget.settings import Budget
-from sm.plugins.cost.budget.tables import Scope, name_issue, name_project_day, name_session
-from sm.plugins.cost.growth import find_beginning
-from sm.plugins.cost.nodes.told_limits import list_told
+from sm.plugins.cost.ledger.progress import find_beginning
+from sm.plugins.cost.ledger.scopes import Scope, name_issue, name_project_day, name_session
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 

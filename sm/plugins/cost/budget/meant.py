@@ -28,7 +28,7 @@ from sm.sessions.session import IssueSession
 if TYPE_CHECKING:
     import click
 
-    from sm.plugins.cost.budget.decide import Limit
+    from sm.plugins.cost.budget.rules import Limit
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 

@@ -12,15 +12,15 @@ from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.meters import Meter, SetLimit
 from sm.issues.rules.allowance import Allowance
+from sm.plugins.cost.budget.remote_limits import may_be_under
 from sm.plugins.cost.budget.settings import Budget
-from sm.plugins.cost.nodes.told_limits import may_be_under
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 
 if TYPE_CHECKING:
     from sm.issues.runners import Elsewhere
 
-PRELOADED = ("sm.plugins.cost.budget.judge", "sm.plugins.cost.database", "sm.store.sqlite")
+PRELOADED = ("sm.plugins.cost.budget.verdict", "sm.plugins.cost.ledger.database", "sm.store.sqlite")
 """What passes import only with a budget; their server has it for all of them."""
 NONE = Budget()
 
@@ -34,9 +34,9 @@ def read(session: Session) -> Allowance | None:
     """
     if not has_budget(session):
         return None
-    from sm.plugins.cost.budget import judge
+    from sm.plugins.cost.budget import verdict
 
-    return judge.read(session)
+    return verdict.read(session)
 
 
 def find_objection(project: Project) -> Allowance | None:
@@ -48,9 +48,9 @@ def find_objection(project: Project) -> Allowance | None:
     """
     if not (_is_set(project.settings) or _is_set(project.config)):
         return None
-    from sm.plugins.cost.budget import judge
+    from sm.plugins.cost.budget import verdict
 
-    return judge.find_objection(project)
+    return verdict.find_objection(project)
 
 
 def has_budget(session: Session) -> bool:

@@ -8,11 +8,11 @@ from msgspec import Struct, structs
 
 from sm.base.errors import AnsweredError, UsageError
 from sm.config import duration
-from sm.plugins.cost.amount import Unit, parse, show
-from sm.plugins.cost.budget.book import Book
-from sm.plugins.cost.budget.decide import Limit, add_up, describe
-from sm.plugins.cost.budget.tables import Scope
-from sm.plugins.cost.ledger import open_ledger
+from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.rules import Limit, add_up, describe
+from sm.plugins.cost.ledger.amount import Unit, parse, show
+from sm.plugins.cost.ledger.entries import open_ledger
+from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import registry
 from sm.sessions.caller import Caller

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from msgspec import Meta
 
 from sm.config.section import Section, Written
-from sm.plugins.cost.amount import EXPECTED, Amount, parse
+from sm.plugins.cost.ledger.amount import EXPECTED, Amount, parse
 
 
 class Limit(Written):

@@ -13,7 +13,7 @@ from sm.cli.options import json_option, load_any_config, load_machine
 from sm.cli.words import print_json
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.report import Row
+    from sm.plugins.cost.budget.overview import Row
 
 WHICH = (
     ("day", "The limit of today: of the project, without one that of all projects."),
@@ -43,8 +43,8 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 def _read_rows(ctx: click.Context) -> list[Row]:
-    from sm.plugins.cost.budget.report import list_rows, list_set
-    from sm.plugins.cost.entering import open_current
+    from sm.plugins.cost.budget.overview import list_rows, list_set
+    from sm.plugins.cost.ledger.intake import open_current
     from sm.plugins.cost.settings import find_ledger
     from sm.plugins.cost.verb import hear_elsewhere
 
@@ -58,7 +58,7 @@ def _read_rows(ctx: click.Context) -> list[Row]:
 
 
 def _show(rows: list[Row]) -> None:
-    from sm.plugins.cost.budget.report import HEADERS, list_cells
+    from sm.plugins.cost.budget.overview import HEADERS, list_cells
 
     table = [HEADERS, *map(list_cells, rows)]
     widths = [max(len(row[at]) for row in table) for at in range(len(HEADERS))]

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sm.plugins.cost.amount import shorten_count, show_dollars
 from sm.plugins.cost.display import format_price, name_sum
-from sm.plugins.cost.sums import By, Sum
-from sm.plugins.cost.sums import add_up as add_up_costs
+from sm.plugins.cost.ledger.amount import shorten_count, show_dollars
+from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.page.numbers.data import Shown
 from sm.plugins.page.numbers.periods import Period, choose_period, list_periods, name_period
 from sm.views.numbers import SECONDS, DayNumbers, add_up

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from sm.base.errors import SmError
 from sm.plugins.cost.display import list_notes
+from sm.plugins.cost.ledger.sums import By, Sum
+from sm.plugins.cost.ledger.sums import add_up as add_up_costs
 from sm.plugins.cost.report import list_unheard, parse_since, read_known
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sums import By, Sum
-from sm.plugins.cost.sums import add_up as add_up_costs
 from sm.plugins.page.looks import Looks
 from sm.views.numbers import DayNumbers, add_up, name_day
 from sm.views.numbers_reading import NumbersReader

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from sm.plugins.cost import entering
-from sm.plugins.cost.budget import decide
+from sm.plugins.cost.budget import rules
+from sm.plugins.cost.ledger import intake
 from sm.store.paths import Root
 
 
 @pytest.fixture
 def shop(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for a project; what its agents write is read and priced at once."""
-    monkeypatch.setattr(entering, "LATE_S", 0.0)
-    monkeypatch.setattr(decide, "PRICES_S", 0.0)
+    monkeypatch.setattr(intake, "LATE_S", 0.0)
+    monkeypatch.setattr(rules, "PRICES_S", 0.0)
     assert root
     return tmp_path
 

@@ -17,14 +17,14 @@ from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.act import limiting
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.cost import entering, growth, prices
-from sm.plugins.cost.budget import account, decide, lag, limits
+from sm.plugins.cost.budget import limits, rules, settlement
 from sm.plugins.cost.budget.meter import METER
-from sm.plugins.cost.database import LAYOUT
-from sm.plugins.cost.following import FOLLOWER
-from sm.plugins.cost.ledger import Ledger
-from sm.plugins.cost.prices import price_pending
-from sm.plugins.cost.waiting import note_looked_up
+from sm.plugins.cost.follower import FOLLOWER
+from sm.plugins.cost.ledger import intake, lag, prices, progress
+from sm.plugins.cost.ledger.database import LAYOUT
+from sm.plugins.cost.ledger.entries import Ledger
+from sm.plugins.cost.ledger.prices import price_pending
+from sm.plugins.cost.ledger.waiting import note_looked_up
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -202,9 +202,9 @@ def test_prices_are_looked_up_once_for_many_requests(
         asked.append(time.monotonic())
         price_pending(ledger)
 
-    monkeypatch.setattr(account, "_look_up_prices", ask)
-    monkeypatch.setattr(decide, "PRICES_S", 0.6)
-    monkeypatch.setattr(entering, "AGAIN_S", 0.05)
+    monkeypatch.setattr(settlement, "_look_up_prices", ask)
+    monkeypatch.setattr(rules, "PRICES_S", 0.6)
+    monkeypatch.setattr(intake, "AGAIN_S", 0.05)
     session = begin(open_project(shop, "{issue: $100}"), 7)
     write(session, "r1", dollars=1)
     write(session, "r2", dollars=2)
@@ -221,10 +221,10 @@ def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> N
     note_looked_up(session.root)  # so that it is put off
     write(session, "r1", dollars=11)
     session.provide(project=open_project(shop, "{issue: $10}"))
-    assert not growth.has_grown(session)
+    assert not progress.has_grown(session)
     assert look(session).stage is Stage.FREE
-    assert growth.has_grown(session)
-    entering.follow(session)
+    assert progress.has_grown(session)
+    intake.follow(session)
     assert look(session).stage is Stage.OVER
 
 
@@ -236,7 +236,7 @@ def test_a_request_of_which_nobody_knows_and_one_under_way_count(shop: Path) -> 
     path = session.record.cwd / "shop-7-a.jsonl"
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     add_lines(path, [begun | {"timestamp": moment}])
-    entering.follow(session)
+    intake.follow(session)
     assert look(session).shown == "$6.00 of $10.00 for this issue (up to $3.00 of it is not known)"
 
 
@@ -286,14 +286,14 @@ def test_a_record_that_is_gone_holds_its_session_and_no_other(shop: Path) -> Non
     transcript.unlink()
     why = "what shop#7 uses is not known: the record of its conversation is gone"
     assert why in held(session)
-    entering.follow(session)
+    intake.follow(session)
     assert why in held(session)
     assert look(other).stage is Stage.FREE
     session.provide(project=open_project(shop, "{issue: $10, unknown: allow}"))
     assert look(session).stage is Stage.FREE
     session.provide(project=project)
     transcript.write_bytes(kept)
-    entering.follow(session)
+    intake.follow(session)
     assert look(session).shown == "$2.00 of $10.00 for this issue (up to $1.00 of it is not known)"
 
 
@@ -305,7 +305,7 @@ def test_an_agent_at_work_whose_record_does_not_grow_is_held(
     session.dir.state.write_text(f"busy {time.time() + 0.5:.6f} shop-7-a p1\n")
     os.utime(session.record.cwd / "shop-7-a.jsonl", (0, 0))
     assert look(session).stage is Stage.FREE
-    monkeypatch.setattr(growth, "SILENT_S", 0.0)
+    monkeypatch.setattr(progress, "SILENT_S", 0.0)
     assert "it is at work, and nothing is added to its record" in held(session)
 
 
@@ -325,7 +325,7 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found.stops(time.time(), held_since=0.0), "its turn is interrupted now"
     # Another session of the project is not held, as it shares no limit.
     assert look(begin(project, 8)).stage is Stage.FREE
-    entering.follow(session)
+    intake.follow(session)
     assert look(session).stage is Stage.FREE
     assert not lag.find_mark(session).exists()
 
@@ -339,7 +339,7 @@ def test_records_that_grow_all_the_time_and_are_read_are_no_lag(
     for number in range(8):
         monkeypatch.setattr(time, "time", lambda number=number: began + 2 * number)
         write(session, f"r{number}", dollars=0.1)
-        os.utime(growth.find_note(session), (time.time(), time.time()))
+        os.utime(progress.find_note(session), (time.time(), time.time()))
         write(session, f"more{number}", dollars=0.1, read=False)
         assert FOLLOWER.wants(session)
         assert look(session).stage is Stage.FREE
@@ -424,7 +424,7 @@ def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
         ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
     assert "is damaged" in held(session)
     with pytest.raises(SmError):
-        entering.follow(session)
+        intake.follow(session)
 
 
 def test_a_full_disk_holds_and_it_goes_on_with_room(
@@ -442,13 +442,13 @@ def test_a_full_disk_holds_and_it_goes_on_with_room(
             write(session, f"q{number}", dollars=0.01, read=False)
         assert FOLLOWER.wants(session)
         with pytest.raises(SmError, match="no space left"):
-            entering.follow(session)
+            intake.follow(session)
         assert look(session).stage is Stage.FREE
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + 20)
         assert "was not read for 2" in held(session)  # 20 s, or 21 on a busy machine
         ballast.unlink()
-        entering.follow(session)
+        intake.follow(session)
         assert look(session).stage is Stage.FREE
         assert look(session).shown.startswith("$3.0")
 
@@ -462,5 +462,5 @@ def test_a_ledger_that_is_gone_is_made_anew_before_anything_goes_on(
     for path in ledger.parent.glob("ledger.db*"):
         path.unlink()
     assert "is gone" in held(session)
-    entering.follow(session)
+    intake.follow(session)
     assert look(session).stage is Stage.OVER

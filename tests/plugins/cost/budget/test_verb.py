@@ -17,14 +17,15 @@ from sm.adapters.agent.profile import Profile
 from sm.issues import placements
 from sm.issues.rules.allowance import Stage
 from sm.issues.runners import Placement
-from sm.plugins.cost.budget import examine, lag
-from sm.plugins.cost.budget.book import Book
-from sm.plugins.cost.budget.examine import check_budget
+from sm.plugins.cost import budget_checks
+from sm.plugins.cost.budget.balances import Book
 from sm.plugins.cost.budget.meter import METER
-from sm.plugins.cost.ledger import open_ledger
-from sm.plugins.cost.nodes import limiting
-from sm.plugins.cost.nodes.wire import OF_SESSION
+from sm.plugins.cost.budget_checks import check_budget
+from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.sync import limiting
+from sm.plugins.cost.sync.wire import OF_SESSION
 from sm.sessions import caller
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
@@ -201,6 +202,6 @@ def test_the_doctor_says_what_keeps_a_budget_from_being_known(
     lag.find_mark(session).write_text(f"{time.time() - 60}\n")
     assert check("{issue: $1}")[0] == "what 'dev-shop-7' uses was not read for 60 s: it is held"
     lag.find_mark(session).unlink()
-    monkeypatch.setattr(examine, "name_source", lambda: "")
+    monkeypatch.setattr(budget_checks, "name_source", lambda: "")
     assert "no prices are known" in check("{issue: $1}")[0]
     assert "limited" in check("{issue: 1M tokens}")[0]

@@ -1,0 +1,95 @@
+"""Reads sums and raises from the ledger, in a pass: a few rows, and never a long wait."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sm.base.errors import TemporaryError
+from sm.plugins.cost.budget.rules import Limit, Row
+from sm.plugins.cost.ledger.amount import Unit
+from sm.plugins.cost.ledger.database import LAYOUT
+from sm.store import sqlite_file
+from sm.store.sqlite import Connection, connect_to_read
+from sm.store.sqlite_faults import explain_errors
+
+WAIT_S = 0.2
+"""In WAL mode readers wait for nobody, but for a moment after a kill."""
+COLUMNS = ", ".join(Row.__struct_fields__)
+ROWS = f"SELECT ?, {COLUMNS} FROM used WHERE scope = ? AND name BETWEEN ? AND ?"  # noqa: S608 - names of ours
+RAISED = "SELECT ?, sum(amount) FROM raises WHERE scope = ? AND name = ? AND unit = ?"
+ISSUES = """
+    SELECT name, sum(tokens), sum(price) FROM used
+    WHERE scope = 'issue' AND name > ? || '#' AND name < ? || '$' GROUP BY name
+"""
+"""The next character behind `#` is `$`."""
+
+
+class Book:
+    """The sums of one open ledger; None stands for one that is not there, and has none."""
+
+    def __init__(self, connection: Connection | None) -> None:
+        """Read from an open database."""
+        self.connection = connection
+        self._issues: dict[tuple[str, Unit], dict[str, int]] = {}
+
+    def list_rows(self, limits: Sequence[Limit]) -> list[list[Row]]:
+        """What the requests of each limit have used, by model."""
+        found = list[list[Row]]([] for _ in limits)
+        for number, *row in self._ask_for_each(ROWS, map(_name_sums, limits)):
+            found[number].append(Row(*row))
+        return found
+
+    def list_raised(self, limits: Sequence[Limit]) -> list[int]:
+        """What people have raised each limit by."""
+        asked = ((limit.scope, limit.name, limit.amount.unit) for limit in limits)
+        found = dict(self._ask_for_each(RAISED, asked))
+        return [found.get(number) or 0 for number in range(len(limits))]
+
+    def _ask_for_each(
+        self, query: str, values: Iterable[tuple[object, ...]]
+    ) -> Iterable[tuple[Any, ...]]:
+        """The rows of a query for each of these values, behind their number, all at once."""
+        numbered = [(number, *each) for number, each in enumerate(values)]
+        if self.connection is None or not numbered:
+            return ()
+        united = " UNION ALL ".join([query] * len(numbered))
+        return self.connection.execute(united, [one for each in numbered for one in each])
+
+    def list_issues(self, project: str, unit: Unit) -> dict[str, int]:
+        """What each issue of a project has used, by the name of its sums; read once."""
+        if self.connection is None:
+            return {}
+        key = (project, unit)
+        if key not in self._issues:
+            at = 2 if unit is Unit.USD else 1
+            rows = self.connection.execute(ISSUES, (project, project))
+            self._issues[key] = {row[0]: row[at] for row in rows}
+        return self._issues[key]
+
+
+def _name_sums(limit: Limit) -> tuple[str, str, str]:
+    return limit.scope, limit.name, limit.last_name or limit.name
+
+
+@contextlib.contextmanager
+def open_book(path: Path) -> Iterator[Book]:
+    """Open the ledger at `path` to read from it; nothing is made or changed.
+
+    Raises:
+        StateError: it is not ours, damaged, or of a newer version.
+        TemporaryError: it is of an older version, or others hold it.
+
+    """
+    if not sqlite_file.is_there(path):
+        yield Book(None)
+        return
+    with explain_errors(path, WAIT_S):
+        sqlite_file.check_folder(path.parent)
+        sqlite_file.check_file(path)
+        with contextlib.closing(connect_to_read(path, WAIT_S)) as connection:
+            if LAYOUT.is_behind(connection, path):
+                raise TemporaryError(f"'{path}' is being brought up to date")
+            yield Book(connection)

@@ -1,0 +1,283 @@
+"""Decides from limits, sums and raises how far a limit is used up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from sm.base.act import Act
+from sm.issues.rules.allowance import Allowance, Stage
+from sm.plugins.cost.ledger.amount import Amount, Unit, show, show_requests
+from sm.plugins.cost.ledger.scopes import Scope
+
+NEAR = 80
+"""Percent of a limit at which the agent is told."""
+RESERVE, SHARED_RESERVE = 5, 20
+"""Percent of a limit that a handoff may take beyond it, and those of many sessions together."""
+TURN = 6
+"""Requests as large as the largest so far that the reserve has room for at least: those until the
+turn ends that broke the limit, what is not known of the last one, and two that write the handoff.
+With Claude Code one or two were measured until then (tests/real/test_budget.py)."""
+ENOUGH = 5
+"""Issues that are over, after which their median is what the next one is expected to use."""
+PRICES_S = 5.0
+"""Prices are looked up so often at least, if any request waits for one."""
+
+
+class Row(Struct, frozen=True):
+    """What the requests to one model have used together, as `tables.py` tells."""
+
+    model: str
+    known: int = 0
+    tokens: int = 0
+    price: int = 0
+    unclear: int = 0
+    pending: int = 0
+    unpriced: int = 0
+    largest_tokens: int = 0
+    largest_price: int = 0
+
+
+ADDED = ("known", "tokens", "price", "unclear", "pending", "unpriced")
+LARGEST = ("largest_tokens", "largest_price")
+
+
+def merge(rows: Iterable[Row], less: Iterable[Row] = ()) -> list[Row]:
+    """Return one row for each model; `less` is taken away, but for what is the largest."""
+    found: dict[str, Row] = {}
+    for sign, each in ((1, rows), (-1, less)):
+        for row in each:
+            known = found.get(row.model, Row(row.model))
+            sums = {name: getattr(known, name) + sign * getattr(row, name) for name in ADDED}
+            sizes = {name: max(getattr(known, name), getattr(row, name)) for name in LARGEST}
+            found[row.model] = Row(row.model, **sums, **sizes)
+    return list(found.values())
+
+
+class Used(Struct, frozen=True):
+    """What a limit's requests have used, in its unit.
+
+    `bound` is what those may have used at most of which nobody knows it; they are `unclear`.
+    Of money, `unpriced` requests have no known price, and those that are `pending` were not looked
+    up yet. `largest` is the largest request; `is_bounded` says that one of each model is known.
+    """
+
+    known: int = 0
+    bound: int = 0
+    unclear: int = 0
+    unpriced: int = 0
+    pending: int = 0
+    largest: int = 0
+    is_bounded: bool = True
+
+    @property
+    def at_most(self) -> int:
+        """All that was used, if each request of which nobody knows it was as large as any."""
+        return self.known + self.bound
+
+
+class Limit(Struct, frozen=True):
+    """A limit that somebody has set, and what it was raised by since.
+
+    Its sums have that name; those of days go on to `last_name`, as clocks may have been set back.
+    `words` say what it is for; `act` is what raises it. `ends_at` is when it begins anew, in
+    seconds since 1970. `sharers` are the sessions that may write a handoff from its reserve.
+    If it `allows_unknown`, what nobody knows does not count. One that another installation has set
+    for its sessions here `is_told`: its `elsewhere` is what was used of it on other machines. What
+    was used of one that `is_placed` only the machine of its session knows.
+    """
+
+    scope: Scope
+    name: str
+    amount: Amount
+    last_name: str = ""
+    raised: int = 0
+    words: str = ""
+    act: Act | None = None
+    ends_at: float | None = None
+    sharers: int = 1
+    allows_unknown: bool = False
+    is_told: bool = False
+    is_placed: bool = False
+    elsewhere: tuple[Row, ...] = ()
+
+    @property
+    def height(self) -> int:
+        """What may be used."""
+        return max(0, self.amount.count + self.raised)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether many sessions use it together."""
+        return self.scope not in (Scope.ISSUE, Scope.SESSION)
+
+    @property
+    def key(self) -> str:
+        """The same as long as it is this limit at this height."""
+        return f"budget:{self.scope}:{self.name}:{self.amount.unit}:{self.height}"
+
+
+def add_up(rows: Iterable[Row], limit: Limit) -> Used:
+    """What the requests have used, in the unit of a limit.
+
+    A request of which nobody knows what it has used counts as the largest of the same limit and
+    model, else of any model. So does one whose price was not looked up yet. None of them counts if
+    there is no other yet: the first answer corrects that. Of a limit that many sessions share only
+    one counts like that, and each further one as the average: there are many in time, and most are
+    failed tries that cost nothing.
+    """
+    found, is_money = merge(rows), limit.amount.unit is Unit.USD
+    sizes = {one.model: _find_sizes(one, is_money=is_money) for one in found}
+    any_size = max(sizes.values(), default=NOTHING)
+    bound, unclear = 0, 0
+    for one in found:
+        count = one.unclear + (one.pending if is_money else 0)
+        size = sizes[one.model] if sizes[one.model].largest else any_size
+        bound += _bound(count, size, limit)
+        unclear += count
+    counts_unknown = not limit.allows_unknown
+    return Used(
+        known=sum(one.price if is_money else one.tokens for one in found),
+        bound=bound if counts_unknown else 0,
+        unclear=unclear if counts_unknown else 0,
+        unpriced=sum(one.unpriced for one in found) if counts_unknown and is_money else 0,
+        pending=sum(one.pending for one in found) if is_money else 0,
+        largest=any_size.largest,
+        is_bounded=all(sizes[one.model].largest for one in found if one.pending),
+    )
+
+
+class Size(NamedTuple):
+    """How much the requests to a model use: the largest, and the average."""
+
+    largest: int
+    average: int
+
+
+NOTHING = Size(0, 0)
+
+
+def _find_sizes(row: Row, *, is_money: bool) -> Size:
+    if is_money:
+        priced = row.known - row.pending - row.unpriced
+        return Size(row.largest_price, row.price // priced if priced > 0 else 0)
+    return Size(row.largest_tokens, row.tokens // row.known if row.known else 0)
+
+
+def _bound(count: int, size: Size, limit: Limit) -> int:
+    """What requests of which nobody knows may have used."""
+    if not count:
+        return 0
+    return size.largest + (count - 1) * (size.average if limit.is_shared else size.largest)
+
+
+def weigh(limit: Limit, used: Used) -> Allowance:
+    """How far the limit is used up."""
+    if used.unpriced:
+        return Allowance(
+            Stage.OVER,
+            f"{limit.key}:unpriced",
+            f"{show_requests(used.unpriced)} without a known price {limit.words}, whose limit "
+            "is in money: set it in tokens, or budget.unknown to allow",
+            until=limit.ends_at,
+        )
+    return Allowance(
+        _find_stage(limit, used),
+        limit.key,
+        describe(limit, used),
+        until=limit.ends_at,
+        act=limit.act,
+    )
+
+
+def _find_stage(limit: Limit, used: Used) -> Stage:
+    if used.at_most >= limit.height + find_reserve(limit, used):
+        return Stage.SPENT
+    if used.at_most >= limit.height:
+        return Stage.OVER
+    if used.at_most * 100 >= limit.height * NEAR:
+        return Stage.NEAR
+    return Stage.FREE
+
+
+def find_reserve(limit: Limit, used: Used) -> int:
+    """What may be used beyond the limit, to write a handoff document: one turn at least.
+
+    It is never more than the limit once more.
+    """
+    turn = min(TURN * used.largest, limit.height)
+    of_all = min(turn * limit.sharers, limit.height * SHARED_RESERVE // 100)
+    return max(limit.height * RESERVE // 100, turn, of_all, 1)
+
+
+def describe(limit: Limit, used: Used) -> str:
+    """`$8.20 of $10.00 for this issue`, and how much of that is a guess."""
+    unit = limit.amount.unit
+    if limit.is_placed:
+        return f"{show(unit, limit.height)} {limit.words}: its machine knows what it has used"
+    guess = f" (up to {show(unit, used.bound)} of it is not known)" if used.bound else ""
+    return f"{show(unit, used.at_most)} of {show(unit, limit.height)} {limit.words}{guess}"
+
+
+def needs_prices(stage: Stage, used: Used, since_s: float) -> bool:
+    """Whether prices are to be looked up now, which was done last so many seconds ago.
+
+    It takes 0.2 s of processor time. Meanwhile a request counts as the largest of its model, if one
+    has a price; so it waits a moment as long as nothing depends on it.
+    """
+    if not used.pending:
+        return False
+    return not used.is_bounded or stage is not Stage.FREE or not 0 <= since_s < PRICES_S
+
+
+# One more issue
+
+
+class Expected(Struct, frozen=True):
+    """What open issues are still expected to use of a limit, and what one more would."""
+
+    for_one: int
+    for_open: int = 0
+
+
+def estimate(past: Sequence[int], told: int | None, at_most: int) -> int:
+    """What an issue is expected to use: the median of those that are over.
+
+    Before there are enough of them it is what a person has `told`; else the median of what there
+    is, and of nothing what an issue may use `at_most`.
+    """
+    if len(past) >= ENOUGH or (told is None and past):
+        return _find_median(past)
+    return at_most if told is None else told
+
+
+def _find_median(numbers: Sequence[int]) -> int:
+    ordered, half = sorted(numbers), len(numbers) // 2
+    return (ordered[half] + ordered[-half - 1]) // 2  # statistics takes 10 ms to import
+
+
+def expect(for_one: int, of_open: Iterable[tuple[int, int]]) -> Expected:
+    """From the estimate of each open issue, and what it has used, what is still to come."""
+    return Expected(for_one, sum(max(0, each - used) for each, used in of_open))
+
+
+def admit(limit: Limit, used: Used, expected: Expected) -> Allowance | None:
+    """What is against one more issue; None if what it is expected to use still fits."""
+    weighed = weigh(limit, used)
+    if weighed.stage in (Stage.OVER, Stage.SPENT):
+        return weighed
+    left = limit.height - used.at_most - expected.for_open
+    if 0 < left >= expected.for_one:
+        return None
+    unit = limit.amount.unit
+    of_open = f", {show(unit, expected.for_open)} for open issues" if expected.for_open else ""
+    return Allowance(
+        Stage.HELD,
+        f"{limit.key}:admit",
+        f"no room for an issue of about {show(unit, expected.for_one)}: "
+        f"{describe(limit, used)}{of_open}",
+        until=limit.ends_at,
+        act=limit.act,
+    )

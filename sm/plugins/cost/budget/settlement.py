@@ -1,0 +1,85 @@
+"""What follows once requests of a session were entered: prices, and whoever waits for the sums.
+
+It is done by the process that enters them, so no pass waits for it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from sm.base.errors import SmError
+from sm.issues.rules.allowance import Allowance, Stage, find_strictest
+from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.limits import list_limits
+from sm.plugins.cost.budget.rules import Limit, Used, needs_prices, weigh
+from sm.plugins.cost.budget.verdict import measure
+from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger.entries import Ledger
+from sm.plugins.cost.ledger.waiting import find_looked_up, is_time, note_looked_up, note_waiting
+from sm.sessions import registry
+from sm.sessions.session import Session
+from sm.store.paths import Root
+
+Measured = list[tuple[Limit, Used]]
+
+
+def settle(ledger: Ledger, session: Session) -> bool:
+    """Look up prices if a limit needs them, or it is time; wake the session if a limit is near.
+
+    Returns whether a limit still waits for prices: they are looked up once for many requests.
+    """
+    limits = _find_limits(session)
+    if not limits:
+        if ledger.lacks_many_prices() or is_time(session.root):
+            note_looked_up(session.root)
+            _look_up_prices(ledger)
+        else:
+            note_waiting(session.root)
+        return False
+    measured = _measure(ledger, session, limits)
+    if _needs_prices(measured, session.root) or ledger.lacks_many_prices():
+        note_looked_up(session.root)
+        _look_up_prices(ledger)
+        measured = _measure(ledger, session, limits)
+    _wake(session, measured)
+    return any(used.pending for _, used in measured)
+
+
+def _find_limits(session: Session) -> list[Limit]:
+    try:
+        return list_limits(session, time.time())
+    except SmError:  # a pass tells what is wrong with the configuration
+        return []
+
+
+def _measure(ledger: Ledger, session: Session, limits: list[Limit]) -> Measured:
+    return list(measure(Book(ledger.connection), limits, lag.count_followed(session.root)))
+
+
+def _weigh(measured: Measured) -> Allowance | None:
+    return find_strictest(weigh(limit, used) for limit, used in measured)
+
+
+def _needs_prices(measured: Measured, root: Root) -> bool:
+    weighed = _weigh(measured)
+    assert weighed
+    since_s = time.time() - find_looked_up(root)
+    return any(needs_prices(weighed.stage, used, since_s) for _, used in measured)
+
+
+def _look_up_prices(ledger: Ledger) -> None:
+    from sm.plugins.cost.ledger.prices import price_pending
+
+    price_pending(ledger)
+
+
+def _wake(session: Session, measured: Measured) -> None:
+    """Have the session looked at, and all others that share a limit which is used up."""
+    weighed = _weigh(measured)
+    if weighed is None or weighed.stage is Stage.FREE:
+        return
+    registry.poke(session.dir)
+    shared = (weigh(limit, used).stage for limit, used in measured if limit.is_shared)
+    if any(stage in (Stage.OVER, Stage.SPENT) for stage in shared):
+        for name in registry.list_session_names(session.root):
+            registry.poke(session.root.session(name))

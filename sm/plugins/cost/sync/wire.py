@@ -1,0 +1,130 @@
+"""What an installation and a node say to one another of costs: an `Inquiry`, and its `Account`.
+
+The installation says how far it has heard, and what its limits leave to the node's sessions. The
+node answers with what has changed in its ledger since. Each says nothing that is not bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sm.plugins.cost.budget.rules import Row
+from sm.plugins.cost.ledger.amount import LARGEST, Unit
+from sm.plugins.cost.ledger.records.record import MOST
+from sm.plugins.cost.ledger.scopes import Scope
+
+Name = Annotated[str, Meta(max_length=300)]
+Words = Annotated[str, Meta(max_length=300)]
+Number = Annotated[int, Meta(ge=0, le=1 << 53)]
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+"""Tokens of one request, as many as are believed of an agent of this machine."""
+Price = Annotated[int, Meta(ge=0, le=10**12)]
+"""Billionths of a dollar of one request. Nine million of them fit into SQLite's integers."""
+Moment = Annotated[float, Meta(ge=0, le=1e11)]
+
+ROOM = 400_000
+"""Bytes of changes in one answer; what else there is comes with the next one."""
+
+
+class Request(Struct, frozen=True, array_like=True):
+    """An entry of the ledger, but for what its place says: its key, project and host."""
+
+    at: Moment
+    issue: Number
+    session: Name
+    attempt: Number
+    context: Name
+    agent: Name
+    client: Name
+    model: Name
+    plan: bool
+    input: Count
+    output: Count
+    cache_read: Count
+    cache_write_5m: Count
+    cache_write_1h: Count
+    searches: Count
+    certainty: Annotated[int, Meta(ge=0, le=2)]
+    source: Name
+    begun: Moment
+    price: Price | None
+    currency: Name
+    priced_by: Name
+
+
+class Change(Struct, frozen=True, array_like=True):
+    """An entry as it is now; without a `request` it is gone."""
+
+    number: Number
+    key: Name
+    request: Request | None = None
+
+
+class Span(Struct, frozen=True, array_like=True):
+    """Sums that a limit looks at: those of a scope, by their names."""
+
+    scope: Scope
+    first: Name
+    last: Name
+
+
+OF_SESSION = Span(Scope.SESSION, "", "")
+"""The sums of whichever session it is about; only its node knows their name."""
+
+
+class Totals(Struct, frozen=True):
+    """What a node's ledger has in a span, by model."""
+
+    span: Span
+    rows: tuple[Row, ...] = ()
+
+
+class ToldLimit(Struct, frozen=True):
+    """A limit of the installation, for sessions on a node.
+
+    Of its `height` the installation knows that `rows` were used, everywhere. In them is what the
+    node's ledger had in the `span` when it answered last, `heard`; what is in its span beyond that
+    is not. `project` '' is any, `issue` 0 any. Of a day, `rows` are void when it `ends_at`.
+    `command` raises it, `named` are the words in it that name the limit; '' from an older sm.
+    """
+
+    span: Span
+    project: Name
+    issue: Number
+    unit: Unit
+    height: Annotated[int, Meta(ge=0, lt=LARGEST)]
+    words: Words
+    command: Words
+    ends_at: float | None = None
+    allows_unknown: bool = False
+    rows: tuple[Row, ...] = ()
+    heard: tuple[Row, ...] = ()
+    named: Words = ""
+
+
+class Inquiry(Struct, frozen=True, kw_only=True):
+    """What an installation asks: it is called `home`, by the identity of its ledger.
+
+    `after` is the last change that it has heard of each project, in the ledger called `ledger`.
+    It wants the totals of some spans. Without `limits` those hold that it has told before.
+    """
+
+    home: Name
+    ledger: Name = ""
+    after: dict[Name, Number]
+    spans: tuple[Span, ...] = ()
+    limits: tuple[ToldLimit, ...] | None = None
+
+
+class Account(Struct, frozen=True, kw_only=True):
+    """What a node answers: changes by project, in their order.
+
+    If there are `more`, it has no totals, as those would be of what was not told yet.
+    """
+
+    ledger: Name
+    changes: dict[Name, tuple[Change, ...]] = {}
+    more: bool = False
+    totals: tuple[Totals, ...] = ()
