@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sm.plugins.cost import follower
 from sm.plugins.cost.budget.meter import METER
-from sm.plugins.cost.ledger import intake
 from sm.sessions.session import Session
 from sm.store.files import ensure_private_dir
 from tests.bench.measure import Bench, Figure, call_ms, in_turns
@@ -23,7 +23,7 @@ def figures(bench: Bench, count: int) -> Iterator[Figure]:
     limited = begin(open_project(folder, ALL, machine="{day: $2000000}", root=state), 7)
     unlimited = begin(open_project(folder, "{}", root=state), 8)
     for session in (limited, unlimited):
-        intake.follow(session)
+        follower.follow(session)
     for session, name, budget in (
         (limited, f"a look at five limits, {count:,} requests", READ_MS),
         (unlimited, "a look where nothing is limited", UNLIMITED_MS),

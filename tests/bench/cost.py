@@ -14,7 +14,7 @@ from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.client_prices import refresh
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.entries import Followed, Ledger, Mark, Owner, open_ledger
-from sm.plugins.cost.ledger.reading import read_on
+from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records import record
 from sm.plugins.cost.ledger.records.record import Account, Agent, Before, Entry, Tokens, find_reader
 from sm.sessions import window

@@ -33,8 +33,8 @@ from sm.issues.act.reactor import react
 from sm.issues.look.snapshot import look
 from sm.issues.poll import tick
 from sm.messages import pausing
+from sm.plugins.cost import follower
 from sm.plugins.cost.folder import find_folder
-from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import has_grown
@@ -384,7 +384,7 @@ class World:
     def _follow_costs(self, session: IssueSession) -> None:
         """What a pass has done beside it, and what nobody waits for."""
         if has_grown(session):
-            intake.follow(session)
+            follower.follow(session)
             with open_ledger(find_ledger(session.machine.settings)) as ledger:
                 price_pending(ledger)
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
-from sm.plugins.cost.ledger.reading import read_on
+from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
 from tests.real.api import Api, Kind, Reply, Usage

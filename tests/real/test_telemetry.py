@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from sm.plugins.cost.follower import follow
 from sm.plugins.cost.ledger.entries import open_ledger
-from sm.plugins.cost.ledger.intake import follow
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens
 from sm.plugins.cost.ledger.sums import By, add_up, read_sums
 from sm.sessions.agent_state import State

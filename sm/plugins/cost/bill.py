@@ -18,14 +18,13 @@ from sm.config.shapes import read_section
 from sm.plugins.cost import event
 from sm.plugins.cost.display import list_notes, tell_cost
 from sm.plugins.cost.folder import find_folder
-from sm.plugins.cost.ledger import unknowns
+from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.intake import read_all
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.progress import list_notes_of_gone
-from sm.plugins.cost.ledger.reading import read_all
+from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_looked_up
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.sums import Sum, add_up, read_sums_by_agent
-from sm.plugins.cost.ledger.waiting import note_looked_up
 from sm.plugins.cost.settings import Cost, find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal, lock
@@ -89,10 +88,10 @@ def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path)
     readers = (find_reader(file.reader) for file in files if file.path.stem == context)
     accounts = any(reader and reader.has_accounts for reader in readers)
     if ("killed" in words) or (
-        "busy" in words and accounts and unknowns.lacks_account(ledger, context)
+        "busy" in words and accounts and intake.lacks_account(ledger, context)
     ):
         at = note.stat().st_mtime
-        unknowns.enter_kill(ledger, owner, context, at, at)
+        intake.enter_kill(ledger, owner, context, at, at)
 
 
 def _record(root: Root, owner: Owner, spent: list[Sum]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sm.config.shapes import read_section
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger.amount import Unit
-from sm.plugins.cost.ledger.lag import list_lags
 from sm.plugins.cost.ledger.prices import name_source
+from sm.plugins.cost.ledger.progress import list_lags
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn

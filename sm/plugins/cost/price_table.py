@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sm.plugins.cost.ledger.price_list import LISTED, Rates, find_proof
-from sm.plugins.cost.ledger.prices import find_rates, name_source
+from sm.plugins.cost.ledger.prices import LISTED, Rates, find_proof, find_rates, name_source
 
 HEADERS = ("Model", "Input", "Output", "Cache read", "Written 5m", "Written 1h", "Read on", "From")
 UNKNOWN, UNPROVEN = "unknown", "unproven"

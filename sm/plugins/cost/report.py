@@ -11,7 +11,7 @@ from pathlib import Path
 from sm.config.schema import Config, MachineSettings
 from sm.plugins.cost.ledger.entries import name_day, open_ledger
 from sm.plugins.cost.ledger.nodes import list_unheard as list_unheard
-from sm.plugins.cost.ledger.price_list import list_notes
+from sm.plugins.cost.ledger.prices import list_notes
 from sm.plugins.cost.ledger.sums import By, Sum, read_sums, read_sums_of_models
 from sm.store import sqlite_file
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from sm.issues.ticks import Listener, Tick
-from sm.plugins.cost.ledger.progress import list_notes_of_gone
-from sm.plugins.cost.ledger.waiting import have_waited
+from sm.plugins.cost.ledger.progress import have_waited, list_notes_of_gone
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.paths import Root

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
-from sm.plugins.cost.ledger.reading import read_on
+from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import find_reader
 
 AT = "2026-11-28T11:54:12.644Z"

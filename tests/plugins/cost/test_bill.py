@@ -18,11 +18,11 @@ from sm.base.errors import SmError, TemporaryError
 from sm.config.load import load
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.ticks import Tick
-from sm.plugins.cost import bill
+from sm.plugins.cost import bill, follower
 from sm.plugins.cost.bill import PATIENCE_S, close_gone, price_late
 from sm.plugins.cost.ledger import intake, progress
 from sm.plugins.cost.ledger.entries import open_ledger
-from sm.plugins.cost.ledger.waiting import have_waited, note_waiting
+from sm.plugins.cost.ledger.progress import have_waited, note_waiting
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.tick import LISTENER
 from sm.sessions.project import Project
@@ -187,10 +187,10 @@ def test_a_tick_and_the_last_pass_see_to_it(
     session = put_session(over.project, 2)
     transcript = begin_conversation(session, tmp_path, "s2")
     add_lines(transcript, [write_answer("r9", at="2099-01-01T00:00:00Z")])
-    intake.follow(session)
+    follower.follow(session)
     shutil.rmtree(session.dir.path)
     assert progress.has_grown(session), "its last pass ends behind its files"
-    intake.follow(session)
+    follower.follow(session)
     assert not progress.has_grown(session)
     found = [one for one in journal.read(over.root.journal) if isinstance(one, FromPlugin)]
     assert [one.session for one in found] == [over.name, session.name]

@@ -13,7 +13,8 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.procfs import Process
 from sm.config.schema import Config
 from sm.issues.ticks import Tick
-from sm.plugins.cost.ledger import intake, progress, waiting
+from sm.plugins.cost import follower
+from sm.plugins.cost.ledger import intake, progress
 from sm.plugins.cost.ledger.entries import MANY, open_ledger
 from sm.plugins.cost.ledger.sums import By, read_sums
 from sm.plugins.cost.settings import find_ledger
@@ -71,43 +72,43 @@ def test_it_is_read_on_only_when_it_has_grown(
     session: AdHocSession, tmp_path: Path, sealed: Path
 ) -> None:
     transcript = tmp_path / "s-one-a.jsonl"
-    intake.follow(session)
+    follower.follow(session)
     assert not progress.has_grown(session)
     add_lines(transcript, [write_answer("r1")])
     assert progress.has_grown(session)
-    intake.follow(session)
+    follower.follow(session)
     assert not progress.has_grown(session)
     subagents = transcript.with_suffix("") / "subagents" / "deeper"
     subagents.mkdir(parents=True)
     add_lines(subagents / "agent-x.jsonl", [write_answer("r2")])
     assert progress.has_grown(session)
-    intake.follow(session)
+    follower.follow(session)
     assert count(sealed) == {"s-one": 2}
 
 
 def test_a_pass_prices_only_when_many_wait_or_once_a_minute(
     session: AdHocSession, tmp_path: Path
 ) -> None:
-    waiting.note_looked_up(session.root)
+    progress.note_looked_up(session.root)
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
-    intake.follow(session)
+    follower.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
         tick = Tick(Config(state_root=session.root.path, projects=(), source=tmp_path), {})
         assert not LISTENER.wants(tick)
-        os.utime(session.root.plugins / "cost" / waiting.STAMP, (0, 0))
+        os.utime(session.root.plugins / "cost" / progress.STAMP, (0, 0))
         assert LISTENER.wants(tick)
         LISTENER.hear(session.root, tick)
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
         assert not LISTENER.wants(tick)
         add_lines(transcript, [write_answer("r2")])
-        intake.follow(session)
+        follower.follow(session)
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [1]
         intake.catch_up(ledger, 0.0)
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
     many = [write_answer(f"q{number}") for number in range(MANY)]
     add_lines(transcript, many)
-    intake.follow(session)
+    follower.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:
         assert [one.unpriced for one in read_sums(ledger, By.ISSUE)] == [0]
 
@@ -118,11 +119,11 @@ def test_conversations_between_two_looks_are_read_too(
     for number in range(3):
         path = begin_conversation(session, tmp_path, f"c{number}")
         add_lines(path, [write_answer(f"r{number}", sessionId=f"c{number}")])
-    intake.follow(session)
+    follower.follow(session)
     # What was asked for in the background ends after the context was left.
     add_lines(tmp_path / "c0.jsonl", [write_answer("late", sessionId="c0")])
     add_lines(tmp_path / "c2.jsonl", [write_answer("r9", sessionId="c2")])
-    intake.follow(session)
+    follower.follow(session)
     assert count(sealed) == {"s-one": 5}
 
 
@@ -130,10 +131,10 @@ def test_a_session_that_is_gone_is_read_a_last_time(
     session: AdHocSession, root: Root, tmp_path: Path, sealed: Path
 ) -> None:
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
-    intake.follow(session)
+    follower.follow(session)
     add_lines(transcript, [write_answer("r2")])
     session.dir.path.rename(tmp_path / "gone")
-    intake.follow(begin(root, tmp_path, "s-two"))
+    follower.follow(begin(root, tmp_path, "s-two"))
     assert count(sealed) == {"s-one": 2}
     assert [one.name for one in (root.plugins / "cost").glob("*.read")] == ["s-two.read"]
 
@@ -163,7 +164,7 @@ def test_an_issue_keeps_its_requests_over_launches(
         add_lines(path, [write_answer(f"r{generation}")])
         known = Agent(issue.name, 1, 1, "%1", record.created_at, generation)
         write_json(issue.dir.agent, known)
-        intake.follow(issue)
+        follower.follow(issue)
     with open_ledger(sealed / ".local" / "share" / "sm" / "ledger.db") as ledger:
         query = "SELECT project, issue, session, attempt FROM requests ORDER BY key"
         found = ledger.connection.execute(query).fetchall()
@@ -188,26 +189,26 @@ def test_a_record_that_was_removed_is_missed_and_an_unknown_once(
     session: AdHocSession, tmp_path: Path, sealed: Path
 ) -> None:
     transcript = tmp_path / "s-one-a.jsonl"
-    intake.follow(session)
+    follower.follow(session)
     assert progress.find_fault(session) is progress.Fault.NONE, "it is not there yet"
     add_lines(transcript, [write_answer("r1")])
-    intake.follow(session)
+    follower.follow(session)
     transcript.unlink()
     os.mkfifo(transcript)
     assert progress.has_grown(session)
     for _ in range(2):
-        intake.follow(session)
+        follower.follow(session)
         assert not progress.has_grown(session)
         assert progress.find_fault(session) is progress.Fault.MISSING
         assert read_unknown(sealed) == ["lost"]
     progress.find_note(session).unlink()  # the ledger knows that it was there, too
-    intake.follow(session)
+    follower.follow(session)
     assert progress.find_fault(session) is progress.Fault.MISSING or read_unknown(sealed) == [
         "lost"
     ]
     transcript.unlink()
     add_lines(transcript, [write_answer("r1"), write_answer("r2")])
-    intake.follow(session)
+    follower.follow(session)
     assert progress.find_fault(session) is progress.Fault.NONE
     assert count(sealed) == {"s-one": 3}
 
@@ -217,18 +218,18 @@ def test_a_record_that_does_not_grow_while_its_agent_works_is_an_unknown(
 ) -> None:
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
     hear(session, "busy", "UserPromptSubmit")
-    intake.follow(session)
+    follower.follow(session)
     os.utime(transcript, (0, 0))
     assert progress.find_fault(session) is progress.Fault.NONE, "it may be late"
     monkeypatch.setattr(progress, "SILENT_S", 0.0)
     assert progress.find_fault(session) is progress.Fault.SILENT
     assert progress.has_grown(session)
-    intake.follow(session)
+    follower.follow(session)
     assert not progress.has_grown(session)
     assert read_unknown(sealed) == ["silent"]
     add_lines(transcript, [write_answer("r2")])
     assert progress.find_fault(session) is progress.Fault.NONE
-    intake.follow(session)
+    follower.follow(session)
     hear(session, "idle", "Stop")
     os.utime(transcript, (0, 0))
     assert progress.find_fault(session) is progress.Fault.NONE, "it has nothing to say"
@@ -246,12 +247,12 @@ def test_a_client_that_was_killed_at_work_leaves_an_unknown_though_nothing_tells
 ) -> None:
     add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
     hear(launched, "idle", "Stop")
-    intake.follow(launched)
+    follower.follow(launched)
     assert read_unknown(sealed) == []
     hear(launched, "busy", "UserPromptSubmit")
     assert progress.has_grown(launched)
     for _ in range(2):
-        intake.follow(launched)
+        follower.follow(launched)
         assert not progress.has_grown(launched)
         assert read_unknown(sealed) == ["killed"]
 
@@ -263,7 +264,7 @@ def test_a_kill_is_no_second_unknown_of_a_request_that_was_written_down(
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     begun = {"type": "api-request", "timestamp": moment, "id": "b1", "sessionId": "s-one-a"}
     add_lines(tmp_path / "s-one-a.jsonl", [begun])
-    intake.follow(launched)
+    follower.follow(launched)
     assert read_unknown(sealed) == ["begun"]
 
 

@@ -17,7 +17,7 @@ from sm.plugins.cost.budget.limits import (
 )
 from sm.plugins.cost.budget.rules import Limit, Used, describe
 from sm.plugins.cost.budget.verdict import measure
-from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import find_round, show, spell
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.caller import Caller
@@ -45,7 +45,7 @@ def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
     if not limits:
         return []
     with open_book(find_ledger(machine.settings)) as book:
-        measured = list(measure(book, limits, lag.count_followed(machine.root)))
+        measured = list(measure(book, limits, progress.count_followed(machine.root)))
         return [
             _offer(machine, limit, used, raises.tell_last(book.connection, limit, now))
             for limit, used in measured

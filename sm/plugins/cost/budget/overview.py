@@ -26,7 +26,7 @@ from sm.plugins.cost.budget.raises import list_raises
 from sm.plugins.cost.budget.rules import Limit, Used, weigh
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.budget.verdict import measure
-from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import SCALE, Unit, show
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.scopes import Scope
@@ -74,7 +74,7 @@ class Found(Struct, frozen=True):
 
 def list_rows(limits: Iterable[Found], root: Root, ledger: Ledger) -> list[Row]:
     """What is used of each limit."""
-    book, sharers = Book(ledger.connection), lag.count_followed(root)
+    book, sharers = Book(ledger.connection), progress.count_followed(root)
     return [
         _make_row(found, limit, used, ledger)
         for found in limits

@@ -27,7 +27,7 @@ PRICES_S = 5.0
 
 
 class Row(Struct, frozen=True):
-    """What the requests to one model have used together, as `tables.py` tells."""
+    """What the requests to one model have used together, as `scopes.py` tells."""
 
     model: str
     known: int = 0

@@ -13,9 +13,9 @@ from sm.plugins.cost.budget.balances import Book
 from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.budget.rules import Limit, Used, needs_prices, weigh
 from sm.plugins.cost.budget.verdict import measure
-from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import Ledger
-from sm.plugins.cost.ledger.waiting import find_looked_up, is_time, note_looked_up, note_waiting
+from sm.plugins.cost.ledger.progress import find_looked_up, is_time, note_looked_up, note_waiting
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -53,7 +53,7 @@ def _find_limits(session: Session) -> list[Limit]:
 
 
 def _measure(ledger: Ledger, session: Session, limits: list[Limit]) -> Measured:
-    return list(measure(Book(ledger.connection), limits, lag.count_followed(session.root)))
+    return list(measure(Book(ledger.connection), limits, progress.count_followed(session.root)))
 
 
 def _weigh(measured: Measured) -> Allowance | None:

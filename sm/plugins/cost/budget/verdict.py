@@ -31,7 +31,7 @@ from sm.plugins.cost.budget.rules import (
     weigh,
 )
 from sm.plugins.cost.budget.settings import Budget
-from sm.plugins.cost.ledger import lag, nodes, progress
+from sm.plugins.cost.ledger import nodes, progress
 from sm.plugins.cost.ledger.scopes import Scope, name_issue
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions import registry
@@ -57,24 +57,24 @@ def read(session: Session) -> Allowance | None:
     limits = list_limits(session, time.time())
     if not limits:
         return None
-    lag.check_sight(session, allows_unknown=all(limit.allows_unknown for limit in limits))
+    progress.check_sight(session, allows_unknown=all(limit.allows_unknown for limit in limits))
     path = find_ledger(session.machine.settings)
     if progress.read_size(session) and not sqlite_file.is_there(path):
-        lag.ask_anew(session)
+        progress.ask_anew(session)
         raise _make_gone_error(path)
     with open_book(path) as book:
-        measured = list(measure(book, limits, lag.count_followed(session.root)))
+        measured = list(measure(book, limits, progress.count_followed(session.root)))
     weighed = [weigh(limit, used) for limit, used in measured]
     found = find_strictest([*weighed, *_wait_for_others(session, limits)])
     if found and any(needs_prices(found.stage, used, 0.0) for _, used in measured):
-        lag.ask_anew(session)  # such as when a limit in money came later than the requests
+        progress.ask_anew(session)  # such as when a limit in money came later than the requests
     return found
 
 
 def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowance]:
     """What another session of a shared limit uses is not known: this one goes on after its turn."""
     if any(limit.is_shared for limit in limits):
-        blind = lag.find_others(session.root, session.name)
+        blind = progress.find_others(session.root, session.name)
         if blind:
             yield Allowance(Stage.HELD, OTHERS, blind, act=ASK_DOCTOR)
 
@@ -105,18 +105,18 @@ def find_objection(project: Project) -> Allowance | None:
 
     """
     now = time.time()
-    unread = lag.tell_unread(project.profile)
+    unread = progress.tell_unread(project.profile)
     if unread and counts_unknown(project.config, project.settings, now):
         return _refuse(unread)
     limits = list_shared(project.config, project.settings, now)
     if not limits:
         return None
-    blind = lag.find_others(project.root, "")
+    blind = progress.find_others(project.root, "")
     if not blind and any(not limit.allows_unknown for limit in limits):
         blind = nodes.find_silent(project.config, project.root)
     if blind:
         raise TemporaryError(blind)
-    path, followed = find_ledger(project.config), lag.count_followed(project.root)
+    path, followed = find_ledger(project.config), progress.count_followed(project.root)
     if followed and not sqlite_file.is_there(path):
         raise _make_gone_error(path)
     with open_book(path) as book:

@@ -1,6 +1,7 @@
-"""How much an agent has written in its records, and how much of that was read.
+"""How far the ledger is: what agents have written, what of it was read, what still has no price.
 
-It is loaded with the passes, so it knows nothing of databases and prices.
+It is loaded with the passes, so it knows nothing of databases and prices. A limit that looks at old
+sums would let anything through, so whoever weighs limits asks here first whether they are current.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sm.adapters.agent.profile import Profile
+from sm.issues.meters import BlindError
 from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.ledger.records.record import Reader, find_reader
 from sm.sessions import agent, agent_state, window
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session
-from sm.store.files import discard, read_harmless, write_atomic
+from sm.store.files import discard, ensure_private_dir, list_names, read_harmless, write_atomic
 from sm.store.paths import Root
 
 SLACK_S = 60.0
@@ -28,7 +31,7 @@ SLACK_S = 60.0
 SILENT_S = 60.0
 """An agent at work has written something within so long of what its hooks tell. Hooks of a person
 may keep it from that for as long."""
-LATE_S = 2.0
+WRITTEN_LATE_S = 2.0
 """Lines are written about 0.1 s late."""
 
 
@@ -106,7 +109,7 @@ def _find_fault(
         return Fault.MISSING
     mark = find_silence(session)
     told_at = max(state.since, state.active_at)
-    if not is_working or written_at >= told_at - LATE_S:
+    if not is_working or written_at >= told_at - WRITTEN_LATE_S:
         if os.path.lexists(mark):
             discard(mark)
         return Fault.NONE
@@ -205,3 +208,155 @@ def list_notes_of_gone(root: Root) -> Iterator[Path]:
     for note in find_folder(root).glob("*.read"):
         if not root.session(note.stem).path.exists():
             yield note
+
+
+# Prices that nobody needs at once: the library takes 0.2 s to load
+
+SHOWN_S = 60.0
+"""Seconds between two look-ups of prices that only `sm status` waits for."""
+STAMP = "priced"
+"""The file whose time says when prices were looked up last."""
+WAITING = "unpriced"
+"""There since requests were entered whose price was not looked up."""
+
+
+def note_looked_up(root: Root) -> None:
+    """Note that it is done now."""
+    folder = find_folder(root)
+    discard(folder / WAITING)
+    write_atomic(folder / STAMP, "")
+
+
+def note_waiting(root: Root) -> None:
+    """Note that requests wait for it."""
+    write_atomic(find_folder(root) / WAITING, "")
+
+
+def find_looked_up(root: Root) -> float:
+    """When it was done last, in seconds since 1970; 0 if never."""
+    try:
+        return os.stat(find_folder(root) / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
+    except OSError:
+        return 0.0
+
+
+def is_time(root: Root) -> bool:
+    """Whether that was so long ago that nobody should wait any longer."""
+    return not 0 <= time.time() - find_looked_up(root) < SHOWN_S
+
+
+def have_waited(root: Root) -> bool:
+    """Whether requests wait, and have waited for long."""
+    return (find_folder(root) / WAITING).exists() and is_time(root)
+
+
+# Records that are not read
+#
+# A file beside the note of what was read says since when a session's records are read on as they
+# have grown. It is there for a fraction of a second each time, and stays if that fails.
+
+LATE_S = 5.0
+"""Reading takes a second at most, and more on a busy machine; later than that, it fails."""
+OTHERS_S = 15.0
+"""After so many seconds the lag also holds other sessions that share a limit."""
+SUFFIX = ".behind"
+FAULTS = {
+    Fault.MISSING: "the record of its conversation is gone",
+    Fault.SILENT: "it is at work, and nothing is added to its record",
+}
+
+
+def check_sight(session: Session, *, allows_unknown: bool) -> None:
+    """Check that it is known what the session uses just now.
+
+    Raises:
+        BlindError: it is not known.
+        StateError: it cannot be noted that it is known again.
+
+    """
+    if unread := tell_unread(session.profile):
+        if not allows_unknown:
+            raise BlindError(unread, 0.0)
+        return
+    if not allows_unknown and (fault := find_fault(session)):
+        raise BlindError(f"what {session.address} uses is not known: {FAULTS[fault]}", 0.0)
+    now = time.time()
+    if (late_s := measure_lag(session, now)) >= LATE_S:
+        raise BlindError(_tell(session.address, late_s), now - late_s)
+
+
+def tell_unread(profile: Profile) -> str:
+    """Why nobody ever knows what an agent CLI uses, '' if its records can be read."""
+    if find_reader(profile.spending):
+        return ""
+    return f"what '{profile.name}' uses is in no record that can be read"
+
+
+def note_reading(session: Session, now: float) -> None:
+    """Note that what the records have more is about to be read, unless that was noted before."""
+    mark = find_mark(session)
+    since = _read_time(mark)
+    if since is None or since > now:  # the clock was set back
+        # The first session of a state root is looked at before it is read.
+        ensure_private_dir(mark.parent)
+        write_atomic(mark, f"{now:.6f}\n")
+
+
+def measure_lag(session: Session, now: float) -> float:
+    """For how long the session's records have been read in vain, in seconds."""
+    mark = find_mark(session)
+    if not os.path.lexists(mark):
+        return 0.0
+    if not has_grown(session):
+        discard(mark)
+        return 0.0
+    # Records that grow all the time always have more; what was read up to then is noted.
+    since = max(_read_time(mark) or now, find_read_at(session))
+    return max(0.0, now - since)
+
+
+def find_mark(session: Session) -> Path:
+    """Where it says since when."""
+    return find_note(session).with_suffix(SUFFIX)
+
+
+def find_others(root: Root, but_for: str) -> str:
+    """Why nobody knows what some other session uses, '' if all is known."""
+    return next((_tell(name, late_s) for name, late_s in list_lags(root) if name != but_for), "")
+
+
+def list_lags(root: Root) -> Iterator[tuple[str, float]]:
+    """The sessions whose records are read too late, and for how many seconds they were not."""
+    now, folder = time.time(), find_folder(root)
+    for name in _list_stems(root, SUFFIX):
+        since = _read_time(folder / f"{name}{SUFFIX}")
+        if since is None or 0 <= now - since < OTHERS_S:
+            continue
+        if root.session(name).identity.exists():
+            yield name, max(OTHERS_S, now - since)
+
+
+def count_followed(root: Root) -> int:
+    """How many sessions are read."""
+    return len(_list_stems(root, ".read"))
+
+
+def _list_stems(root: Root, suffix: str) -> list[str]:
+    names = list_names(find_folder(root))
+    return [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
+
+
+def ask_anew(session: Session) -> None:
+    """Have the session followed once more by its next pass, though it has not grown."""
+    discard(find_note(session))
+
+
+def _tell(name: str, late_s: float) -> str:
+    return f"what {name} uses was not read for {late_s:.0f} s"
+
+
+def _read_time(mark: Path) -> float | None:
+    try:
+        return float(read_harmless(mark, 40))
+    except ValueError:
+        return None

@@ -10,12 +10,11 @@ from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.balances import Book
 from sm.plugins.cost.budget.rules import weigh
 from sm.plugins.cost.budget.verdict import measure
-from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import Unit
 from sm.plugins.cost.ledger.entries import Ledger, open_ledger
-from sm.plugins.cost.ledger.intake import LATELY_S
+from sm.plugins.cost.ledger.intake import LATELY_S, read_all
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.reading import read_all
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sync.telling import account
 from sm.plugins.cost.sync.wire import Account, Inquiry, ToldLimit
@@ -58,6 +57,6 @@ def _weigh(machine: Machine, book: Book, told: Iterable[ToldLimit]) -> dict[str,
     """How far each limit is used up, by its key, in which its height is."""
     now = time.time()
     limits = [remote_limits.make_limit(one, now) for one in told]
-    measured = measure(book, limits, lag.count_followed(machine.root))
+    measured = measure(book, limits, progress.count_followed(machine.root))
     weighed = [weigh(limit, used) for limit, used in measured]
     return {one.matter: one.stage for one in weighed}

@@ -8,8 +8,8 @@ import msgspec
 
 from sm.base.decoding import convert
 from sm.plugins.cost.budget.rules import Row
+from sm.plugins.cost.ledger.database import NOW_MS
 from sm.plugins.cost.ledger.entries import Ledger
-from sm.plugins.cost.ledger.sharing import NOW_MS
 from sm.plugins.cost.sync.wire import ROOM, Account, Change, Inquiry, Request, Span, Totals
 from sm.store.sqlite import transaction
 

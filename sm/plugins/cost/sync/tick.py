@@ -63,7 +63,7 @@ def find_pause_s(measured: Measured) -> float:
 def follow_up(root: Root, measured: Measured) -> None:
     """Wake the sessions that share a limit that is used up; note that prices wait for a tick."""
     from sm.plugins.cost.budget.rules import weigh
-    from sm.plugins.cost.ledger.waiting import note_waiting
+    from sm.plugins.cost.ledger.progress import note_waiting
     from sm.sessions import registry
 
     if not measured:
@@ -78,7 +78,7 @@ def measure_shared(config: Config, root: Root) -> Measured:
     from sm.plugins.cost.budget.balances import Book
     from sm.plugins.cost.budget.limits import list_shared
     from sm.plugins.cost.budget.verdict import measure
-    from sm.plugins.cost.ledger import lag
+    from sm.plugins.cost.ledger import progress
     from sm.plugins.cost.ledger.entries import open_ledger
     from sm.plugins.cost.ledger.prices import price_pending
     from sm.plugins.cost.settings import find_ledger
@@ -89,7 +89,7 @@ def measure_shared(config: Config, root: Root) -> Measured:
         return []
     with open_ledger(find_ledger(config)) as ledger:
         price_pending(ledger)
-        return list(measure(Book(ledger.connection), limits, lag.count_followed(root)))
+        return list(measure(Book(ledger.connection), limits, progress.count_followed(root)))
 
 
 LISTENER = Listener(_hear, _wants)

@@ -12,7 +12,7 @@ import yaml
 
 from sm.adapters.agent.claude import CLAUDE
 from sm.config.load import load
-from sm.plugins.cost.ledger import intake
+from sm.plugins.cost import follower
 from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.record import AdHocRecord, IssueRecord
@@ -124,4 +124,4 @@ def write(
     line = write_answer(ident, output=int(dollars * OUTPUT_OF_A_DOLLAR), at=moment, model=model)
     add_lines(session.record.cwd / f"{named}-{context}.jsonl", [line])
     if read:
-        intake.follow(session)
+        follower.follow(session)

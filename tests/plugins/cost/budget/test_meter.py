@@ -17,14 +17,15 @@ from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.act import limiting
 from sm.issues.rules.allowance import Allowance, Stage
+from sm.plugins.cost import follower
 from sm.plugins.cost.budget import limits, rules, settlement
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.follower import FOLLOWER
-from sm.plugins.cost.ledger import intake, lag, prices, progress
+from sm.plugins.cost.ledger import intake, prices, progress
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.waiting import note_looked_up
+from sm.plugins.cost.ledger.progress import note_looked_up
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -224,7 +225,7 @@ def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> N
     assert not progress.has_grown(session)
     assert look(session).stage is Stage.FREE
     assert progress.has_grown(session)
-    intake.follow(session)
+    follower.follow(session)
     assert look(session).stage is Stage.OVER
 
 
@@ -236,7 +237,7 @@ def test_a_request_of_which_nobody_knows_and_one_under_way_count(shop: Path) -> 
     path = session.record.cwd / "shop-7-a.jsonl"
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     add_lines(path, [begun | {"timestamp": moment}])
-    intake.follow(session)
+    follower.follow(session)
     assert look(session).shown == "$6.00 of $10.00 for this issue (up to $3.00 of it is not known)"
 
 
@@ -286,14 +287,14 @@ def test_a_record_that_is_gone_holds_its_session_and_no_other(shop: Path) -> Non
     transcript.unlink()
     why = "what shop#7 uses is not known: the record of its conversation is gone"
     assert why in held(session)
-    intake.follow(session)
+    follower.follow(session)
     assert why in held(session)
     assert look(other).stage is Stage.FREE
     session.provide(project=open_project(shop, "{issue: $10, unknown: allow}"))
     assert look(session).stage is Stage.FREE
     session.provide(project=project)
     transcript.write_bytes(kept)
-    intake.follow(session)
+    follower.follow(session)
     assert look(session).shown == "$2.00 of $10.00 for this issue (up to $1.00 of it is not known)"
 
 
@@ -316,7 +317,7 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert FOLLOWER.wants(session)
     assert look(session).stage is Stage.FREE
     now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + lag.LATE_S - 1)
+    monkeypatch.setattr(time, "time", lambda: now + progress.LATE_S - 1)
     assert look(session).stage is Stage.FREE
     monkeypatch.setattr(time, "time", lambda: now + 6)
     assert "what shop#7 uses was not read for 6 s" in held(session)
@@ -325,9 +326,9 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found.stops(time.time(), held_since=0.0), "its turn is interrupted now"
     # Another session of the project is not held, as it shares no limit.
     assert look(begin(project, 8)).stage is Stage.FREE
-    intake.follow(session)
+    follower.follow(session)
     assert look(session).stage is Stage.FREE
-    assert not lag.find_mark(session).exists()
+    assert not progress.find_mark(session).exists()
 
 
 def test_records_that_grow_all_the_time_and_are_read_are_no_lag(
@@ -343,7 +344,7 @@ def test_records_that_grow_all_the_time_and_are_read_are_no_lag(
         write(session, f"more{number}", dollars=0.1, read=False)
         assert FOLLOWER.wants(session)
         assert look(session).stage is Stage.FREE
-    monkeypatch.setattr(time, "time", lambda: began + 14 + lag.LATE_S)
+    monkeypatch.setattr(time, "time", lambda: began + 14 + progress.LATE_S)
     assert "was not read" in held(session)
 
 
@@ -353,7 +354,7 @@ def test_the_first_session_of_a_state_root_is_not_held(shop: Path) -> None:
     session.root.plugins.joinpath("cost").rmdir()  # its records are there before anything was read
     assert FOLLOWER.wants(session)
     assert METER.read(session)
-    assert lag.find_mark(session).exists()
+    assert progress.find_mark(session).exists()
 
 
 def test_a_clock_that_was_set_back_begins_to_wait_anew(
@@ -424,7 +425,7 @@ def test_a_ledger_that_cannot_be_used_holds(shop: Path, ledger: Path) -> None:
         ledger.with_name(ledger.name + suffix).unlink(missing_ok=True)
     assert "is damaged" in held(session)
     with pytest.raises(SmError):
-        intake.follow(session)
+        follower.follow(session)
 
 
 def test_a_full_disk_holds_and_it_goes_on_with_room(
@@ -442,13 +443,13 @@ def test_a_full_disk_holds_and_it_goes_on_with_room(
             write(session, f"q{number}", dollars=0.01, read=False)
         assert FOLLOWER.wants(session)
         with pytest.raises(SmError, match="no space left"):
-            intake.follow(session)
+            follower.follow(session)
         assert look(session).stage is Stage.FREE
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + 20)
         assert "was not read for 2" in held(session)  # 20 s, or 21 on a busy machine
         ballast.unlink()
-        intake.follow(session)
+        follower.follow(session)
         assert look(session).stage is Stage.FREE
         assert look(session).shown.startswith("$3.0")
 
@@ -462,5 +463,5 @@ def test_a_ledger_that_is_gone_is_made_anew_before_anything_goes_on(
     for path in ledger.parent.glob("ledger.db*"):
         path.unlink()
     assert "is gone" in held(session)
-    intake.follow(session)
+    follower.follow(session)
     assert look(session).stage is Stage.OVER

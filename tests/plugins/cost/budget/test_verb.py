@@ -21,7 +21,7 @@ from sm.plugins.cost import budget_checks
 from sm.plugins.cost.budget.balances import Book
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.budget_checks import check_budget
-from sm.plugins.cost.ledger import lag
+from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.sync import limiting
@@ -199,9 +199,9 @@ def test_the_doctor_says_what_keeps_a_budget_from_being_known(
     session = begin(open_project(shop, "{issue: $1}"), 7)
     write(session, "r1", read=False)
     stage(session)
-    lag.find_mark(session).write_text(f"{time.time() - 60}\n")
+    progress.find_mark(session).write_text(f"{time.time() - 60}\n")
     assert check("{issue: $1}")[0] == "what 'dev-shop-7' uses was not read for 60 s: it is held"
-    lag.find_mark(session).unlink()
+    progress.find_mark(session).unlink()
     monkeypatch.setattr(budget_checks, "name_source", lambda: "")
     assert "no prices are known" in check("{issue: $1}")[0]
     assert "limited" in check("{issue: 1M tokens}")[0]

@@ -16,7 +16,7 @@ import pytest
 from msgspec import structs
 
 from sm.base.errors import StateError, TemporaryError
-from sm.plugins.cost.ledger import database, progress, reading
+from sm.plugins.cost.ledger import database, intake, progress
 from sm.plugins.cost.ledger.database import COUNTS, GROUPS
 from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
 from sm.plugins.cost.ledger.prices import name_source, price_pending
@@ -164,7 +164,7 @@ def test_a_transcript_that_is_another_now_is_read_from_its_beginning(
 def test_a_line_without_end_takes_no_memory(
     ledger: Ledger, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "LONGEST", 1000)
+    monkeypatch.setattr(intake, "LONGEST", 1000)
     transcript.write_text("x" * 5000 + "\n")
     add_lines(transcript, [write_answer("r1")])
     with transcript.open("a") as file:
@@ -245,11 +245,11 @@ def test_prices_are_kept_with_their_source_and_what_has_none_is_unknown(
 PROGRAM = """
 import sys
 from pathlib import Path
-from sm.plugins.cost.ledger import reading
+from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import open_ledger
 from tests.plugins.cost.lines import enter
 
-reading.PIECE = 4000
+intake.PIECE = 4000
 path, transcript = map(Path, sys.argv[1:])
 with open_ledger(path) as ledger:
     enter(ledger, transcript)

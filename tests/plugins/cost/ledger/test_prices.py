@@ -8,17 +8,18 @@ import time
 import pytest
 
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.price_list import (
+from sm.plugins.cost.ledger.prices import (
     LISTED,
     OLD,
     READ,
     Listed,
     Proof,
     Rates,
+    find_price,
     find_proof,
+    find_rates,
     list_notes,
 )
-from sm.plugins.cost.ledger.prices import find_price, find_rates
 from sm.plugins.cost.price_table import list_lines, list_prices
 
 NAMES = Rates.__struct_fields__

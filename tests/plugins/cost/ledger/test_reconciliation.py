@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sm.plugins.cost.ledger.entries import Ledger, open_ledger
-from sm.plugins.cost.ledger.reading import read_all
+from sm.plugins.cost.ledger.intake import read_all
 from sm.plugins.cost.ledger.sums import By, Sum, add_up, read_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 

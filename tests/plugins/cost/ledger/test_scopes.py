@@ -94,12 +94,12 @@ def test_a_ledger_without_budgets_is_brought_up_to_date(
 PROGRAM = """
 import sys
 from pathlib import Path
-from sm.plugins.cost.ledger import reading
+from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from tests.plugins.cost.lines import enter
 
-reading.PIECE = 4000
+intake.PIECE = 4000
 path, transcript = map(Path, sys.argv[1:])
 with open_ledger(path) as ledger:
     enter(ledger, transcript)

@@ -19,7 +19,7 @@ import pytest
 from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
-from sm.plugins.cost.ledger import otlp, receiver, telemetry
+from sm.plugins.cost.ledger import receiver, telemetry
 from sm.plugins.cost.ledger.entries import Ledger, open_ledger
 from sm.plugins.cost.ledger.records.record import Agent, Tokens
 from sm.plugins.cost.ledger.sums import By, add_up, read_sums
@@ -59,7 +59,7 @@ def make_record(request: str, source: str = "compact", **more: Any) -> dict[str,
         }
         for key, value in (told | more).items()
     ]
-    return {"body": {"stringValue": otlp.REQUEST}, "attributes": attributes}
+    return {"body": {"stringValue": receiver.REQUEST}, "attributes": attributes}
 
 
 def make_export(*records: dict[str, Any], session: str = "s-one") -> bytes:
@@ -80,7 +80,7 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
         make_record("r5", input_tokens=-1),
         make_record("r6", input_tokens="x"),
     ]
-    [(session, entries)] = otlp.read(make_export(*records))
+    [(session, entries)] = receiver.read(make_export(*records))
     assert session == "s-one"
     assert [(one.key, one.agent) for one in entries] == [
         ("r1", Agent.COMPACTION),
@@ -92,7 +92,7 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
     assert entries[1].model == "claude-opus-4-5 [fast]"
     for body in (b"", b"{", b"[]", b"[" * 100_000, b"\xff", b'{"resourceLogs": 1}'):
         with pytest.raises(ValueError, match="no OpenTelemetry logs"):
-            list(otlp.read(body))
+            list(receiver.read(body))
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     ],
 )
 def test_small_requests_of_the_clients_own_are_told_apart(source: str, agent: Agent) -> None:
-    [(_, [entry])] = otlp.read(make_export(make_record("r1", source)))
+    [(_, [entry])] = receiver.read(make_export(make_record("r1", source)))
     assert entry.agent is agent
 
 
@@ -126,7 +126,7 @@ def test_a_search_that_was_told_of_is_settled_and_its_fee_counts(
     found = {"type": "tool_result", "tool_use_id": "t1", "content": "x"}
     result = {"type": "user", "sessionId": "s1", "timestamp": AT, "message": {"content": [found]}}
     result |= {"toolUseResult": {"searchCount": 2}}
-    [(_, told)] = otlp.read(make_export(make_record("q1", "web_search_tool")))
+    [(_, told)] = receiver.read(make_export(make_record("q1", "web_search_tool")))
     path = tmp_path / "s1.jsonl"
 
     def hear() -> None:
@@ -155,7 +155,7 @@ def test_where_it_was_computed_is_told_by_the_record_alone(
     call["message"]["usage"] |= {"inference_geo": "us"}
     call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "WebSearch"}]
     both = make_record("r1", "repl_main_thread"), make_record("q1", "web_search_tool")
-    [(_, told)] = otlp.read(make_export(*both))
+    [(_, told)] = receiver.read(make_export(*both))
     if is_told_first:
         ledger.enter_told(OWNER, told)
     enter(ledger, add_lines(tmp_path / "s1.jsonl", [call]))
@@ -171,7 +171,9 @@ def test_a_compaction_that_was_told_of_is_not_counted_again(
 ) -> None:
     """Neither by its boundary, nor by the client's own account, in whichever order they come."""
     start(ledger, 0)
-    [(_, told)] = otlp.read(make_export(make_record("r9"), make_record("r1", "repl_main_thread")))
+    [(_, told)] = receiver.read(
+        make_export(make_record("r9"), make_record("r1", "repl_main_thread"))
+    )
     lines = [write_answer("r1", at="2026-11-28T12:01:00Z"), compaction(2), answer("r2", 3)]
     counted = account(210, 47, 1830)
     counted["modelUsage"]["claude-opus-4-5"] |= {
