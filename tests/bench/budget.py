@@ -9,7 +9,7 @@ from sm.plugins.cost.budget.meter import METER
 from sm.sessions.session import Session
 from sm.store.files import ensure_private_dir
 from tests.bench.measure import Bench, Figure, call_ms, in_turns
-from tests.plugins.cost.budget.shop import begin, open_project
+from tests.plugins.cost.shop import begin, open_project
 
 READ_MS, UNLIMITED_MS = 2, 0.01
 CALLS = 50

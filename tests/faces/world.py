@@ -34,11 +34,10 @@ from sm.issues.look.snapshot import look
 from sm.issues.poll import tick
 from sm.messages import pausing
 from sm.plugins.cost import follower
-from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import has_grown
-from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.settings import find_folder, find_ledger
 from sm.plugins.notify.model import Held
 from sm.plugins.notify.outbox import Post
 from sm.sessions import agent_state, registry

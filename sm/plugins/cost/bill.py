@@ -15,9 +15,7 @@ from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
 from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
-from sm.plugins.cost import event
-from sm.plugins.cost.display import list_notes, tell_cost
-from sm.plugins.cost.folder import find_folder
+from sm.plugins.cost.display import SPENT, Spent, encode, list_notes, tell_cost
 from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner, open_ledger
 from sm.plugins.cost.ledger.intake import read_all
@@ -25,7 +23,7 @@ from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_looked_up
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.sums import Sum, add_up, read_sums_by_agent
-from sm.plugins.cost.settings import Cost, find_ledger
+from sm.plugins.cost.settings import Cost, find_folder, find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -97,10 +95,10 @@ def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path)
 def _record(root: Root, owner: Owner, spent: list[Sum]) -> None:
     """Put it into the journal, unless it is the last that is there of the session."""
     last = journal.find_latest(root.journal, {owner.session}).get(owner.session)
-    if isinstance(last, events.FromPlugin) and last.event == event.NAME:
+    if isinstance(last, events.FromPlugin) and last.event == SPENT:
         return
-    text = event.encode(event.Spent(owner.project, owner.issue, spent))
-    said = events.FromPlugin(session=owner.session, event=event.NAME, text=text)
+    text = encode(Spent(owner.project, owner.issue, spent))
+    said = events.FromPlugin(session=owner.session, event=SPENT, text=text)
     journal.record(root.journal, said)
 
 

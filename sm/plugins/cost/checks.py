@@ -1,4 +1,4 @@
-"""What `sm doctor` checks of the ledger."""
+"""What `sm doctor` checks of the ledger, of budgets and of telemetry."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from collections.abc import Iterator
 from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.own_settings import find_kept_days
 from sm.config.schema import Config
+from sm.config.shapes import read_section
+from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import database
-from sm.plugins.cost.ledger.client_prices import LIMIT, Compared, compare
+from sm.plugins.cost.ledger.amount import Unit
+from sm.plugins.cost.ledger.client_prices import LIMIT, compare
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.intake import LATELY_S
 from sm.plugins.cost.ledger.nodes import list_unheard
 from sm.plugins.cost.ledger.prices import name_source
-from sm.plugins.cost.settings import find_ledger
+from sm.plugins.cost.ledger.progress import list_lags
+from sm.plugins.cost.ledger.records.record import find_reader
+from sm.plugins.cost.ledger.telemetry import list_theirs, read_address
+from sm.plugins.cost.settings import Cost, find_folder, find_ledger
 from sm.sessions.launch import select_environment
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, ok, warn
-from sm.store import sqlite_file
+from sm.store import lock, sqlite_file
+from sm.store.paths import prefix_sessions
 from sm.store.sqlite import check_shared
 
 NEEDED_DAYS = int(LATELY_S / 86400)
@@ -32,7 +39,14 @@ def check_ledger(config: Config) -> Iterator[Finding]:
         check_shared(path, database.LAYOUT)
         yield ok(f"what agents use is in '{path}'")
         with open_ledger(path) as ledger:
-            yield from _list_differences(compare(ledger, time.time() - LATELY_S))
+            compared = compare(ledger, time.time() - LATELY_S)
+        for one in compared:
+            if abs(one.difference) > LIMIT:
+                yield warn(
+                    f"the same requests to {one.model} cost ${one.own:,.2f} by the agent CLI, and "
+                    f"${one.ours:,.2f} by the list prices of {name_source()}",
+                    "look whether a newer genai-prices knows the price",
+                )
     else:
         yield ok(f"'{path}' is made with the first request of an agent")
     for note in list_unheard(Machine(config).root):
@@ -41,16 +55,6 @@ def check_ledger(config: Config) -> Iterator[Finding]:
         yield ok(f"prices: {source}")
     else:
         yield warn("no prices are known", "install 'genai-prices' into the environment of sm")
-
-
-def _list_differences(compared: list[Compared]) -> Iterator[Finding]:
-    for one in compared:
-        if abs(one.difference) > LIMIT:
-            yield warn(
-                f"the same requests to {one.model} cost ${one.own:,.2f} by the agent CLI, and "
-                f"${one.ours:,.2f} by the list prices of {name_source()}",
-                "look whether a newer genai-prices knows the price",
-            )
 
 
 def check_project(project: Project) -> Iterator[Finding]:
@@ -67,4 +71,69 @@ def check_project(project: Project) -> Iterator[Finding]:
         )
 
 
-CHECK = Check(machine=check_ledger, project=check_project)
+LEDGER = Check(machine=check_ledger, project=check_project)
+
+
+def check_budget(project: Project) -> Iterator[Finding]:
+    """Check whether what the project's agents use can be known, if it is limited."""
+    own = read_section(project.settings, Budget)
+    limits = [one.amount for one in (own.issue, own.session, own.day, own.project) if one]
+    if not limits or own.allows_unknown:
+        return
+    for name, lag in list_lags(project.root):
+        if name.startswith(prefix_sessions(project.name)):
+            yield warn(
+                f"what '{name}' uses was not read for {lag:.0f} s: it is held",
+                "see 'sm events' for why that fails",
+            )
+    client = project.profile.name
+    if find_reader(project.profile.spending) is None:
+        yield warn(
+            f"a budget is set, and what '{client}' uses is in no record: no issue is begun",
+            "set 'budget.unknown' to 'allow', or use an agent CLI that docs/COST.md names",
+        )
+    elif not name_source() and any(limit.unit is Unit.USD for limit in limits):
+        yield warn(
+            "a budget is in money, and no prices are known: its agents are stopped",
+            "install 'genai-prices' into the environment of sm, or count tokens",
+        )
+    else:
+        yield ok("what its agents use is limited: 'sm budget' shows it")
+
+
+BUDGET = Check(project=check_budget)
+
+
+WITHOUT = "what a compaction used is known once its context has ended"
+
+
+def check_telemetry(project: Project) -> Iterator[Finding]:
+    """Check whether the agents of a project tell of their requests, and somebody hears it."""
+    if project.profile.spending != CLAUDE.spending:
+        return
+    environment = select_environment(project.settings.agent)
+    theirs = next(list_theirs(project.settings.repo, environment), "")
+    if not read_section(project.config, Cost).telemetry:
+        if read_section(project.settings, Budget) != Budget():
+            yield ok(f"telemetry is off (cost.telemetry): {WITHOUT}")
+    elif theirs:
+        yield ok(f"telemetry goes where '{theirs}' of your own says, so {WITHOUT}")
+    else:
+        yield _check_receiver(project)
+
+
+def _check_receiver(project: Project) -> Finding:
+    from sm.plugins.cost.ledger.receiver import is_needed
+
+    address, folder = read_address(project.root), find_folder(project.root)
+    if address and lock.is_held(folder / "telemetry.lock"):
+        return ok(f"telemetry is on: its receiver listens on port {address.port}")
+    if address and is_needed(address):
+        return warn(
+            "telemetry is on, and its receiver is gone: what agents tell meanwhile is lost",
+            f"the next pass of such an agent starts it; if not, see '{folder / 'telemetry.log'}'",
+        )
+    return ok("telemetry is on: its receiver is started with the next agent")
+
+
+TELEMETRY = Check(project=check_telemetry)

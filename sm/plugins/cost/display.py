@@ -1,13 +1,16 @@
-"""Sums as a table, with what they leave out below it. Pure."""
+"""Sums and prices as people read them: tables with notes below them, sentences, events. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import UNSET, Struct, structs
 
+from sm.base.decoding import decode
 from sm.plugins.cost.ledger.amount import shorten_count, show_dollars, show_requests
 from sm.plugins.cost.ledger.client_prices import ByClient
+from sm.plugins.cost.ledger.prices import Price, Rates
 from sm.plugins.cost.ledger.records.record import Tokens
 from sm.plugins.cost.ledger.sums import By, Sum, add_up
 
@@ -163,3 +166,62 @@ def list_csv_rows(by: By, sums: Sequence[Sum]) -> Iterator[tuple[object, ...]]:
 def _list_csv_cells(said: ByClient) -> tuple[object, ...]:
     dollars = (said.price, said.compared, said.ours)
     return (said.requests, *(f"{one:.9f}" for one in dollars))
+
+
+PRICE_HEADERS = (
+    *("Model", "Input", "Output", "Cache read", "Written 5m", "Written 1h", "Read on", "From"),
+)
+UNPROVEN = "unproven"
+
+
+def make_price_table(prices: Sequence[Price]) -> list[str]:
+    """Lines of a table of prices. A rate that no page has shown is marked."""
+    rows = [PRICE_HEADERS, *map(_list_rates, prices)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(PRICE_HEADERS))]
+    lines = []
+    for name, *cells, read, source in rows:
+        padded = (cell.rjust(wide) for cell, wide in zip(cells, widths[1:-2], strict=True))
+        columns = (name.ljust(widths[0]), *padded, read.ljust(widths[-2]), source)
+        lines.append("  ".join(columns).rstrip())
+    return lines
+
+
+def _list_rates(price: Price) -> tuple[str, ...]:
+    names = Rates.__struct_fields__
+    cells = []
+    for name in names:
+        rate = getattr(price.rates, name) if price.rates else None
+        mark = "?" if name in price.unproven else ""
+        cells.append(UNKNOWN if rate is None else f"${rate:g}{mark}")
+    return (price.model, *cells, price.read or UNPROVEN, price.source or price.listed_by)
+
+
+SPENT = "cost"
+"""The event that says what a session has used by its end."""
+
+
+class Spent(Struct, frozen=True):
+    """Text of that event: what the issue has used so far, or else the session, by kind of agent."""
+
+    project: str
+    issue: int
+    by_agent: list[Sum]
+
+
+def encode(spent: Spent) -> str:
+    """Text of the event."""
+    return msgspec.json.encode(spent).decode()
+
+
+def tell_spent(text: str) -> str:
+    """The words of `sm trace` and `sm events` for what a session has used."""
+    try:
+        spent = decode(text, Spent)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return f"cost: {text}"  # of another version
+    return f"cost: {tell_cost(spent.by_agent)}"
+
+
+def tell_raise(text: str) -> str:
+    """The words of `sm trace` and `sm events` for a limit that was raised or lowered."""
+    return f"a budget was {text}"

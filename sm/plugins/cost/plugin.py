@@ -16,26 +16,26 @@ PLUGIN = Plugin(
             "health",
         ),
         "budget": Verb(
-            "sm.plugins.cost.budget.verb:command",
+            "sm.plugins.cost.budget_verb:command",
             "Show what agents may use, and raise it.",
             "cost",
         ),
         "ledger": Verb(
-            "sm.plugins.cost.sync.verb:command",
+            "sm.plugins.cost.sync.node:command",
             "Exchange what agents have used with another installation.",
             "budget",
             hidden=True,
         ),
     },
     checks={
-        "ledger": "sm.plugins.cost.checks:CHECK",
-        "budget": "sm.plugins.cost.budget_checks:CHECK",
-        "telemetry": "sm.plugins.cost.telemetry_checks:CHECK",
+        "ledger": "sm.plugins.cost.checks:LEDGER",
+        "budget": "sm.plugins.cost.checks:BUDGET",
+        "telemetry": "sm.plugins.cost.checks:TELEMETRY",
     },
-    files={"ledger": "sm.plugins.cost.files:list_ledger"},
+    files={"ledger": "sm.plugins.cost.settings:list_ledger"},
     events={
-        "cost": "sm.plugins.cost.event:tell",
-        "budget-changed": "sm.plugins.cost.budget_words:tell_changed",
+        "cost": "sm.plugins.cost.display:tell_spent",
+        "budget-changed": "sm.plugins.cost.display:tell_raise",
     },
     routes={"cost": "sm.plugins.cost.route:ENDPOINT"},
     ticks={
@@ -43,7 +43,7 @@ PLUGIN = Plugin(
         "nodes": "sm.plugins.cost.sync.tick:LISTENER",
     },
     followers={"cost": "sm.plugins.cost.follower:FOLLOWER"},
-    figures={"cost": "sm.plugins.cost.figures:FIGURES"},
+    figures={"cost": "sm.plugins.cost.report:FIGURES"},
     meters={"budget": "sm.plugins.cost.budget.meter:METER"},
     variables={"telemetry": "sm.plugins.cost.ledger.telemetry:make_variables"},
 )

@@ -1,19 +1,36 @@
-"""Reads the sums that a person or a program asks for, up to the last request."""
+"""Sums of the ledger that a person or a program asks for.
+
+A report is read up to the last request. The figure beside a session in `sm status`, in its story
+and over HTTP is of the sums alone: nothing is read on, and no price is looked up.
+"""
 
 from __future__ import annotations
 
 import datetime
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from sm.config.schema import Config, MachineSettings
-from sm.plugins.cost.ledger.entries import name_day, open_ledger
+from sm.plugins.cost.display import format_cost, tell_cost
+from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
 from sm.plugins.cost.ledger.nodes import list_unheard as list_unheard
 from sm.plugins.cost.ledger.prices import list_notes
-from sm.plugins.cost.ledger.sums import By, Sum, read_sums, read_sums_of_models
+from sm.plugins.cost.ledger.sums import (
+    By,
+    Sum,
+    read_sums,
+    read_sums_by_agent,
+    read_sums_of_issues,
+    read_sums_of_models,
+    read_sums_of_sessions,
+)
+from sm.plugins.cost.settings import find_ledger
 from sm.store import sqlite_file
+from sm.views.figures import Figure, Figures, Subject
 
 ONE_DAY = datetime.timedelta(days=1)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -107,3 +124,38 @@ def read_known_models(path: Path) -> dict[str, list[Sum]]:
         return {}
     with open_ledger(path) as ledger:
         return read_sums_of_models(ledger)
+
+
+def read(settings: MachineSettings, subjects: Sequence[Subject]) -> Mapping[str, Figure]:
+    """What each issue has cost so far in all its sessions; without an issue, the session."""
+    path = find_ledger(settings)
+    if not sqlite_file.is_there(path):
+        return {}
+    with open_ledger(path) as ledger:
+        return {name: _make_figure(one) for name, one in _find(ledger, subjects)}
+
+
+def _find(ledger: Ledger, subjects: Sequence[Subject]) -> Iterator[tuple[str, Sum]]:
+    issues = read_sums_of_issues(ledger, {(one.project, one.issue) for one in subjects})
+    sessions = read_sums_of_sessions(ledger, {one.session for one in subjects if not one.issue})
+    for one in subjects:
+        found = issues.get((one.project, one.issue)) if one.issue else sessions.get(one.session)
+        if found:
+            yield one.session, found
+
+
+def _make_figure(one: Sum) -> Figure:
+    return Figure(format_cost(one), msgspec.to_builtins(one))
+
+
+def tell(settings: MachineSettings, subject: Subject) -> Sequence[str]:
+    """Return the same as a sentence, by kind of agent if there are several."""
+    path = find_ledger(settings)
+    if not sqlite_file.is_there(path):
+        return ()
+    with open_ledger(path) as ledger:
+        found = read_sums_by_agent(ledger, subject.project, subject.issue, subject.session)
+    return (f"cost: {tell_cost(found)}",) if found else ()
+
+
+FIGURES = Figures("Cost", read, tell)

@@ -1,15 +1,21 @@
-"""What can be set about costs."""
+"""Settings of costs, and where the plugin keeps its files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from sm.config.schema import MachineSettings
 from sm.config.section import Section
 from sm.config.shapes import read_section
+
+if TYPE_CHECKING:
+    from sm.sessions.machine import Machine
+    from sm.setup.uninstall import Part
+    from sm.store.paths import Root
 
 SESSION = "sm.session"
 """What an agent calls its session when it tells of its requests."""
@@ -36,3 +42,17 @@ class Cost(Section, frozen=True):
 def find_ledger(settings: MachineSettings) -> Path:
     """Where the ledger is. It is one of the machine: an issue may have several configurations."""
     return read_section(settings, Cost).ledger or Path(DEFAULT).expanduser()
+
+
+def find_folder(root: Root) -> Path:
+    """The folder of this plugin."""
+    return root.plugins / "cost"
+
+
+def list_ledger(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+    """What `sm uninstall` says of the ledger, which stays."""
+    from sm.setup.uninstall import Part
+
+    path = find_ledger(machine.settings)
+    if path.is_file():
+        yield Part(f"what agents have used: {path}", kept="nothing else knows it")

@@ -111,8 +111,9 @@ def _show(by: By, sums: list[Sum], notes: list[str]) -> None:
 
 def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None:
     """Show the prices of the models that were used, without any of those that are listed."""
+    from sm.plugins.cost.display import make_price_table
+    from sm.plugins.cost.ledger.prices import list_prices
     from sm.plugins.cost.ledger.sums import By
-    from sm.plugins.cost.price_table import list_lines, list_prices
     from sm.plugins.cost.report import list_price_notes, read_known
 
     models = [one.name for one in read_known(path, [By.MODEL], since, project)[By.MODEL]]
@@ -120,7 +121,7 @@ def _show_prices(path: Path, since: str, project: str, *, as_json: bool) -> None
     if as_json:
         print_json(found)
         return
-    say_lines(list_lines(found))
+    say_lines(make_price_table(found))
     for note in list_price_notes(path, since, project):
         say(note, err=True)
 

@@ -14,14 +14,13 @@ from msgspec import structs
 from sm.adapters.agent import own_settings
 from sm.adapters.agent.claude import CLAUDE
 from sm.config.load import load
-from sm.plugins.cost.checks import check_ledger, check_project
+from sm.plugins.cost.checks import check_ledger, check_project, check_telemetry
 from sm.plugins.cost.ledger import receiver
 from sm.plugins.cost.ledger.client_prices import compare
 from sm.plugins.cost.ledger.entries import Followed, Mark, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.records.record import Account, Entry, Figure, Tokens
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.telemetry_checks import check_telemetry
 from sm.sessions.project import Project
 from sm.store import lock
 from sm.store.files import ensure_private_dir

@@ -13,10 +13,10 @@ from msgspec import structs
 
 from sm.__main__ import run
 from sm.cli.status import draw_status
-from sm.plugins.cost.figures import FIGURES
 from sm.plugins.cost.ledger import database
 from sm.plugins.cost.ledger.entries import Owner, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
+from sm.plugins.cost.report import FIGURES
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal

@@ -13,8 +13,8 @@ import yaml
 from sm.plugins.cost.ledger.entries import Owner, open_ledger
 from sm.store.paths import Root
 from tests.helpers import wait_for
-from tests.plugins.cost.budget.shop import OUTPUT_OF_A_DOLLAR
 from tests.plugins.cost.lines import add_lines, enter, write_answer
+from tests.plugins.cost.shop import OUTPUT_OF_A_DOLLAR
 from tests.plugins.hosts.world import World, living
 from tests.sshd import MISSING, PROGRAM
 

@@ -19,8 +19,8 @@ from tests.company import peers_log, profiles
 from tests.e2e.conftest import stage_of as stage_of
 from tests.e2e.stage import Stage, started
 from tests.helpers import put_session, wait_for
-from tests.plugins.cost.budget.conftest import shop as shop
-from tests.plugins.cost.budget.shop import begin_ad_hoc, open_project
+from tests.plugins.cost.conftest import shop as shop
+from tests.plugins.cost.shop import begin_ad_hoc, open_project
 from tests.plugins.page.client import Browser, make_server
 
 

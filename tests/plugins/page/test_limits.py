@@ -15,8 +15,8 @@ from sm.views.board import Board
 from sm.views.open_need import OpenNeed
 from sm.views.watched_board import WatchedBoard
 from tests.acts.commands import read_act
-from tests.plugins.cost.budget.conftest import shop as shop
-from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, open_project, write
+from tests.plugins.cost.conftest import shop as shop
+from tests.plugins.cost.shop import begin, begin_ad_hoc, open_project, write
 from tests.plugins.page.client import Browser, make_server
 
 KEY = re.compile(r'name="limit" value="([^"]+)"')

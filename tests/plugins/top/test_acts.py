@@ -19,8 +19,8 @@ from sm.sessions.caller import Caller
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from tests.hub import make_hub
-from tests.plugins.cost.budget.conftest import shop as shop
-from tests.plugins.cost.budget.shop import begin, open_project, write
+from tests.plugins.cost.conftest import shop as shop
+from tests.plugins.cost.shop import begin, open_project, write
 from tests.plugins.top.rows import a_need, a_row
 from tests.residents import settle
 

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from sm.base.errors import TemporaryError
-from sm.plugins.cost.budget.rules import Limit, Row
+from sm.plugins.cost.budget.rules import Limit, Row, Used, add_up
 from sm.plugins.cost.ledger.amount import Unit
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.store import sqlite_file
@@ -72,6 +74,17 @@ class Book:
 
 def _name_sums(limit: Limit) -> tuple[str, str, str]:
     return limit.scope, limit.name, limit.last_name or limit.name
+
+
+def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, Used]]:
+    """Each limit with what it was raised by, and what its requests have used."""
+    of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
+    for limit, raised, rows in of_each:
+        shared = sharers if limit.is_shared else 1
+        # Of a limit that was told, a raise is told with it.
+        raised_by = limit.raised if limit.is_told else raised
+        now = structs.replace(limit, raised=raised_by, sharers=max(1, shared))
+        yield now, add_up([*rows, *limit.elsewhere], limit)
 
 
 @contextlib.contextmanager

@@ -73,9 +73,9 @@ def list_set(asked: Session | Project | Elsewhere) -> Iterable[SetLimit]:
         StateError, TemporaryError: it is not known what was used.
 
     """
-    from sm.plugins.cost.budget import changing
+    from sm.plugins.cost.budget import raises
 
-    return changing.list_set(asked)
+    return raises.list_set(asked)
 
 
 METER = Meter(read, find_objection, list_set)

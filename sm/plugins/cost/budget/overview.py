@@ -13,7 +13,7 @@ from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget import remote_limits
-from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.balances import Book, measure
 from sm.plugins.cost.budget.limits import (
     find_day_limit,
     find_issue_limit,
@@ -25,7 +25,6 @@ from sm.plugins.cost.budget.limits import (
 from sm.plugins.cost.budget.raises import list_raises
 from sm.plugins.cost.budget.rules import Limit, Used, weigh
 from sm.plugins.cost.budget.settings import Budget
-from sm.plugins.cost.budget.verdict import measure
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.amount import SCALE, Unit, show
 from sm.plugins.cost.ledger.entries import Ledger

@@ -1,16 +1,22 @@
-"""What people have decided about limits: on record in the ledger, for good."""
+"""What people have decided about limits, on record in the ledger for good, and what they may."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from msgspec import Struct, structs
 
+from sm.base.act import LOOK_AT_STATUS
 from sm.base.errors import AnsweredError, UsageError
 from sm.config import duration
-from sm.plugins.cost.budget.balances import Book
-from sm.plugins.cost.budget.rules import Limit, add_up, describe
-from sm.plugins.cost.ledger.amount import Unit, parse, show
+from sm.issues.meters import SetLimit
+from sm.issues.runners import Elsewhere
+from sm.plugins.cost.budget.balances import Book, measure, open_book
+from sm.plugins.cost.budget.limits import list_for_placed, list_limits, list_shared
+from sm.plugins.cost.budget.rules import Limit, Used, add_up, describe
+from sm.plugins.cost.ledger import progress
+from sm.plugins.cost.ledger.amount import Unit, find_round, parse, show, spell
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
@@ -18,7 +24,8 @@ from sm.sessions import registry
 from sm.sessions.caller import Caller
 from sm.sessions.machine import Machine
 from sm.sessions.pause import name_host
-from sm.sessions.project import find_person
+from sm.sessions.project import Project, find_person
+from sm.sessions.session import Session
 from sm.store import journal
 from sm.store.events import FromPlugin
 from sm.store.files import ensure_private_dir
@@ -136,3 +143,54 @@ def tell_last(connection: Connection | None, limit: Limit, now: float) -> str:
     verb = "raised" if last.amount > 0 else "lowered"
     ago = duration.show(max(0, round(now - last.at)))
     return f"{last.by} has {verb} it by {show(unit, abs(last.amount))} {ago} ago"
+
+
+def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
+    """The limits of a session, or those that the sessions of a project share.
+
+    Raises:
+        StateError, TemporaryError: the ledger cannot be read.
+
+    """
+    machine = (asked.project if isinstance(asked, Elsewhere) else asked).machine
+    now = time.time()
+    if isinstance(asked, Elsewhere):
+        limits = list_for_placed(asked.project, asked.placement, now)
+    elif isinstance(asked, Project):
+        limits = list_shared(asked.config, asked.settings, now)
+    else:
+        # One that another installation has told us is raised there.
+        limits = [limit for limit in list_limits(asked, now) if not limit.is_told]
+    if not limits:
+        return []
+    with open_book(find_ledger(machine.settings)) as book:
+        measured = list(measure(book, limits, progress.count_followed(machine.root)))
+        return [
+            _offer(machine, limit, used, tell_last(book.connection, limit, now))
+            for limit, used in measured
+        ]
+
+
+def _offer(machine: Machine, limit: Limit, used: Used, last: str) -> SetLimit:
+    unit = limit.amount.unit
+    return SetLimit(
+        key=f"{limit.scope}:{limit.name}:{unit}",
+        act=limit.act or LOOK_AT_STATUS,
+        shown=describe(limit, used),
+        proposal=spell(unit, propose(limit, used)),
+        raised=show(unit, limit.raised) if limit.raised else "",
+        raise_by=partial(_change, machine, limit, 1),
+        lower_by=partial(_change, machine, limit, -1),
+        last=last,
+    )
+
+
+def propose(limit: Limit, used: Used) -> int:
+    """So much more that work can go on: half of what was set at first, and all that is over it."""
+    return find_round(limit.amount.count // 2 + max(0, used.at_most - limit.height))
+
+
+def _change(machine: Machine, limit: Limit, sign: int, text: str) -> str:
+    amount = read_amount(text, limit.amount.unit)
+    by = name_person(Caller())
+    return change(machine, limit, sign * amount, by, known=limit.raised)

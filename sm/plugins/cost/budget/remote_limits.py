@@ -22,10 +22,9 @@ from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.rules import Limit
-    from sm.plugins.cost.sync.wire import ToldLimit
+    from sm.plugins.cost.budget.rules import Limit, RemoteLimit
 
-    ByHome = Mapping[str, tuple[ToldLimit, ...]]
+    ByHome = Mapping[str, tuple[RemoteLimit, ...]]
 
 
 def locate(settings: MachineSettings) -> Path:
@@ -63,12 +62,12 @@ def _name_own(limit: Limit, session: Session) -> Limit:
 
 def read(settings: MachineSettings) -> ByHome:
     """Return all of them; none if the file is damaged, until they are told again."""
-    from sm.plugins.cost.sync.wire import ToldLimit
+    from sm.plugins.cost.budget.rules import RemoteLimit
 
-    return read_rebuildable(locate(settings), dict[str, tuple[ToldLimit, ...]]) or {}
+    return read_rebuildable(locate(settings), dict[str, tuple[RemoteLimit, ...]]) or {}
 
 
-def keep(settings: MachineSettings, home: str, limits: tuple[ToldLimit, ...]) -> bool:
+def keep(settings: MachineSettings, home: str, limits: tuple[RemoteLimit, ...]) -> bool:
     """Put those of an installation in the place of its earlier ones; say whether any are new."""
     path = locate(settings)
     if not limits and not path.exists():
@@ -81,7 +80,7 @@ def keep(settings: MachineSettings, home: str, limits: tuple[ToldLimit, ...]) ->
     return True
 
 
-def make_limit(told: ToldLimit, now: float) -> Limit:
+def make_limit(told: RemoteLimit, now: float) -> Limit:
     """Return it as passes weigh it: what was used elsewhere is beside what is in our ledger."""
     from sm.base.act import Act, ActKind, run
     from sm.plugins.cost.budget.rules import Limit, merge
@@ -102,7 +101,7 @@ def make_limit(told: ToldLimit, now: float) -> Limit:
     )
 
 
-def list_all(settings: MachineSettings) -> Iterator[ToldLimit]:
+def list_all(settings: MachineSettings) -> Iterator[RemoteLimit]:
     """Each limit that was told, whoever is under it."""
     for limits in read(settings).values():
         yield from limits

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sm.base.act import Act
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.cost.ledger.amount import Amount, Unit, show, show_requests
+from sm.plugins.cost.ledger.amount import LARGEST, Amount, Unit, show, show_requests
 from sm.plugins.cost.ledger.scopes import Scope
 
 NEAR = 80
@@ -24,6 +24,11 @@ ENOUGH = 5
 """Issues that are over, after which their median is what the next one is expected to use."""
 PRICES_S = 5.0
 """Prices are looked up so often at least, if any request waits for one."""
+
+
+Name = Annotated[str, Meta(max_length=300)]
+Words = Annotated[str, Meta(max_length=300)]
+Number = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class Row(Struct, frozen=True):
@@ -41,7 +46,7 @@ class Row(Struct, frozen=True):
 
 
 ADDED = ("known", "tokens", "price", "unclear", "pending", "unpriced")
-LARGEST = ("largest_tokens", "largest_price")
+SIZES = ("largest_tokens", "largest_price")
 
 
 def merge(rows: Iterable[Row], less: Iterable[Row] = ()) -> list[Row]:
@@ -51,7 +56,7 @@ def merge(rows: Iterable[Row], less: Iterable[Row] = ()) -> list[Row]:
         for row in each:
             known = found.get(row.model, Row(row.model))
             sums = {name: getattr(known, name) + sign * getattr(row, name) for name in ADDED}
-            sizes = {name: max(getattr(known, name), getattr(row, name)) for name in LARGEST}
+            sizes = {name: max(getattr(known, name), getattr(row, name)) for name in SIZES}
             found[row.model] = Row(row.model, **sums, **sizes)
     return list(found.values())
 
@@ -117,6 +122,41 @@ class Limit(Struct, frozen=True):
     def key(self) -> str:
         """The same as long as it is this limit at this height."""
         return f"budget:{self.scope}:{self.name}:{self.amount.unit}:{self.height}"
+
+
+class Span(Struct, frozen=True, array_like=True):
+    """Sums that a limit looks at: those of a scope, by their names."""
+
+    scope: Scope
+    first: Name
+    last: Name
+
+
+OF_SESSION = Span(Scope.SESSION, "", "")
+"""The sums of whichever session it is about; only its node knows their name."""
+
+
+class RemoteLimit(Struct, frozen=True):
+    """A limit of another installation for its sessions on this node, as it is told.
+
+    Of its `height` that installation knows that `rows` were used, everywhere. In them is what the
+    node's ledger had in the `span` when it answered last, `heard`; what is in its span beyond that
+    is not. `project` '' is any, `issue` 0 any. Of a day, `rows` are void when it `ends_at`.
+    `command` raises it, `named` are the words in it that name the limit; '' from an older sm.
+    """
+
+    span: Span
+    project: Name
+    issue: Number
+    unit: Unit
+    height: Annotated[int, Meta(ge=0, lt=LARGEST)]
+    words: Words
+    command: Words
+    ends_at: float | None = None
+    allows_unknown: bool = False
+    rows: tuple[Row, ...] = ()
+    heard: tuple[Row, ...] = ()
+    named: Words = ""
 
 
 def add_up(rows: Iterable[Row], limit: Limit) -> Used:

@@ -9,10 +9,9 @@ import time
 
 from sm.base.errors import SmError
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
-from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.balances import Book, measure
 from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.budget.rules import Limit, Used, needs_prices, weigh
-from sm.plugins.cost.budget.verdict import measure
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.progress import find_looked_up, is_time, note_looked_up, note_waiting

@@ -9,21 +9,17 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msgspec import structs
-
 from sm.base.act import ASK_DOCTOR
 from sm.base.errors import TemporaryError
 from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
-from sm.plugins.cost.budget.balances import Book, open_book
+from sm.plugins.cost.budget.balances import Book, measure, open_book
 from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.rules import (
     Expected,
     Limit,
-    Used,
-    add_up,
     admit,
     estimate,
     expect,
@@ -81,17 +77,6 @@ def _wait_for_others(session: Session, limits: list[Limit]) -> Iterator[Allowanc
 
 def _make_gone_error(path: Path) -> TemporaryError:
     return TemporaryError(f"'{path}' is gone: the next passes make it anew from what is at hand")
-
-
-def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, Used]]:
-    """Each limit with what it was raised by, and what its requests have used."""
-    of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
-    for limit, raised, rows in of_each:
-        shared = sharers if limit.is_shared else 1
-        # Of a limit that was told, a raise is told with it.
-        raised_by = limit.raised if limit.is_told else raised
-        now = structs.replace(limit, raised=raised_by, sharers=max(1, shared))
-        yield now, add_up([*rows, *limit.elsewhere], limit)
 
 
 # One more issue

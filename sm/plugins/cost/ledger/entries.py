@@ -162,6 +162,7 @@ HAS_OWN = "SELECT owner FROM own WHERE context = ? ORDER BY at DESC LIMIT 1"
 START = "INSERT INTO starts (context, at, how) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 BEGUN = "SELECT how FROM starts WHERE context = ? ORDER BY at LIMIT 1"
 FORGET_RESTS = "DELETE FROM requests WHERE context = ? AND key LIKE 'rest:%'"
+IDENTITY = "SELECT ident FROM identity"
 MARKED = "SELECT position, before FROM files WHERE path = ?"
 FILES = "SELECT path, reader, owner, position, before FROM files"
 MARK = """
@@ -186,6 +187,11 @@ class Ledger:
     def __init__(self, connection: Connection) -> None:
         """Work on an open database."""
         self.connection = connection
+
+    def read_identity(self) -> str:
+        """What the ledger is called, for good. A copy of it is called the same."""
+        (ident,) = self.connection.execute(IDENTITY).fetchone()
+        return str(ident)
 
     def find_mark(self, path: Path) -> Mark:
         """How far a file was read; not at all, if it is not known."""

@@ -16,7 +16,7 @@ from sm.config import duration
 from sm.config.schema import Config
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Standing
-from sm.plugins.cost.folder import find_folder
+from sm.plugins.cost.settings import find_folder
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import Root, check_name

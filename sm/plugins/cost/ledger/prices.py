@@ -13,6 +13,7 @@ not say. Whoever reads a page again changes the rates and the day, never the day
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
@@ -222,3 +223,30 @@ def find_rates(model: str, at: float) -> Rates | None:
             return None
         rates.append(round(price / BILLIONTHS / EACH * 10**6, 6))
     return Rates(*rates)
+
+
+class Price(Struct, frozen=True):
+    """What a model costs now, in dollars for a million tokens of a short prompt; None if unknown.
+
+    `listed_by` is the library that says so. Its rates were compared with the page `source` on the
+    day `read`, but for those that are `unproven`.
+    """
+
+    model: str
+    rates: Rates | None
+    listed_by: str
+    source: str
+    read: str
+    unproven: tuple[str, ...]
+
+
+def list_prices(models: Sequence[str]) -> list[Price]:
+    """The prices of these models; without any, of those whose pages were read."""
+    now, library = time.time(), name_source()
+    found = []
+    for model in filter(None, models or [one.model for one in LISTED]):
+        proof = find_proof(model)
+        rates = find_rates(model, now) if library else None
+        read = str(proof.read) if proof.read else ""
+        found.append(Price(model, rates, library, proof.source, read, proof.unproven))
+    return found

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.issues.meters import BlindError
-from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.ledger.records.record import Reader, find_reader
+from sm.plugins.cost.settings import find_folder
 from sm.sessions import agent, agent_state, window
 from sm.sessions.agent_state import State
 from sm.sessions.session import Session

@@ -33,12 +33,11 @@ from sm.base.clock import Deadline
 from sm.base.decoding import find_decoder
 from sm.base.errors import SmError
 from sm.base.foreign import read_time
-from sm.plugins.cost.folder import find_folder
 from sm.plugins.cost.ledger.entries import Ledger, Owner, open_ledger
 from sm.plugins.cost.ledger.intake import make_owner
 from sm.plugins.cost.ledger.records.record import MOST, Agent, Entry, Tokens
 from sm.plugins.cost.ledger.telemetry import ENDPOINT, Address, read_address
-from sm.plugins.cost.settings import SESSION
+from sm.plugins.cost.settings import SESSION, find_folder
 from sm.sessions import registry
 from sm.store import lock
 from sm.store.paths import Root

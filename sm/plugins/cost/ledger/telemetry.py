@@ -22,8 +22,7 @@ from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
 from sm.base.decoding import decode
 from sm.config.shapes import read_section
-from sm.plugins.cost.folder import find_folder
-from sm.plugins.cost.settings import SESSION, Cost, find_ledger
+from sm.plugins.cost.settings import SESSION, Cost, find_folder, find_ledger
 from sm.sessions import launch
 from sm.sessions.session import Session
 from sm.store import lock

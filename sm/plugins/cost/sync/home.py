@@ -1,13 +1,19 @@
 """At home: asks all machines at once what was used there, and tells them what is left.
 
-It goes by the runner of a session that the machine has, as any command for that does. A machine
-that does not answer keeps no other waiting.
+A machine is asked by the runner of a session that it has, as any command for that session goes. One
+that does not answer keeps no other waiting. What a node tells is entered together with how far it
+was heard: both or nothing.
+
+An entry keeps the machine that it was first heard of from, and only that one changes it or takes it
+away. So what is told again changes nothing: after a kill in between, from a ledger that was made
+again or put back from a copy, by a machine that is called otherwise now.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -15,23 +21,33 @@ from sm.base import plugin
 from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
+from sm.base.foreign import tidy_name
 from sm.config.schema import Config
+from sm.config.shapes import read_section
 from sm.issues import runners
 from sm.issues.runners import Placement
 from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.limits import (
+    DAY,
+    DAY_S,
+    find_issue_limit,
+    find_placed_limit,
+    list_shared,
+)
+from sm.plugins.cost.budget.rules import OF_SESSION, Limit, RemoteLimit, Row, Span, merge
+from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import nodes
-from sm.plugins.cost.ledger.entries import Ledger, open_ledger
+from sm.plugins.cost.ledger.database import COUNTS
+from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
 from sm.plugins.cost.ledger.nodes import Contact
+from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sync import limiting
-from sm.plugins.cost.sync.hearing import hear, read_known
-from sm.plugins.cost.sync.limiting import Meant
-from sm.plugins.cost.sync.telling import read_identity
-from sm.plugins.cost.sync.wire import Account, Inquiry
+from sm.plugins.cost.sync.wire import Account, Change, Inquiry, Request, Totals
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.failpoint import crash_point
 from sm.store.paths import Root
+from sm.store.sqlite import transaction
 
 ARGV = ("ledger", "tell")
 """What a node is called with."""
@@ -96,7 +112,7 @@ class Asked(threading.Thread):
         super().__init__(daemon=True)
         self.config, self.root, self.host = config, root, host
         self.contact, self.heard, self.patience_s = contact, 0, patience_s
-        self.meant = limiting.list_meant(config, placed)
+        self.meant = list_meant(config, placed)
         known = {one.project for one in (*placed, contact.placement)}
         meant = {one.name for one in config.projects if runners.list_runners(one)}
         self.projects = ("", *sorted(known | meant))  # '': what agents begin is of no project
@@ -132,11 +148,11 @@ def make_inquiry(
     """Return what a machine is asked, and told."""
     known = read_known(ledger, host)
     return Inquiry(
-        home=read_identity(ledger),
+        home=ledger.read_identity(),
         ledger=known.ledger,
         after={name: known.after.get(name, 0) for name in projects},
         spans=tuple(dict.fromkeys(one.span for one in meant)),
-        limits=limiting.tell(Book(ledger.connection), meant, known.totals),
+        limits=tell(Book(ledger.connection), meant, known.totals),
     )
 
 
@@ -165,3 +181,189 @@ def call(config: Config, contact: Contact, inquiry: Inquiry, patience_s: float) 
         return decode(answer.stdout.encode(), Account)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SmError(f"what it tells is no account of costs: {error}") from error
+
+
+# What a node is told of limits
+
+DAYS_BACK = 2
+"""A node may be in another time zone, and enter requests of yesterday today."""
+AFTER_ALL = "9999"
+"""Is behind the name of any day."""
+
+
+class Meant:
+    """A limit for the sessions of a node: of a project or any, of an issue or any."""
+
+    def __init__(self, limit: Limit, span: Span, project: str = "", issue: int = 0) -> None:
+        """Keep what it is."""
+        self.limit, self.span, self.project, self.issue = limit, span, project, issue
+
+
+def list_meant(config: Config, placed: Collection[Placement]) -> list[Meant]:
+    """Return the limits that these sessions are under."""
+    return list(_find_meant(config, placed, time.time()))
+
+
+def _find_meant(config: Config, placed: Collection[Placement], now: float) -> Iterator[Meant]:
+    names = {one.project for one in placed}
+    is_told = set[Scope]()
+    for project in config.projects:
+        if project.name not in names:
+            continue
+        for limit in list_shared(config, project, now):
+            if limit.scope is Scope.DAY:
+                if limit.scope not in is_told:
+                    yield Meant(limit, _span_days(now))
+                is_told.add(limit.scope)
+            else:
+                yield Meant(limit, Span(Scope.PROJECT, project.name, project.name), project.name)
+        own = read_section(project, Budget)
+        for one in placed:
+            if one.project == project.name:
+                yield from _list_own(own, one)
+
+
+def _list_own(own: Budget, placement: Placement) -> Iterator[Meant]:
+    """Those of its issue, and of its session."""
+    named = placement.project, placement.issue
+    if limit := find_issue_limit(own, *named):
+        yield Meant(limit, Span(limit.scope, limit.name, limit.name), *named)
+    if limit := find_placed_limit(own, placement):
+        yield Meant(limit, OF_SESSION, *named)
+
+
+def _span_days(now: float) -> Span:
+    """Lately, by the days of a node: what was used since it was heard is in there."""
+    first = time.strftime(DAY, time.localtime(now - DAYS_BACK * DAY_S))
+    return Span(Scope.DAY, first, AFTER_ALL)
+
+
+def tell(
+    book: Book, meant: Iterable[Meant], totals: Mapping[Span, tuple[Row, ...]]
+) -> tuple[RemoteLimit, ...] | None:
+    """Return the limits as a node is told them; None while it has not told all of its totals."""
+    listed = list(meant)
+    if any(one.span not in totals for one in listed):
+        return None
+    limits = [one.limit for one in listed]
+    used = zip(listed, book.list_rows(limits), book.list_raised(limits), strict=True)
+    return tuple(_make_told(one, rows, raised, totals[one.span]) for one, rows, raised in used)
+
+
+def _make_told(meant: Meant, rows: list[Row], raised: int, heard: tuple[Row, ...]) -> RemoteLimit:
+    limit = meant.limit
+    return RemoteLimit(
+        span=meant.span,
+        project=meant.project,
+        issue=meant.issue,
+        unit=limit.amount.unit,
+        height=max(0, limit.amount.count + raised),
+        words=limit.words,
+        command=limit.act.command if limit.act else "",
+        named=limit.act.limit if limit.act else "",
+        ends_at=limit.ends_at,
+        allows_unknown=limit.allows_unknown,
+        rows=tuple(merge(rows)),
+        heard=heard,
+    )
+
+
+# What a node tells
+
+NODE = "SELECT ledger, totals FROM nodes WHERE host = ?"
+HEARD = "SELECT project, number FROM heard WHERE host = ?"
+FORGET = "DELETE FROM heard WHERE host = ?"
+KEEP_NODE = """
+    INSERT INTO nodes VALUES (?, ?, ?)
+    ON CONFLICT (host) DO UPDATE SET ledger = excluded.ledger, totals = excluded.totals
+"""
+KEEP_HEARD = """
+    INSERT INTO heard VALUES (?, ?, ?)
+    ON CONFLICT (host, project) DO UPDATE SET number = excluded.number
+"""
+REMOVE = "DELETE FROM requests WHERE key = ? AND host = ? AND project = ?"
+NAMES = ("issue", "session", "attempt", "context", "agent", "client", "model", "plan")
+COPIED = (*NAMES, *COUNTS, "certainty", "source", "begun")
+PRICED = ("price", "currency", "priced_by")
+IS_SAME = " AND ".join(f"excluded.{count} = requests.{count}" for count in (*COUNTS, "model"))
+KEEPS_PRICE = f"excluded.price IS NULL AND {IS_SAME}"
+"""The node does not know a price that we may have looked up."""
+ENTER = f"""
+    INSERT INTO requests (key, host, project, at, day, {", ".join((*COPIED, *PRICED))}, settles)
+    VALUES ({", ".join("?" * (5 + len(COPIED) + len(PRICED)))}, '')
+    ON CONFLICT (key) DO UPDATE SET
+        at = excluded.at, day = excluded.day,
+        {", ".join(f"{name} = excluded.{name}" for name in COPIED)},
+        {", ".join(f"{name} = iif({KEEPS_PRICE}, {name}, excluded.{name})" for name in PRICED)}
+    WHERE host = excluded.host AND project = excluded.project
+"""  # noqa: S608 - names of ours
+
+
+class Known(msgspec.Struct, frozen=True):
+    """How far a node was heard: of which ledger, by project, and what its totals were then."""
+
+    ledger: str = ""
+    after: Mapping[str, int] = {}
+    totals: Mapping[Span, tuple[Row, ...]] = {}
+
+
+def read_known(ledger: Ledger, host: str) -> Known:
+    """Return how far a node was heard."""
+    found = ledger.connection.execute(NODE, (host,)).fetchone()
+    if not found:
+        return Known()
+    after = dict(ledger.connection.execute(HEARD, (host,)).fetchall())
+    totals = decode(found[1], tuple[Totals, ...])
+    return Known(found[0], after, {one.span: one.rows for one in totals})
+
+
+def hear(ledger: Ledger, host: str, asked: Inquiry, said: Account) -> int:
+    """Enter the answer to what was asked; return how many changes there were.
+
+    An answer is passed over if another one was heard since it was asked for.
+    """
+    with transaction(ledger.connection):
+        known = read_known(ledger, host)
+        if (known.ledger, _select(known, asked)) != (asked.ledger, asked.after):
+            return 0
+        is_same = said.ledger == known.ledger
+        if not is_same:
+            ledger.connection.execute(FORGET, (host,))
+        changes = {name: found for name, found in said.changes.items() if name in asked.after}
+        for project, found in changes.items():
+            _enter(ledger, host, project, found)
+            number = found[-1].number if found else known.after.get(project, 0) if is_same else 0
+            ledger.connection.execute(KEEP_HEARD, (host, project, number))
+        totals = msgspec.json.encode(said.totals).decode()
+        ledger.connection.execute(KEEP_NODE, (host, said.ledger, totals))
+        crash_point("node:heard")
+    return sum(map(len, changes.values()))
+
+
+def _select(known: Known, asked: Inquiry) -> dict[str, int]:
+    return {project: known.after.get(project, 0) for project in asked.after}
+
+
+def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[Change]) -> None:
+    now = time.time()
+    for change in changes:
+        if change.request is None:
+            ledger.connection.execute(REMOVE, (change.key, host, project))
+            continue
+        row = _make_row(change.key, host, project, change.request, now)
+        ledger.connection.execute(ENTER, row)
+
+
+def _make_row(
+    key: str, host: str, project: str, request: Request, now: float
+) -> tuple[object, ...]:
+    """The columns of `ENTER`. A day is one of this machine, and none to come."""
+    tidied = {
+        name: tidy_name(value)
+        for name in Request.__struct_fields__
+        if isinstance(value := getattr(request, name), str)
+    }
+    values = {name: getattr(request, name) for name in Request.__struct_fields__} | tidied
+    day = name_day(min(request.at, now))
+    named = (values[name] for name in (*COPIED, *PRICED))
+    return (key, host, project, request.at, day, *named)

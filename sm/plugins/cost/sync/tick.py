@@ -49,7 +49,7 @@ def _hear(root: Root, tick: Tick) -> None:
 
 
 def _tells_limits(config: Config, root: Root) -> bool:
-    from sm.plugins.cost.sync.limiting import list_meant
+    from sm.plugins.cost.sync.home import list_meant
 
     sessions = nodes.list_sessions(config, root).values()
     return any(list_meant(config, each) for each in sessions)
@@ -75,9 +75,8 @@ def follow_up(root: Root, measured: Measured) -> None:
 
 def measure_shared(config: Config, root: Root) -> Measured:
     """Return the limits that sessions share, and what is used of each; look up missing prices."""
-    from sm.plugins.cost.budget.balances import Book
+    from sm.plugins.cost.budget.balances import Book, measure
     from sm.plugins.cost.budget.limits import list_shared
-    from sm.plugins.cost.budget.verdict import measure
     from sm.plugins.cost.ledger import progress
     from sm.plugins.cost.ledger.entries import open_ledger
     from sm.plugins.cost.ledger.prices import price_pending

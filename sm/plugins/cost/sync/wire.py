@@ -10,14 +10,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sm.plugins.cost.budget.rules import Row
-from sm.plugins.cost.ledger.amount import LARGEST, Unit
+from sm.plugins.cost.budget.rules import Name, Number, RemoteLimit, Row, Span
 from sm.plugins.cost.ledger.records.record import MOST
-from sm.plugins.cost.ledger.scopes import Scope
 
-Name = Annotated[str, Meta(max_length=300)]
-Words = Annotated[str, Meta(max_length=300)]
-Number = Annotated[int, Meta(ge=0, le=1 << 53)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 """Tokens of one request, as many as are believed of an agent of this machine."""
 Price = Annotated[int, Meta(ge=0, le=10**12)]
@@ -62,46 +57,11 @@ class Change(Struct, frozen=True, array_like=True):
     request: Request | None = None
 
 
-class Span(Struct, frozen=True, array_like=True):
-    """Sums that a limit looks at: those of a scope, by their names."""
-
-    scope: Scope
-    first: Name
-    last: Name
-
-
-OF_SESSION = Span(Scope.SESSION, "", "")
-"""The sums of whichever session it is about; only its node knows their name."""
-
-
 class Totals(Struct, frozen=True):
     """What a node's ledger has in a span, by model."""
 
     span: Span
     rows: tuple[Row, ...] = ()
-
-
-class ToldLimit(Struct, frozen=True):
-    """A limit of the installation, for sessions on a node.
-
-    Of its `height` the installation knows that `rows` were used, everywhere. In them is what the
-    node's ledger had in the `span` when it answered last, `heard`; what is in its span beyond that
-    is not. `project` '' is any, `issue` 0 any. Of a day, `rows` are void when it `ends_at`.
-    `command` raises it, `named` are the words in it that name the limit; '' from an older sm.
-    """
-
-    span: Span
-    project: Name
-    issue: Number
-    unit: Unit
-    height: Annotated[int, Meta(ge=0, lt=LARGEST)]
-    words: Words
-    command: Words
-    ends_at: float | None = None
-    allows_unknown: bool = False
-    rows: tuple[Row, ...] = ()
-    heard: tuple[Row, ...] = ()
-    named: Words = ""
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
@@ -115,7 +75,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     ledger: Name = ""
     after: dict[Name, Number]
     spans: tuple[Span, ...] = ()
-    limits: tuple[ToldLimit, ...] | None = None
+    limits: tuple[RemoteLimit, ...] | None = None
 
 
 class Account(Struct, frozen=True, kw_only=True):

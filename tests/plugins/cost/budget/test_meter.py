@@ -32,8 +32,8 @@ from sm.store.paths import Root
 from sm.views.needs import list_own_needs
 from tests.acts.commands import read_act
 from tests.disks import fill, small_disk
-from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, begin_context, open_project, write
 from tests.plugins.cost.lines import add_lines
+from tests.plugins.cost.shop import begin, begin_ad_hoc, begin_context, open_project, write
 
 
 def look(session: Session) -> Allowance:

@@ -14,7 +14,7 @@ from sm.sessions import registry
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store.files import ensure_private_dir
-from tests.plugins.cost.budget.shop import begin, open_project, write
+from tests.plugins.cost.shop import begin, open_project, write
 
 
 def finish(project: Project, issue: int, dollars: float) -> None:

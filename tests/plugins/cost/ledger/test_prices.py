@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from sm.plugins.cost.display import make_price_table
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.prices import (
     LISTED,
@@ -19,8 +20,8 @@ from sm.plugins.cost.ledger.prices import (
     find_proof,
     find_rates,
     list_notes,
+    list_prices,
 )
-from sm.plugins.cost.price_table import list_lines, list_prices
 
 NAMES = Rates.__struct_fields__
 
@@ -87,7 +88,7 @@ def test_a_price_that_is_older_than_ninety_days_is_said() -> None:
 
 
 def test_prices_are_shown_with_their_pages_and_what_is_unproven() -> None:
-    header, opus, sonnet, other, unknown = list_lines(
+    header, opus, sonnet, other, unknown = make_price_table(
         list_prices(["claude-opus-5-5", "claude-sonnet-5-5", "gpt-5.3-codex", "made-up"])
     )
     assert header.split()[:3] == ["Model", "Input", "Output"]

@@ -28,8 +28,8 @@ from sm.plugins.cost.sync.wire import Inquiry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from tests.plugins.cost.budget.shop import OUTPUT_OF_A_DOLLAR, open_project
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
+from tests.plugins.cost.shop import OUTPUT_OF_A_DOLLAR, open_project
 
 
 class Away:

@@ -18,28 +18,36 @@ from sm.plugins.cost.budget import remote_limits
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.budget.overview import list_set
 from sm.plugins.cost.budget.remote_limits import make_limit
-from sm.plugins.cost.budget.rules import Limit, Row, add_up, merge, weigh
+from sm.plugins.cost.budget.rules import (
+    OF_SESSION,
+    Limit,
+    RemoteLimit,
+    Row,
+    Span,
+    add_up,
+    merge,
+    weigh,
+)
 from sm.plugins.cost.checks import check_ledger
 from sm.plugins.cost.ledger import nodes
 from sm.plugins.cost.ledger.amount import Unit
 from sm.plugins.cost.ledger.nodes import Contact
 from sm.plugins.cost.ledger.progress import find_beginning
 from sm.plugins.cost.ledger.scopes import Scope, name_session
-from sm.plugins.cost.sync import limiting
-from sm.plugins.cost.sync.wire import OF_SESSION, Span, ToldLimit
+from sm.plugins.cost.sync import home
 from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from tests.acts.commands import read_act
-from tests.plugins.cost.budget.shop import begin, open_project, write
+from tests.plugins.cost.shop import begin, open_project, write
 
 MODEL = "claude-opus-4-5"
 SPAN = Span(Scope.PROJECT, "shop", "shop")
 PLACEMENT = Placement("shop", 7, "dev-shop-7", "ssh", "box", 1, "c", "dev-shop-7", 1.0)
 
 
-def make_told(used: int, heard: int, height: int = 100, **more: object) -> ToldLimit:
+def make_told(used: int, heard: int, height: int = 100, **more: object) -> RemoteLimit:
     return structs.replace(
-        ToldLimit(SPAN, "shop", 0, Unit.TOKENS, height, "for shop", "sm budget raise shop"),
+        RemoteLimit(SPAN, "shop", 0, Unit.TOKENS, height, "for shop", "sm budget raise shop"),
         rows=(Row(MODEL, 1, tokens=used),),
         heard=(Row(MODEL, 1, tokens=heard),),
         **more,
@@ -77,7 +85,7 @@ def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> 
     budget = "{issue: $1, day: $2, project: $3, session: $4}"
     project = open_project(tmp_path, budget, "{day: $9}", root=root.path)
     others = [structs.replace(PLACEMENT, issue=8), structs.replace(PLACEMENT, project="other")]
-    meant = limiting.list_meant(project.config, [PLACEMENT, *others])
+    meant = home.list_meant(project.config, [PLACEMENT, *others])
     assert [one.issue for one in meant if one.issue] == [7, 7, 8, 8]
     assert {(str(one.limit.scope), one.project) for one in meant} == {
         ("issue", "shop"),
@@ -86,7 +94,7 @@ def test_a_node_is_told_the_limits_of_its_issues(tmp_path: Path, root: Root) -> 
         ("project", "shop"),
         ("day", ""),
     }
-    assert limiting.list_meant(project.config, ()) == []
+    assert home.list_meant(project.config, ()) == []
 
 
 def test_a_person_may_raise_here_what_a_session_elsewhere_is_under(

@@ -16,9 +16,9 @@ from sm.plugins.cost.ledger.entries import Ledger, Owner, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.records.record import MOST
 from sm.plugins.cost.ledger.sums import By, read_sums, read_sums_of_sessions
-from sm.plugins.cost.sync import telling, wire
-from sm.plugins.cost.sync.hearing import hear, read_known
-from sm.plugins.cost.sync.telling import account, read_identity
+from sm.plugins.cost.sync import wire
+from sm.plugins.cost.sync.home import hear, read_known
+from sm.plugins.cost.sync.node import account
 from sm.plugins.cost.sync.wire import Account, Inquiry
 from tests.plugins.cost.ledger.test_entries import check_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
@@ -145,7 +145,7 @@ def test_a_kill_before_it_is_entered_loses_and_doubles_nothing(
 def test_much_comes_in_pieces(
     home: Ledger, node: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "ROOM", 2_000)
+    monkeypatch.setattr("sm.plugins.cost.sync.node.ROOM", 2_000)
     spend(node, tmp_path, *(f"r{number}" for number in range(50)))
     said = account(node, ask(home))
     assert said.more
@@ -167,7 +167,7 @@ def test_a_ledger_that_is_made_anew_or_copied_counts_nothing_twice(
     (tmp_path / "copy.db").chmod(0o600)
     with open_ledger(tmp_path / "copy.db") as put_back:
         spend(put_back, tmp_path / "..", "r4", owner=structs.replace(OWNER, session="late"))
-        assert read_identity(put_back) == read_identity(node)
+        assert put_back.read_identity() == node.read_identity()
         exchange(home, put_back)
     with open_ledger(tmp_path / "anew.db") as anew:
         enter(anew, tmp_path / f"{OWNER.session}.jsonl")  # all of it is read again

@@ -17,21 +17,21 @@ from sm.adapters.agent.profile import Profile
 from sm.issues import placements
 from sm.issues.rules.allowance import Stage
 from sm.issues.runners import Placement
-from sm.plugins.cost import budget_checks
+from sm.plugins.cost import checks
 from sm.plugins.cost.budget.balances import Book
 from sm.plugins.cost.budget.meter import METER
-from sm.plugins.cost.budget_checks import check_budget
+from sm.plugins.cost.budget.rules import OF_SESSION
+from sm.plugins.cost.checks import check_budget
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sync import limiting
-from sm.plugins.cost.sync.wire import OF_SESSION
+from sm.plugins.cost.sync import home
 from sm.sessions import caller
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.store import journal
 from sm.store.events import FromPlugin
-from tests.plugins.cost.budget.shop import begin, begin_ad_hoc, open_project, write
+from tests.plugins.cost.shop import begin, begin_ad_hoc, open_project, write
 
 Out = pytest.CaptureFixture[str]
 
@@ -83,8 +83,8 @@ def test_the_limit_of_a_session_elsewhere_is_raised_here(project: Project, capsy
     said = capsys.readouterr().out
     assert said.endswith(": 2.0M tokens for this session: its machine knows what it has used\n")
     with open_ledger(find_ledger(project.config)) as ledger:
-        meant = limiting.list_meant(project.config, [placed])
-        told = limiting.tell(Book(ledger.connection), meant, {one.span: () for one in meant})
+        meant = home.list_meant(project.config, [placed])
+        told = home.tell(Book(ledger.connection), meant, {one.span: () for one in meant})
     assert told
     assert [one.height for one in told if one.span == OF_SESSION] == [2_000_000]
 
@@ -202,6 +202,6 @@ def test_the_doctor_says_what_keeps_a_budget_from_being_known(
     progress.find_mark(session).write_text(f"{time.time() - 60}\n")
     assert check("{issue: $1}")[0] == "what 'dev-shop-7' uses was not read for 60 s: it is held"
     progress.find_mark(session).unlink()
-    monkeypatch.setattr(budget_checks, "name_source", lambda: "")
+    monkeypatch.setattr(checks, "name_source", lambda: "")
     assert "no prices are known" in check("{issue: $1}")[0]
     assert "limited" in check("{issue: 1M tokens}")[0]

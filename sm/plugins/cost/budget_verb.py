@@ -1,14 +1,20 @@
-"""Which limit a person means by the words and options of `sm budget raise`."""
+"""`sm budget`: what limits are set, what is used of them, and how a person raises one."""
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from sm.base.errors import UsageError
+from sm.base.output import say, say_lines, warn
 from sm.cli.arguments import name_target
 from sm.cli.invocation import ISSUE, find_meant_project, find_project, list_names
-from sm.cli.options import load_any_config, load_config, load_machine
+from sm.cli.options import json_option, load_any_config, load_config, load_machine
+from sm.cli.words import print_json
 from sm.config.shapes import read_section
 from sm.issues.placements import read_placement
 from sm.plugins.cost.budget.limits import (
@@ -26,16 +32,115 @@ from sm.sessions.address import OF_ISSUE, find
 from sm.sessions.session import IssueSession
 
 if TYPE_CHECKING:
-    import click
-
+    from sm.plugins.cost.budget.overview import Row
     from sm.plugins.cost.budget.rules import Limit
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
 
+
+WHICH = (
+    ("day", "The limit of today: of the project, without one that of all projects."),
+    ("project", "The limit of all that the project uses."),
+    ("session", "The limit of the session, not of its issue."),
+)
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def command(ctx: click.Context, as_json: bool) -> None:
+    """Show each limit of what agents may use, and how much of it is used.
+
+    Limits are set in the section 'budget' of the configuration. docs/COST.md says what counts, and
+    what happens when one is used up.
+    """
+    if ctx.invoked_subcommand:
+        return
+    rows = _read_rows(ctx)
+    if as_json:
+        print_json(rows)
+    elif rows:
+        _show(rows)
+    else:
+        say("no budget is set: see docs/COST.md", err=True)
+
+
+def _read_rows(ctx: click.Context) -> list[Row]:
+    from sm.plugins.cost.budget.overview import list_rows, list_set
+    from sm.plugins.cost.ledger.intake import open_current
+    from sm.plugins.cost.settings import find_ledger
+    from sm.plugins.cost.verb import hear_elsewhere
+
+    machine, config = load_machine(ctx), load_any_config(ctx)
+    limits = list(list_set(config, machine.root))
+    if not limits:
+        return []
+    hear_elsewhere()
+    with open_current(find_ledger(machine.settings), warn) as ledger:
+        return list_rows(limits, machine.root, ledger)
+
+
+def _show(rows: list[Row]) -> None:
+    from sm.plugins.cost.budget.overview import HEADERS, list_cells
+
+    table = [HEADERS, *map(list_cells, rows)]
+    widths = [max(len(row[at]) for row in table) for at in range(len(HEADERS))]
+    for name, *cells, decided in table:
+        padded = (cell.rjust(wide) for cell, wide in zip(cells, widths[1:-1], strict=True))
+        say_lines(["  ".join((name.ljust(widths[0]), *padded, decided)).rstrip()])
+    if any(row.not_known for row in rows):
+        say("≤: requests that are in no record count as the largest that is", err=True)
+
+
+def _change_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What raises and lowers: `words: tuple[str, ...]`, and `which` limit."""
+    function = click.argument("words", metavar="[TARGET | PROJECT [ISSUE]] AMOUNT", nargs=-1)(
+        function
+    )
+    for name, text in reversed(WHICH):
+        function = click.option(f"--{name}", "which", flag_value=name, default="", help=text)(
+            function
+        )
+    return click.pass_context(function)
+
+
+@command.command("raise")
+@_change_options
+def raise_(ctx: click.Context, words: tuple[str, ...], which: str) -> None:
+    """Raise the limit of an issue by AMOUNT, or another one.
+
+    AMOUNT is in the unit of the limit: 5, or 2M where tokens are counted. What has waited for it
+    goes on. Who has raised what stays on record. The limit of a day is raised for today.
+    """
+    _change(ctx, words, which, 1)
+
+
+@command.command("lower")
+@_change_options
+def lower(ctx: click.Context, words: tuple[str, ...], which: str) -> None:
+    """Take back AMOUNT of what a limit was raised by."""
+    _change(ctx, words, which, -1)
+
+
+def _change(ctx: click.Context, words: tuple[str, ...], which: str, sign: int) -> None:
+    from sm.plugins.cost.budget import raises
+    from sm.plugins.cost.verb import hear_elsewhere
+    from sm.sessions.caller import identify
+
+    machine = load_machine(ctx)
+    by = raises.name_person(identify(machine.root, os.environ))
+    target, text = _split_words(words)
+    _check_amount(ctx, target, text, which)
+    limit = _find_limit(ctx, target, which)
+    amount = sign * raises.read_amount(text, limit.amount.unit)
+    say(raises.change(machine, limit, amount, by))
+    hear_elsewhere(lambda _: None)
+
+
 UNITS = ("USD", "tokens", "token")
 
 
-def split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+def _split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """What is meant, and the amount behind it, which may be two words: `5 USD`."""
     if len(words) > 1 and words[-1] in UNITS:
         return words[:-2], f"{words[-2]} {words[-1]}"
@@ -44,7 +149,7 @@ def split_words(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     return words[:-1], words[-1]
 
 
-def check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which: str) -> None:
+def _check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which: str) -> None:
     """Refuse words that name an issue, and no amount behind it.
 
     Raises:
@@ -62,7 +167,7 @@ def check_amount(ctx: click.Context, target: tuple[str, ...], text: str, which: 
         raise UsageError(f"by how much? write an amount behind it: {called} 5, or 2M for tokens")
 
 
-def find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:
+def _find_limit(ctx: click.Context, words: tuple[str, ...], which: str) -> Limit:
     """The limit that is meant: `which` is `day`, `project`, `session`, or '' for an issue's.
 
     Raises:
