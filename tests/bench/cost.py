@@ -13,10 +13,17 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.client_prices import refresh
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Mark, Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, ReadMark, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records import record
-from sm.plugins.cost.ledger.records.record import Account, Agent, Before, Entry, Tokens, find_reader
+from sm.plugins.cost.ledger.records.record import (
+    AgentKind,
+    Before,
+    ClientAccount,
+    LedgerEntry,
+    Tokens,
+    find_reader,
+)
 from sm.sessions import window
 from sm.sessions.followers import have_followed
 from sm.store.files import ensure_private_dir
@@ -66,44 +73,44 @@ def figures(bench: Bench) -> Iterator[Figure]:
 def _fill(ledger: Ledger, count: int) -> None:
     """So many requests of many issues over a year, priced as the ledger would do it."""
     chance, begun = dice(7), time.time() - DAYS * 86400
-    file = Followed(Path("/nowhere"), "claude", Owner(session=""), Mark())
+    file = RecordFile(Path("/nowhere"), "claude", EntryOwner(session=""), ReadMark())
     with transaction(ledger.connection):
         for first in range(0, count, REQUESTS_OF_AN_ISSUE):
             number = first // REQUESTS_OF_AN_ISSUE
-            owner = Owner(
+            owner = EntryOwner(
                 session=f"dev-shop-{number}", project="shop", issue=number, client="claude"
             )
             at = begun + first / count * DAYS * 86400
             entries = [
-                Entry(
+                LedgerEntry(
                     key=f"req_{first + one:020d}",
                     at=at + one * 60,
                     context=f"c{number}",
-                    agent=chance.choice((Agent.MAIN, Agent.SUBAGENT)),
+                    agent=chance.choice((AgentKind.MAIN, AgentKind.SUBAGENT)),
                     model=chance.choice(MODELS),
                     tokens=Tokens(*(chance.randrange(10_000) for _ in range(5))),
                 )
                 for one in range(min(REQUESTS_OF_AN_ISSUE, count - first))
             ]
-            ledger.enter(Followed(file.path, "claude", owner, Mark()), Mark(), entries)
+            ledger.enter(RecordFile(file.path, "claude", owner, ReadMark()), ReadMark(), entries)
             _end(ledger, owner, entries)
         # The prices themselves are of no interest here, and 0.2 ms each.
         ledger.connection.execute("UPDATE requests SET price = 1000, currency = 'USD'")
     refresh(ledger)  # as each `sm cost` does it for the contexts that have changed since
 
 
-def _end(ledger: Ledger, owner: Owner, entries: list[Entry]) -> None:
+def _end(ledger: Ledger, owner: EntryOwner, entries: list[LedgerEntry]) -> None:
     """The client accounts for the context of these requests."""
     counted: dict[str, Tokens] = {}
     for one in entries:
         counted[one.model] = _add(counted.get(one.model, Tokens()), one.tokens)
-    said = Account(
+    said = ClientAccount(
         context=entries[0].context,
         at=entries[-1].at,
         begun=entries[0].at,
-        models={model: record.Figure(tokens, 0.1) for model, tokens in counted.items()},
+        models={model: record.ClientFigure(tokens, 0.1) for model, tokens in counted.items()},
     )
-    ledger.enter(Followed(Path("/nowhere"), "claude", owner, Mark()), Mark(), [said])
+    ledger.enter(RecordFile(Path("/nowhere"), "claude", owner, ReadMark()), ReadMark(), [said])
 
 
 def _add(one: Tokens, other: Tokens) -> Tokens:
@@ -122,9 +129,12 @@ def _reading(bench: Bench) -> Iterator[Figure]:
     samples = []
     for number in range(bench.rounds(3, 1)):
         with open_ledger(bench.folder / f"read-{number}.db") as ledger:
-            owner = Owner(session="s", client="claude")
+            owner = EntryOwner(session="s", client="claude")
             read = functools.partial(
-                read_on, ledger, reader, Followed(transcript, "claude", owner, Mark(0, Before()))
+                read_on,
+                ledger,
+                reader,
+                RecordFile(transcript, "claude", owner, ReadMark(0, Before())),
             )
             samples.append(size / (call_ms(read)() / 1000))
     yield Figure(name=f"a transcript of {size:,.0f} MB read", unit="MB/s", samples=samples)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
 from sm.plugins.cost.ledger.intake import read_histories, read_on
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
@@ -80,8 +80,8 @@ def read(ledger: Ledger, reader: str, folder: Path) -> None:
     found = find_reader(reader)
     assert found
     for path in sorted(folder.rglob("*.jsonl")):
-        owner = Owner(session="s-real", client=reader)
-        read_on(ledger, found, Followed(path, reader, owner, ledger.find_mark(path)))
+        owner = EntryOwner(session="s-real", client=reader)
+        read_on(ledger, found, RecordFile(path, reader, owner, ledger.find_mark(path)))
     read_histories(ledger, ledger.list_files("s-real"))
 
 

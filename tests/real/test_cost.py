@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import catch_up
 from sm.plugins.cost.ledger.prices import find_price
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
@@ -315,9 +315,11 @@ def test_two_sessions_in_one_directory_keep_apart(
         start = one.events("SessionStart")[0].payload
         path = Path(start["transcript_path"])
         for file in found.list_files(path, start["session_id"]):
-            owner = Owner(session=name, client="claude")
+            owner = EntryOwner(session=name, client="claude")
             ledger.enter(
-                Followed(file, "claude", owner, ledger.find_mark(file)), ledger.find_mark(file), ()
+                RecordFile(file, "claude", owner, ledger.find_mark(file)),
+                ledger.find_mark(file),
+                (),
             )
     catch_up(ledger, 0.0)
     wait_equal(lambda: list_counted(ledger), lambda: list_spent(api, Kind.MAIN))

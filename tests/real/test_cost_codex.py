@@ -7,7 +7,7 @@ import signal
 import threading
 from pathlib import Path
 
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import Certainty, Tokens, find_reader
 from tests.helpers import wait_for
@@ -89,11 +89,11 @@ def test_agents_of_codex_are_their_threads(
     start = codex.events("SessionStart")[0].payload
     reader = find_reader("codex")
     assert reader
-    owner = Owner(session="s-codex", client="codex")
+    owner = EntryOwner(session="s-codex", client="codex")
 
     def read_all() -> list[str]:
         for path in reader.list_files(Path(start["transcript_path"]), start["session_id"]):
-            read_on(ledger, reader, Followed(path, "codex", owner, ledger.find_mark(path)))
+            read_on(ledger, reader, RecordFile(path, "codex", owner, ledger.find_mark(path)))
         return sorted(map(repr, list_counted(ledger).values()))
 
     def list_all() -> list[str]:

@@ -15,15 +15,15 @@ from sm.adapters.forge.model import BOT, PullRequest, PullState
 from sm.adapters.forge.spender import spend_for
 from sm.config.schema import MachineSettings
 from sm.config.shapes import read_section
-from sm.plugins.cost.display import SPENT, Spent, encode, list_notes, tell_cost
+from sm.plugins.cost.display import SPENT, SessionCost, encode, list_notes, tell_cost
 from sm.plugins.cost.ledger import intake
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import read_all
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_looked_up
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.sums import Sum, add_up, read_sums_by_agent
-from sm.plugins.cost.settings import Cost, find_folder, find_ledger
+from sm.plugins.cost.settings import CostSection, find_folder, find_ledger
 from sm.sessions.project import Project
 from sm.store import events, journal, lock
 from sm.store.failpoint import crash_point
@@ -58,7 +58,9 @@ def price_late(root: Root, settings: MachineSettings) -> None:
 
 def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Project]) -> None:
     files = ledger.list_files(note.stem)
-    owner = max((one.owner for one in files), key=lambda one: one.since, default=Owner(note.stem))
+    owner = max(
+        (one.owner for one in files), key=lambda one: one.since, default=EntryOwner(note.stem)
+    )
     project = projects.get(owner.project)
     if owner.issue and project is None and time.time() < note.stat().st_mtime + PATIENCE_S:
         return
@@ -77,7 +79,7 @@ def _close(ledger: Ledger, root: Root, note: Path, projects: Mapping[str, Projec
     discard(note.with_name(f"cost.{note.stem}.lock"))
 
 
-def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path) -> None:
+def _enter_kill(ledger: Ledger, files: list[RecordFile], owner: EntryOwner, note: Path) -> None:
     """Enter that the client was killed at work, if it was when it was seen last.
 
     One that has ended in order has accounted for all that its record has, if it is one that does.
@@ -92,19 +94,19 @@ def _enter_kill(ledger: Ledger, files: list[Followed], owner: Owner, note: Path)
         intake.enter_kill(ledger, owner, context, at, at)
 
 
-def _record(root: Root, owner: Owner, spent: list[Sum]) -> None:
+def _record(root: Root, owner: EntryOwner, spent: list[Sum]) -> None:
     """Put it into the journal, unless it is the last that is there of the session."""
     last = journal.find_latest(root.journal, {owner.session}).get(owner.session)
     if isinstance(last, events.FromPlugin) and last.event == SPENT:
         return
-    text = encode(Spent(owner.project, owner.issue, spent))
+    text = encode(SessionCost(owner.project, owner.issue, spent))
     said = events.FromPlugin(session=owner.session, event=SPENT, text=text)
     journal.record(root.journal, said)
 
 
-def _comment(project: Project, owner: Owner, spent: list[Sum]) -> None:
+def _comment(project: Project, owner: EntryOwner, spent: list[Sum]) -> None:
     """Comment on the pull request with which the session has ended, once."""
-    if not read_section(project.settings, Cost).comment:
+    if not read_section(project.settings, CostSection).comment:
         return
     pulls = project.forge.pulls
     with spend_for(owner.session):
@@ -121,12 +123,12 @@ def _comment(project: Project, owner: Owner, spent: list[Sum]) -> None:
             journal.record_once(project.root.journal, said)
 
 
-def _is_its_own(pull: PullRequest, owner: Owner) -> bool:
+def _is_its_own(pull: PullRequest, owner: EntryOwner) -> bool:
     """Whether it was merged or closed in the time of the session."""
     return pull.state is not PullState.OPEN and pull.closed_at >= owner.since
 
 
-def _list_lines(owner: Owner, spent: list[Sum]) -> Iterator[str]:
+def _list_lines(owner: EntryOwner, spent: list[Sum]) -> Iterator[str]:
     yield f"Cost of issue #{owner.issue}: {tell_cost(spent)}."
     for note in list_notes(add_up(spent)):
         yield f"\n{note}"

@@ -32,7 +32,7 @@ from sm.sessions.address import OF_ISSUE, find
 from sm.sessions.session import IssueSession
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.overview import Row
+    from sm.plugins.cost.budget.overview import LimitRow
     from sm.plugins.cost.budget.rules import Limit
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
@@ -65,7 +65,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         say("no budget is set: see docs/COST.md", err=True)
 
 
-def _read_rows(ctx: click.Context) -> list[Row]:
+def _read_rows(ctx: click.Context) -> list[LimitRow]:
     from sm.plugins.cost.budget.overview import list_rows, list_set
     from sm.plugins.cost.ledger.intake import open_current
     from sm.plugins.cost.settings import find_ledger
@@ -80,7 +80,7 @@ def _read_rows(ctx: click.Context) -> list[Row]:
         return list_rows(limits, machine.root, ledger)
 
 
-def _show(rows: list[Row]) -> None:
+def _show(rows: list[LimitRow]) -> None:
     from sm.plugins.cost.budget.overview import HEADERS, list_cells
 
     table = [HEADERS, *map(list_cells, rows)]

@@ -11,7 +11,7 @@ from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import database
-from sm.plugins.cost.ledger.amount import Unit
+from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.client_prices import LIMIT, compare
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.intake import LATELY_S
@@ -20,7 +20,7 @@ from sm.plugins.cost.ledger.prices import name_source
 from sm.plugins.cost.ledger.progress import list_lags
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.telemetry import list_theirs, read_address
-from sm.plugins.cost.settings import Cost, find_folder, find_ledger
+from sm.plugins.cost.settings import CostSection, find_folder, find_ledger
 from sm.sessions.launch import select_environment
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
@@ -92,7 +92,7 @@ def check_budget(project: Project) -> Iterator[Finding]:
             f"a budget is set, and what '{client}' uses is in no record: no issue is begun",
             "set 'budget.unknown' to 'allow', or use an agent CLI that docs/COST.md names",
         )
-    elif not name_source() and any(limit.unit is Unit.USD for limit in limits):
+    elif not name_source() and any(limit.unit is AmountUnit.USD for limit in limits):
         yield warn(
             "a budget is in money, and no prices are known: its agents are stopped",
             "install 'genai-prices' into the environment of sm, or count tokens",
@@ -113,7 +113,7 @@ def check_telemetry(project: Project) -> Iterator[Finding]:
         return
     environment = select_environment(project.settings.agent)
     theirs = next(list_theirs(project.settings.repo, environment), "")
-    if not read_section(project.config, Cost).telemetry:
+    if not read_section(project.config, CostSection).telemetry:
         if read_section(project.settings, Budget) != Budget():
             yield ok(f"telemetry is off (cost.telemetry): {WITHOUT}")
     elif theirs:

@@ -27,14 +27,14 @@ UNNAMED = {By.PROJECT: WITHOUT, By.HOST: HERE}
 """What a sum without a name is of; of what nobody has named it is unknown."""
 
 
-class Table(Struct, frozen=True):
+class CostTable(Struct, frozen=True):
     """Sums as lines, and what has to be said of them below."""
 
     lines: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def make_table(by: By, sums: Sequence[Sum], width: int | None) -> Table:
+def make_table(by: By, sums: Sequence[Sum], width: int | None) -> CostTable:
     """Make it no wider than `width`, if given: first without the client's column, then by names."""
     from sm.cli.columns import fit
 
@@ -53,7 +53,7 @@ def make_table(by: By, sums: Sequence[Sum], width: int | None) -> Table:
     for name, *cells in rows:
         padded = (cell.rjust(wide) for cell, wide in zip(cells, widths[1:], strict=True))
         lines.append(GAP.join((fit(name, widths[0]).ljust(widths[0]), *padded)).rstrip())
-    return Table(tuple(lines), tuple(list_notes(total)))
+    return CostTable(tuple(lines), tuple(list_notes(total)))
 
 
 def _measure(widths: Sequence[int]) -> int:
@@ -200,7 +200,7 @@ SPENT = "cost"
 """The event that says what a session has used by its end."""
 
 
-class Spent(Struct, frozen=True):
+class SessionCost(Struct, frozen=True):
     """Text of that event: what the issue has used so far, or else the session, by kind of agent."""
 
     project: str
@@ -208,7 +208,7 @@ class Spent(Struct, frozen=True):
     by_agent: list[Sum]
 
 
-def encode(spent: Spent) -> str:
+def encode(spent: SessionCost) -> str:
     """Text of the event."""
     return msgspec.json.encode(spent).decode()
 
@@ -216,7 +216,7 @@ def encode(spent: Spent) -> str:
 def tell_spent(text: str) -> str:
     """The words of `sm trace` and `sm events` for what a session has used."""
     try:
-        spent = decode(text, Spent)
+        spent = decode(text, SessionCost)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return f"cost: {text}"  # of another version
     return f"cost: {tell_cost(spent.by_agent)}"

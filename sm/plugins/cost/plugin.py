@@ -6,7 +6,7 @@ from sm.base.plugin import Plugin, Verb
 
 PLUGIN = Plugin(
     sections={
-        "cost": "sm.plugins.cost.settings:Cost",
+        "cost": "sm.plugins.cost.settings:CostSection",
         "budget": "sm.plugins.cost.budget.settings:Budget",
     },
     verbs={

@@ -22,7 +22,7 @@ SESSION = "sm.session"
 DEFAULT = "~/.local/share/sm/ledger.db"
 
 
-class Cost(Section, frozen=True):
+class CostSection(Section, frozen=True):
     """What agents cost, and where it is written down."""
 
     ledger: Annotated[
@@ -41,7 +41,7 @@ class Cost(Section, frozen=True):
 
 def find_ledger(settings: MachineSettings) -> Path:
     """Where the ledger is. It is one of the machine: an issue may have several configurations."""
-    return read_section(settings, Cost).ledger or Path(DEFAULT).expanduser()
+    return read_section(settings, CostSection).ledger or Path(DEFAULT).expanduser()
 
 
 def find_folder(root: Root) -> Path:

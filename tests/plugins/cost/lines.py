@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sm.plugins.cost.ledger.entries import Followed, Ledger, Owner
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile
 from sm.plugins.cost.ledger.intake import read_on
 from sm.plugins.cost.ledger.records.record import find_reader
 
 AT = "2026-11-28T11:54:12.644Z"
-OWNER = Owner(session="dev-shop-7", project="shop", issue=7, attempt=1, client="claude")
+OWNER = EntryOwner(session="dev-shop-7", project="shop", issue=7, attempt=1, client="claude")
 
 
 def write_answer(
@@ -39,8 +39,8 @@ def add_lines(path: Path, lines: Iterable[dict[str, Any]]) -> Path:
     return path
 
 
-def enter(ledger: Ledger, path: Path, owner: Owner = OWNER) -> int:
+def enter(ledger: Ledger, path: Path, owner: EntryOwner = OWNER) -> int:
     """Enter what a transcript has had added to it."""
     reader = find_reader("claude")
     assert reader
-    return read_on(ledger, reader, Followed(path, "claude", owner, ledger.find_mark(path)))
+    return read_on(ledger, reader, RecordFile(path, "claude", owner, ledger.find_mark(path)))

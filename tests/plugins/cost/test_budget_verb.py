@@ -18,7 +18,7 @@ from sm.issues import placements
 from sm.issues.rules.allowance import Stage
 from sm.issues.runners import Placement
 from sm.plugins.cost import checks
-from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.balances import Balances
 from sm.plugins.cost.budget.meter import METER
 from sm.plugins.cost.budget.rules import OF_SESSION
 from sm.plugins.cost.checks import check_budget
@@ -84,7 +84,7 @@ def test_the_limit_of_a_session_elsewhere_is_raised_here(project: Project, capsy
     assert said.endswith(": 2.0M tokens for this session: its machine knows what it has used\n")
     with open_ledger(find_ledger(project.config)) as ledger:
         meant = home.list_meant(project.config, [placed])
-        told = home.tell(Book(ledger.connection), meant, {one.span: () for one in meant})
+        told = home.tell(Balances(ledger.connection), meant, {one.span: () for one in meant})
     assert told
     assert [one.height for one in told if one.span == OF_SESSION] == [2_000_000]
 

@@ -17,9 +17,9 @@ from sm.config.load import load
 from sm.plugins.cost.checks import check_ledger, check_project, check_telemetry
 from sm.plugins.cost.ledger import receiver
 from sm.plugins.cost.ledger.client_prices import compare
-from sm.plugins.cost.ledger.entries import Followed, Mark, open_ledger
+from sm.plugins.cost.ledger.entries import ReadMark, RecordFile, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.records.record import Account, Entry, Figure, Tokens
+from sm.plugins.cost.ledger.records.record import ClientAccount, ClientFigure, LedgerEntry, Tokens
 from sm.plugins.cost.settings import find_ledger
 from sm.sessions.project import Project
 from sm.store import lock
@@ -45,12 +45,14 @@ def account(project: Project, folder: Path, price: float, tokens: Tokens = TOKEN
     """A request, and what the client says of it at its end; its name of the model is longer."""
     now = time.time()
     context = f"c{price}"
-    entry = Entry(key=context, at=now, context=context, model="claude-opus-4-5", tokens=TOKENS)
-    models = {"claude-opus-4-5-20251101": Figure(tokens, price)}
-    said = Account(context=context, at=now, begun=now - 60, models=models)
+    entry = LedgerEntry(
+        key=context, at=now, context=context, model="claude-opus-4-5", tokens=TOKENS
+    )
+    models = {"claude-opus-4-5-20251101": ClientFigure(tokens, price)}
+    said = ClientAccount(context=context, at=now, begun=now - 60, models=models)
     with open_ledger(find_ledger(project.config)) as ledger:
-        file = Followed(folder / f"{context}.jsonl", "claude", OWNER, Mark())
-        ledger.enter(file, Mark(9), [entry, said])
+        file = RecordFile(folder / f"{context}.jsonl", "claude", OWNER, ReadMark())
+        ledger.enter(file, ReadMark(9), [entry, said])
         price_pending(ledger)
 
 
@@ -89,14 +91,14 @@ def test_a_sum_of_which_a_part_has_no_price_yet_is_not_compared(
     project: Project, tmp_path: Path
 ) -> None:
     now, model = time.time(), "claude-opus-4-5"
-    first = Entry(key="r1", at=now, context="c", model=model, tokens=TOKENS)
-    both = Figure(Tokens(input=2000, output=2000), OURS * 2)
-    said = Account(context="c", at=now, begun=now - 60, models={model: both})
+    first = LedgerEntry(key="r1", at=now, context="c", model=model, tokens=TOKENS)
+    both = ClientFigure(Tokens(input=2000, output=2000), OURS * 2)
+    said = ClientAccount(context="c", at=now, begun=now - 60, models={model: both})
     with open_ledger(find_ledger(project.config)) as ledger:
-        file = Followed(tmp_path / "c.jsonl", "claude", OWNER, Mark())
-        ledger.enter(file, Mark(9), [first])
+        file = RecordFile(tmp_path / "c.jsonl", "claude", OWNER, ReadMark())
+        ledger.enter(file, ReadMark(9), [first])
         price_pending(ledger)
-        ledger.enter(file, Mark(18), [structs.replace(first, key="r2"), said])
+        ledger.enter(file, ReadMark(18), [structs.replace(first, key="r2"), said])
         assert compare(ledger, 0.0) == []
         price_pending(ledger)
         assert [one.ours for one in compare(ledger, 0.0)] == [OURS * 2]

@@ -14,7 +14,7 @@ from msgspec import structs
 from sm.__main__ import run
 from sm.cli.status import draw_status
 from sm.plugins.cost.ledger import database
-from sm.plugins.cost.ledger.entries import Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.report import FIGURES
 from sm.plugins.cost.settings import find_ledger
@@ -88,7 +88,11 @@ def test_where_there_is_no_ledger_none_is_made(project: Project, capsys: Out) ->
 def test_a_session_without_an_issue_has_its_own(project: Project, tmp_path: Path) -> None:
     spend(project, tmp_path)
     with open_ledger(find_ledger(project.config)) as ledger:
-        enter(ledger, add_lines(tmp_path / "ann.jsonl", [write_answer("r9")]), Owner(session="s-1"))
+        enter(
+            ledger,
+            add_lines(tmp_path / "ann.jsonl", [write_answer("r9")]),
+            EntryOwner(session="s-1"),
+        )
     [(name, found)] = FIGURES.read(
         project.config, [Subject(session="s-1", project="", issue=0)]
     ).items()

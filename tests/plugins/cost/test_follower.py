@@ -190,7 +190,7 @@ def test_a_record_that_was_removed_is_missed_and_an_unknown_once(
 ) -> None:
     transcript = tmp_path / "s-one-a.jsonl"
     follower.follow(session)
-    assert progress.find_fault(session) is progress.Fault.NONE, "it is not there yet"
+    assert progress.find_fault(session) is progress.RecordFault.NONE, "it is not there yet"
     add_lines(transcript, [write_answer("r1")])
     follower.follow(session)
     transcript.unlink()
@@ -199,17 +199,17 @@ def test_a_record_that_was_removed_is_missed_and_an_unknown_once(
     for _ in range(2):
         follower.follow(session)
         assert not progress.has_grown(session)
-        assert progress.find_fault(session) is progress.Fault.MISSING
+        assert progress.find_fault(session) is progress.RecordFault.MISSING
         assert read_unknown(sealed) == ["lost"]
     progress.find_note(session).unlink()  # the ledger knows that it was there, too
     follower.follow(session)
-    assert progress.find_fault(session) is progress.Fault.MISSING or read_unknown(sealed) == [
+    assert progress.find_fault(session) is progress.RecordFault.MISSING or read_unknown(sealed) == [
         "lost"
     ]
     transcript.unlink()
     add_lines(transcript, [write_answer("r1"), write_answer("r2")])
     follower.follow(session)
-    assert progress.find_fault(session) is progress.Fault.NONE
+    assert progress.find_fault(session) is progress.RecordFault.NONE
     assert count(sealed) == {"s-one": 3}
 
 
@@ -220,19 +220,19 @@ def test_a_record_that_does_not_grow_while_its_agent_works_is_an_unknown(
     hear(session, "busy", "UserPromptSubmit")
     follower.follow(session)
     os.utime(transcript, (0, 0))
-    assert progress.find_fault(session) is progress.Fault.NONE, "it may be late"
+    assert progress.find_fault(session) is progress.RecordFault.NONE, "it may be late"
     monkeypatch.setattr(progress, "SILENT_S", 0.0)
-    assert progress.find_fault(session) is progress.Fault.SILENT
+    assert progress.find_fault(session) is progress.RecordFault.SILENT
     assert progress.has_grown(session)
     follower.follow(session)
     assert not progress.has_grown(session)
     assert read_unknown(sealed) == ["silent"]
     add_lines(transcript, [write_answer("r2")])
-    assert progress.find_fault(session) is progress.Fault.NONE
+    assert progress.find_fault(session) is progress.RecordFault.NONE
     follower.follow(session)
     hear(session, "idle", "Stop")
     os.utime(transcript, (0, 0))
-    assert progress.find_fault(session) is progress.Fault.NONE, "it has nothing to say"
+    assert progress.find_fault(session) is progress.RecordFault.NONE, "it has nothing to say"
 
 
 @pytest.fixture

@@ -15,9 +15,15 @@ from sm.config.schema import Config
 from sm.plugins.cost.checks import check_ledger
 from sm.plugins.cost.display import make_table
 from sm.plugins.cost.ledger.client_prices import ByClient
-from sm.plugins.cost.ledger.entries import Followed, Mark, Owner, name_day, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, ReadMark, RecordFile, name_day, open_ledger
 from sm.plugins.cost.ledger.prices import name_source, price_pending
-from sm.plugins.cost.ledger.records.record import Account, Agent, Entry, Figure, Tokens
+from sm.plugins.cost.ledger.records.record import (
+    AgentKind,
+    ClientAccount,
+    ClientFigure,
+    LedgerEntry,
+    Tokens,
+)
 from sm.plugins.cost.ledger.sums import By, Sum
 from sm.store.paths import Root
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
@@ -44,7 +50,7 @@ def fill(path: Path, folder: Path) -> Path:
         "one": (whole, OWNER),
         "two": (gaps, structs.replace(OWNER, issue=8)),
         "three": ([write_answer("r4", model="made-up")], structs.replace(OWNER, issue=9)),
-        "four": ([write_answer("r5")], Owner(session="s-1", client="claude", is_on_plan=True)),
+        "four": ([write_answer("r5")], EntryOwner(session="s-1", client="claude", is_on_plan=True)),
     }
     with open_ledger(path) as ledger:
         for name, (lines, owner) in files.items():
@@ -100,24 +106,29 @@ def test_other_sums_and_other_programs(path: Path, tmp_path: Path, capsys: Out) 
 
 
 def account(
-    path: Path, folder: Path, context: str, models: dict[str, Figure], owner: Owner, *extra: Entry
+    path: Path,
+    folder: Path,
+    context: str,
+    models: dict[str, ClientFigure],
+    owner: EntryOwner,
+    *extra: LedgerEntry,
 ) -> None:
     """A context that has ended: an answer of 1,000 tokens by each model, and what is said of it."""
     entries = [
-        Entry(
+        LedgerEntry(
             key=f"{context}-{model}",
             at=AT + number,
             context=context,
-            agent=Agent.SUBAGENT if number else Agent.MAIN,
+            agent=AgentKind.SUBAGENT if number else AgentKind.MAIN,
             model=model,
             tokens=WHOLE,
         )
         for number, model in enumerate(models)
     ]
-    said = Account(context=context, at=AT + 60, begun=AT - 60, models=models)
+    said = ClientAccount(context=context, at=AT + 60, begun=AT - 60, models=models)
     with open_ledger(path) as ledger:
-        file = Followed(folder / f"{context}.jsonl", "claude", owner, Mark())
-        ledger.enter(file, Mark(9), [*entries, *extra, said])
+        file = RecordFile(folder / f"{context}.jsonl", "claude", owner, ReadMark())
+        ledger.enter(file, ReadMark(9), [*entries, *extra, said])
         price_pending(ledger)
 
 
@@ -127,11 +138,17 @@ def test_what_the_client_says_itself_stands_beside_it(
     """It says all of #7, nothing of one request of #8; of #9 it knows another number of tokens."""
     opus, whole = "claude-opus-4-5", WHOLE
     eight, nine = structs.replace(OWNER, issue=8), structs.replace(OWNER, issue=9)
-    account(path, tmp_path, "a", {opus: Figure(whole, 0.03), "own": Figure(whole, 0.5)}, OWNER)
-    later = Entry(key="b2", at=AT + 90, context="b", model=opus, tokens=whole)
-    account(path, tmp_path, "b", {opus: Figure(whole, 0.02)}, eight, later)
-    cut = Entry(key="c2", at=AT, context="c", model=opus, tokens=whole)
-    account(path, tmp_path, "c", {opus: Figure(whole, 9.0)}, nine, cut)
+    account(
+        path,
+        tmp_path,
+        "a",
+        {opus: ClientFigure(whole, 0.03), "own": ClientFigure(whole, 0.5)},
+        OWNER,
+    )
+    later = LedgerEntry(key="b2", at=AT + 90, context="b", model=opus, tokens=whole)
+    account(path, tmp_path, "b", {opus: ClientFigure(whole, 0.02)}, eight, later)
+    cut = LedgerEntry(key="c2", at=AT, context="c", model=opus, tokens=whole)
+    account(path, tmp_path, "c", {opus: ClientFigure(whole, 9.0)}, nine, cut)
     assert run(["cost"]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
@@ -175,12 +192,12 @@ def test_it_is_compared_anew_once_more_is_known(path: Path, tmp_path: Path, caps
         assert run(["cost", "--json"]) == 0
         return json.loads(capsys.readouterr().out)[0].get("by_client")
 
-    account(path, tmp_path, "a", {opus: Figure(Tokens(output=3000), 0.07)}, OWNER)
+    account(path, tmp_path, "a", {opus: ClientFigure(Tokens(output=3000), 0.07)}, OWNER)
     assert read() is None
-    late = Entry(key="late", at=AT, context="a", model=opus, tokens=Tokens(output=2000))
-    file = Followed(tmp_path / "a.jsonl", "claude", OWNER, Mark())
+    late = LedgerEntry(key="late", at=AT, context="a", model=opus, tokens=Tokens(output=2000))
+    file = RecordFile(tmp_path / "a.jsonl", "claude", OWNER, ReadMark())
     with open_ledger(path) as ledger:
-        ledger.enter(file, Mark(10), [late])
+        ledger.enter(file, ReadMark(10), [late])
     assert read() == {"requests": 2, "price": 0.07, "compared": 0.07, "ours": 0.075}
     with open_ledger(path) as ledger:
         ledger.connection.execute("DELETE FROM requests WHERE key = 'late'")
@@ -192,13 +209,19 @@ def test_what_two_issues_or_kinds_of_one_model_share_is_said_of_neither(
 ) -> None:
     """A fast request beside a usual one has another price."""
     opus, dated = "claude-opus-4-5", "claude-opus-4-5-20251101"
-    both = Figure(Tokens(output=2000), 0.05)
+    both = ClientFigure(Tokens(output=2000), 0.05)
     account(path, tmp_path, "a", {opus: both}, OWNER)
-    of_eight = Entry(key="other", at=AT, context="a", model=opus, tokens=WHOLE)
-    other = Followed(tmp_path / "b.jsonl", "claude", structs.replace(OWNER, issue=8), Mark())
+    of_eight = LedgerEntry(key="other", at=AT, context="a", model=opus, tokens=WHOLE)
+    other = RecordFile(tmp_path / "b.jsonl", "claude", structs.replace(OWNER, issue=8), ReadMark())
     with open_ledger(path) as ledger:
-        ledger.enter(other, Mark(9), [of_eight])
-    account(path, tmp_path, "c", {opus: Figure(WHOLE, 0.03), dated: Figure(WHOLE, 0.03)}, OWNER)
+        ledger.enter(other, ReadMark(9), [of_eight])
+    account(
+        path,
+        tmp_path,
+        "c",
+        {opus: ClientFigure(WHOLE, 0.03), dated: ClientFigure(WHOLE, 0.03)},
+        OWNER,
+    )
     assert run(["cost", "--json"]) == 0
     assert all("by_client" not in one for one in json.loads(capsys.readouterr().out))
 
@@ -208,14 +231,14 @@ def test_what_is_of_several_is_in_no_sum_of_one(
     path: Path, tmp_path: Path, capsys: Out, by: str
 ) -> None:
     opus = "claude-opus-4-5"
-    figure = Figure(Tokens(output=2000), 0.05)
-    other = Entry(
-        key="other", at=AT - 86400, context="a", agent=Agent.SUBAGENT, model=opus, tokens=WHOLE
+    figure = ClientFigure(Tokens(output=2000), 0.05)
+    other = LedgerEntry(
+        key="other", at=AT - 86400, context="a", agent=AgentKind.SUBAGENT, model=opus, tokens=WHOLE
     )
     account(path, tmp_path, "a", {opus: figure}, OWNER, other)
     with open_ledger(path) as ledger:
-        said = Account(context="a", at=AT + 61, begun=AT - 90_000, models={opus: figure})
-        ledger.enter(Followed(tmp_path / "a", "claude", OWNER, Mark()), Mark(9), [said])
+        said = ClientAccount(context="a", at=AT + 61, begun=AT - 90_000, models={opus: figure})
+        ledger.enter(RecordFile(tmp_path / "a", "claude", OWNER, ReadMark()), ReadMark(9), [said])
     assert run(["cost", "--json", "--by", by]) == 0
     assert all("by_client" not in one for one in json.loads(capsys.readouterr().out))
     assert run(["cost", "--json"]) == 0

@@ -20,7 +20,7 @@ import yaml
 
 from sm.base.wire import decode_line, encode_line
 from sm.cli.root import version
-from sm.plugins.cost.sync.wire import Account, Inquiry, Totals
+from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.wire import Answer, Hello, Request
@@ -157,7 +157,7 @@ def make_row(session: str) -> dict[str, Any]:
 def tell(asked: Inquiry) -> str:
     """Return what a node has to tell of costs: nothing new."""
     totals = tuple(Totals(span) for span in asked.spans)
-    account = Account(ledger="a" * 16, changes={}, totals=totals)
+    account = LedgerReport(ledger="a" * 16, changes={}, totals=totals)
     return msgspec.json.encode(account).decode()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.plugins.cost.ledger.entries import Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, open_ledger
 from sm.store.paths import Root
 from tests.helpers import wait_for
 from tests.plugins.cost.lines import add_lines, enter, write_answer
@@ -42,7 +42,7 @@ def spend(node: Path, ident: str, dollars: float = 0.1) -> None:
         if not transcript.exists():
             transcript.touch()
             began = write_answer("first", at=at)
-            enter(ledger, add_lines(transcript, [began]), Owner("dev-harb-1", "harb", 1))
+            enter(ledger, add_lines(transcript, [began]), EntryOwner("dev-harb-1", "harb", 1))
     line = write_answer(ident, round(dollars * OUTPUT_OF_A_DOLLAR), at=at)
     add_lines(transcript, [line])
 

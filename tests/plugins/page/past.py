@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import json, structs
 
-from sm.plugins.cost.ledger.entries import BILLIONTHS, Followed, Mark, Owner, open_ledger
-from sm.plugins.cost.ledger.records.record import Certainty, Entry, Tokens
+from sm.plugins.cost.ledger.entries import BILLIONTHS, EntryOwner, ReadMark, RecordFile, open_ledger
+from sm.plugins.cost.ledger.records.record import Certainty, LedgerEntry, Tokens
 from sm.sessions.history import Verb
 from sm.store import events
 from sm.store.events import Event, RotationStep
@@ -76,12 +76,12 @@ def _tell_issue(issue: int, begin: float, projects: tuple[str, ...]) -> Iterator
     yield tell(events.StepDone(verb=Verb.FORGET, row="merged" if issue % 7 else "failed"), 90)
 
 
-Used = tuple[Owner, Entry, float | None]
+Used = tuple[EntryOwner, LedgerEntry, float | None]
 
 
 def use(issue: int, at: float, *, project: str, model: str) -> Used:
     """One request for an issue, and what it cost."""
-    owner = Owner(session=f"dev-{project}-{issue}", project=project, issue=issue)
+    owner = EntryOwner(session=f"dev-{project}-{issue}", project=project, issue=issue)
     tokens = Tokens(
         input=issue * 7919 % 50_000,
         output=issue * 7907 % 100_000,
@@ -89,7 +89,7 @@ def use(issue: int, at: float, *, project: str, model: str) -> Used:
         cache_write_5m=issue * 86_028 % 500_000,
     )
     certainty = Certainty.WHOLE if issue % 5 else Certainty.AT_LEAST
-    entry = Entry(
+    entry = LedgerEntry(
         key=f"r{issue}", at=at, context="c", model=model, tokens=tokens, certainty=certainty
     )
     return owner, entry, None if model == MODELS[2] else 0.2 + issue * 37 % 120 / 10
@@ -99,7 +99,9 @@ def spend(ledger: Path, used: list[Used]) -> None:
     """Enter these requests, each with what it cost in dollars, None for no known price."""
     with open_ledger(ledger) as opened:
         for owner, entry, dollars in used:
-            opened.enter(Followed(Path(entry.key), "claude", owner, Mark()), Mark(1), [entry])
+            opened.enter(
+                RecordFile(Path(entry.key), "claude", owner, ReadMark()), ReadMark(1), [entry]
+            )
             price = None if dollars is None else round(dollars * BILLIONTHS)
             opened.connection.execute(
                 "UPDATE requests SET price = ?, priced_by = 'test' WHERE key = ?",

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from sm.base.errors import TemporaryError
-from sm.plugins.cost.budget.rules import Limit, Row, Used, add_up
-from sm.plugins.cost.ledger.amount import Unit
+from sm.plugins.cost.budget.rules import Limit, LimitUse, ModelUse, add_up
+from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.store import sqlite_file
 from sm.store.sqlite import Connection, connect_to_read
@@ -19,7 +19,7 @@ from sm.store.sqlite_faults import explain_errors
 
 WAIT_S = 0.2
 """In WAL mode readers wait for nobody, but for a moment after a kill."""
-COLUMNS = ", ".join(Row.__struct_fields__)
+COLUMNS = ", ".join(ModelUse.__struct_fields__)
 ROWS = f"SELECT ?, {COLUMNS} FROM used WHERE scope = ? AND name BETWEEN ? AND ?"  # noqa: S608 - names of ours
 RAISED = "SELECT ?, sum(amount) FROM raises WHERE scope = ? AND name = ? AND unit = ?"
 ISSUES = """
@@ -29,19 +29,19 @@ ISSUES = """
 """The next character behind `#` is `$`."""
 
 
-class Book:
+class Balances:
     """The sums of one open ledger; None stands for one that is not there, and has none."""
 
     def __init__(self, connection: Connection | None) -> None:
         """Read from an open database."""
         self.connection = connection
-        self._issues: dict[tuple[str, Unit], dict[str, int]] = {}
+        self._issues: dict[tuple[str, AmountUnit], dict[str, int]] = {}
 
-    def list_rows(self, limits: Sequence[Limit]) -> list[list[Row]]:
+    def list_rows(self, limits: Sequence[Limit]) -> list[list[ModelUse]]:
         """What the requests of each limit have used, by model."""
-        found = list[list[Row]]([] for _ in limits)
+        found = list[list[ModelUse]]([] for _ in limits)
         for number, *row in self._ask_for_each(ROWS, map(_name_sums, limits)):
-            found[number].append(Row(*row))
+            found[number].append(ModelUse(*row))
         return found
 
     def list_raised(self, limits: Sequence[Limit]) -> list[int]:
@@ -60,13 +60,13 @@ class Book:
         united = " UNION ALL ".join([query] * len(numbered))
         return self.connection.execute(united, [one for each in numbered for one in each])
 
-    def list_issues(self, project: str, unit: Unit) -> dict[str, int]:
+    def list_issues(self, project: str, unit: AmountUnit) -> dict[str, int]:
         """What each issue of a project has used, by the name of its sums; read once."""
         if self.connection is None:
             return {}
         key = (project, unit)
         if key not in self._issues:
-            at = 2 if unit is Unit.USD else 1
+            at = 2 if unit is AmountUnit.USD else 1
             rows = self.connection.execute(ISSUES, (project, project))
             self._issues[key] = {row[0]: row[at] for row in rows}
         return self._issues[key]
@@ -76,7 +76,7 @@ def _name_sums(limit: Limit) -> tuple[str, str, str]:
     return limit.scope, limit.name, limit.last_name or limit.name
 
 
-def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, Used]]:
+def measure(book: Balances, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, LimitUse]]:
     """Each limit with what it was raised by, and what its requests have used."""
     of_each = zip(limits, book.list_raised(limits), book.list_rows(limits), strict=True)
     for limit, raised, rows in of_each:
@@ -88,7 +88,7 @@ def measure(book: Book, limits: list[Limit], sharers: int) -> Iterator[tuple[Lim
 
 
 @contextlib.contextmanager
-def open_book(path: Path) -> Iterator[Book]:
+def open_balances(path: Path) -> Iterator[Balances]:
     """Open the ledger at `path` to read from it; nothing is made or changed.
 
     Raises:
@@ -97,7 +97,7 @@ def open_book(path: Path) -> Iterator[Book]:
 
     """
     if not sqlite_file.is_there(path):
-        yield Book(None)
+        yield Balances(None)
         return
     with explain_errors(path, WAIT_S):
         sqlite_file.check_folder(path.parent)
@@ -105,4 +105,4 @@ def open_book(path: Path) -> Iterator[Book]:
         with contextlib.closing(connect_to_read(path, WAIT_S)) as connection:
             if LAYOUT.is_behind(connection, path):
                 raise TemporaryError(f"'{path}' is being brought up to date")
-            yield Book(connection)
+            yield Balances(connection)

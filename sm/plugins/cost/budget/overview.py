@@ -13,7 +13,7 @@ from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget import remote_limits
-from sm.plugins.cost.budget.balances import Book, measure
+from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.limits import (
     find_day_limit,
     find_issue_limit,
@@ -23,10 +23,10 @@ from sm.plugins.cost.budget.limits import (
     read_own,
 )
 from sm.plugins.cost.budget.raises import list_raises
-from sm.plugins.cost.budget.rules import Limit, Used, weigh
+from sm.plugins.cost.budget.rules import Limit, LimitUse, weigh
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import progress
-from sm.plugins.cost.ledger.amount import SCALE, Unit, show
+from sm.plugins.cost.ledger.amount import SCALE, AmountUnit, show
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.sessions import registry
@@ -34,7 +34,7 @@ from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 
 
-class Decision(Struct, frozen=True):
+class DecidedRaise(Struct, frozen=True):
     """A raise, in the unit of its limit: dollars or tokens. Negative: some was taken back."""
 
     at: float
@@ -42,7 +42,7 @@ class Decision(Struct, frozen=True):
     amount: float | int
 
 
-class Row(Struct, frozen=True):
+class LimitRow(Struct, frozen=True):
     """A limit, in its unit: dollars or tokens. What is not known is within `used`."""
 
     called: str
@@ -50,7 +50,7 @@ class Row(Struct, frozen=True):
     project: str
     issue: int
     session: str
-    unit: Unit
+    unit: AmountUnit
     limit: float | int
     used: float | int
     not_known: float | int
@@ -58,10 +58,10 @@ class Row(Struct, frozen=True):
     stage: Stage
     says: str
     until: float | None
-    raises: tuple[Decision, ...]
+    raises: tuple[DecidedRaise, ...]
 
 
-class Found(Struct, frozen=True):
+class NamedLimit(Struct, frozen=True):
     """A limit, and whose it is."""
 
     limit: Limit
@@ -71,9 +71,9 @@ class Found(Struct, frozen=True):
     session: str = ""
 
 
-def list_rows(limits: Iterable[Found], root: Root, ledger: Ledger) -> list[Row]:
+def list_rows(limits: Iterable[NamedLimit], root: Root, ledger: Ledger) -> list[LimitRow]:
     """What is used of each limit."""
-    book, sharers = Book(ledger.connection), progress.count_followed(root)
+    book, sharers = Balances(ledger.connection), progress.count_followed(root)
     return [
         _make_row(found, limit, used, ledger)
         for found in limits
@@ -81,16 +81,16 @@ def list_rows(limits: Iterable[Found], root: Root, ledger: Ledger) -> list[Row]:
     ]
 
 
-def list_set(config: Config, root: Root) -> Iterator[Found]:
+def list_set(config: Config, root: Root) -> Iterator[NamedLimit]:
     """All that are set: first those that many share, then those of open sessions and issues."""
     now = time.time()
     if limit := find_machine_limit(read_section(config, Budget), now):
-        yield Found(limit, "today")
+        yield NamedLimit(limit, "today")
     for project in config.projects:
         if limit := find_day_limit(config, project, now):
-            yield Found(limit, f"{project.name}, today", project.name)
+            yield NamedLimit(limit, f"{project.name}, today", project.name)
         if limit := find_project_limit(project):
-            yield Found(limit, project.name, project.name)
+            yield NamedLimit(limit, project.name, project.name)
     for session in registry.list_all(root, lambda _: None):
         try:
             own = read_own(session)
@@ -100,35 +100,35 @@ def list_set(config: Config, root: Root) -> Iterator[Found]:
         if isinstance(session, IssueSession) and (
             limit := find_issue_limit(own, session.project_name, session.issue)
         ):
-            yield Found(limit, session.address, *named)
+            yield NamedLimit(limit, session.address, *named)
         if limit := find_session_limit(session, own):
-            yield Found(limit, f"session {session.address}", *named)
+            yield NamedLimit(limit, f"session {session.address}", *named)
     yield from _list_elsewhere(config, root)
     yield from _list_told(config, now)
 
 
-def _list_told(config: Config, now: float) -> Iterator[Found]:
+def _list_told(config: Config, now: float) -> Iterator[NamedLimit]:
     """Those that other installations have set for sessions here, but for each session's own."""
     for told in remote_limits.list_all(config):
         if told.span.scope is not Scope.SESSION:
             name = f"{told.project}#{told.issue}" if told.issue else told.project or "today"
             limit = remote_limits.make_limit(told, now)
-            yield Found(limit, f"{name}, set elsewhere", told.project, told.issue)
+            yield NamedLimit(limit, f"{name}, set elsewhere", told.project, told.issue)
 
 
-def _list_elsewhere(config: Config, root: Root) -> Iterator[Found]:
+def _list_elsewhere(config: Config, root: Root) -> Iterator[NamedLimit]:
     """Those of issues that are worked on by other machines."""
     for project in config.projects:
         for one in list_placements(root.project(project.name)):
             own = read_section(project, Budget)
             if limit := find_issue_limit(own, project.name, one.issue):
                 name = f"{project.name}#{one.issue}"
-                yield Found(limit, name, project.name, one.issue, one.session)
+                yield NamedLimit(limit, name, project.name, one.issue, one.session)
 
 
-def _make_row(found: Found, limit: Limit, used: Used, ledger: Ledger) -> Row:
+def _make_row(found: NamedLimit, limit: Limit, used: LimitUse, ledger: Ledger) -> LimitRow:
     unit, weighed = limit.amount.unit, weigh(limit, used)
-    return Row(
+    return LimitRow(
         called=found.called,
         scope=limit.scope,
         project=found.project,
@@ -143,20 +143,20 @@ def _make_row(found: Found, limit: Limit, used: Used, ledger: Ledger) -> Row:
         says=weighed.shown,
         until=weighed.until,
         raises=tuple(
-            Decision(one.at, one.by, _plain(unit, one.amount))
+            DecidedRaise(one.at, one.by, _plain(unit, one.amount))
             for one in list_raises(ledger.connection, limit)
         ),
     )
 
 
-def _plain(unit: Unit, count: int) -> float | int:
-    return count / SCALE[unit] if unit is Unit.USD else count
+def _plain(unit: AmountUnit, count: int) -> float | int:
+    return count / SCALE[unit] if unit is AmountUnit.USD else count
 
 
 HEADERS = ("Budget", "Limit", "Used", "Left", "Raised")
 
 
-def list_cells(row: Row) -> tuple[str, ...]:
+def list_cells(row: LimitRow) -> tuple[str, ...]:
     """A line of the table."""
 
     def tell(value: float | int) -> str:

@@ -12,11 +12,11 @@ from sm.base.errors import AnsweredError, UsageError
 from sm.config import duration
 from sm.issues.meters import SetLimit
 from sm.issues.runners import Elsewhere
-from sm.plugins.cost.budget.balances import Book, measure, open_book
+from sm.plugins.cost.budget.balances import Balances, measure, open_balances
 from sm.plugins.cost.budget.limits import list_for_placed, list_limits, list_shared
-from sm.plugins.cost.budget.rules import Limit, Used, add_up, describe
+from sm.plugins.cost.budget.rules import Limit, LimitUse, add_up, describe
 from sm.plugins.cost.ledger import progress
-from sm.plugins.cost.ledger.amount import Unit, find_round, parse, show, spell
+from sm.plugins.cost.ledger.amount import AmountUnit, find_round, parse, show, spell
 from sm.plugins.cost.ledger.entries import open_ledger
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
@@ -59,7 +59,7 @@ def name_person(caller: Caller) -> str:
     return f"{find_person()}@{name_host()}"
 
 
-def read_amount(text: str, unit: Unit) -> int:
+def read_amount(text: str, unit: AmountUnit) -> int:
     """An amount as it is typed: a number alone is of the limit's unit.
 
     Raises:
@@ -69,7 +69,7 @@ def read_amount(text: str, unit: Unit) -> int:
     try:
         amount = parse(text, unit)
     except ValueError as error:
-        example = "5" if unit is Unit.USD else "2M"
+        example = "5" if unit is AmountUnit.USD else "2M"
         raise UsageError(
             f"'{text}' is no amount: write {example}, as a shell takes $5 for a variable"
         ) from error
@@ -93,7 +93,7 @@ def change(
     """
     unit = limit.amount.unit
     with open_ledger(find_ledger(machine.settings)) as ledger, transaction(ledger.connection):
-        book = Book(ledger.connection)
+        book = Balances(ledger.connection)
         before = book.list_raised([limit])[0]
         if known is not None and before != known:
             raise AnsweredError(f"{tell_last(ledger.connection, limit, time.time())}: look again")
@@ -163,7 +163,7 @@ def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
         limits = [limit for limit in list_limits(asked, now) if not limit.is_told]
     if not limits:
         return []
-    with open_book(find_ledger(machine.settings)) as book:
+    with open_balances(find_ledger(machine.settings)) as book:
         measured = list(measure(book, limits, progress.count_followed(machine.root)))
         return [
             _offer(machine, limit, used, tell_last(book.connection, limit, now))
@@ -171,7 +171,7 @@ def list_set(asked: Session | Project | Elsewhere) -> list[SetLimit]:
         ]
 
 
-def _offer(machine: Machine, limit: Limit, used: Used, last: str) -> SetLimit:
+def _offer(machine: Machine, limit: Limit, used: LimitUse, last: str) -> SetLimit:
     unit = limit.amount.unit
     return SetLimit(
         key=f"{limit.scope}:{limit.name}:{unit}",
@@ -185,7 +185,7 @@ def _offer(machine: Machine, limit: Limit, used: Used, last: str) -> SetLimit:
     )
 
 
-def propose(limit: Limit, used: Used) -> int:
+def propose(limit: Limit, used: LimitUse) -> int:
     """So much more that work can go on: half of what was set at first, and all that is over it."""
     return find_round(limit.amount.count // 2 + max(0, used.at_most - limit.height))
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from sm.base.act import Act
 from sm.issues.rules.allowance import Allowance, Stage
-from sm.plugins.cost.ledger.amount import LARGEST, Amount, Unit, show, show_requests
+from sm.plugins.cost.ledger.amount import LARGEST, Amount, AmountUnit, show, show_requests
 from sm.plugins.cost.ledger.scopes import Scope
 
 NEAR = 80
@@ -31,7 +31,7 @@ Words = Annotated[str, Meta(max_length=300)]
 Number = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
-class Row(Struct, frozen=True):
+class ModelUse(Struct, frozen=True):
     """What the requests to one model have used together, as `scopes.py` tells."""
 
     model: str
@@ -49,19 +49,19 @@ ADDED = ("known", "tokens", "price", "unclear", "pending", "unpriced")
 SIZES = ("largest_tokens", "largest_price")
 
 
-def merge(rows: Iterable[Row], less: Iterable[Row] = ()) -> list[Row]:
+def merge(rows: Iterable[ModelUse], less: Iterable[ModelUse] = ()) -> list[ModelUse]:
     """Return one row for each model; `less` is taken away, but for what is the largest."""
-    found: dict[str, Row] = {}
+    found: dict[str, ModelUse] = {}
     for sign, each in ((1, rows), (-1, less)):
         for row in each:
-            known = found.get(row.model, Row(row.model))
+            known = found.get(row.model, ModelUse(row.model))
             sums = {name: getattr(known, name) + sign * getattr(row, name) for name in ADDED}
             sizes = {name: max(getattr(known, name), getattr(row, name)) for name in SIZES}
-            found[row.model] = Row(row.model, **sums, **sizes)
+            found[row.model] = ModelUse(row.model, **sums, **sizes)
     return list(found.values())
 
 
-class Used(Struct, frozen=True):
+class LimitUse(Struct, frozen=True):
     """What a limit's requests have used, in its unit.
 
     `bound` is what those may have used at most of which nobody knows it; they are `unclear`.
@@ -106,7 +106,7 @@ class Limit(Struct, frozen=True):
     allows_unknown: bool = False
     is_told: bool = False
     is_placed: bool = False
-    elsewhere: tuple[Row, ...] = ()
+    elsewhere: tuple[ModelUse, ...] = ()
 
     @property
     def height(self) -> int:
@@ -124,7 +124,7 @@ class Limit(Struct, frozen=True):
         return f"budget:{self.scope}:{self.name}:{self.amount.unit}:{self.height}"
 
 
-class Span(Struct, frozen=True, array_like=True):
+class SumSpan(Struct, frozen=True, array_like=True):
     """Sums that a limit looks at: those of a scope, by their names."""
 
     scope: Scope
@@ -132,7 +132,7 @@ class Span(Struct, frozen=True, array_like=True):
     last: Name
 
 
-OF_SESSION = Span(Scope.SESSION, "", "")
+OF_SESSION = SumSpan(Scope.SESSION, "", "")
 """The sums of whichever session it is about; only its node knows their name."""
 
 
@@ -145,21 +145,21 @@ class RemoteLimit(Struct, frozen=True):
     `command` raises it, `named` are the words in it that name the limit; '' from an older sm.
     """
 
-    span: Span
+    span: SumSpan
     project: Name
     issue: Number
-    unit: Unit
+    unit: AmountUnit
     height: Annotated[int, Meta(ge=0, lt=LARGEST)]
     words: Words
     command: Words
     ends_at: float | None = None
     allows_unknown: bool = False
-    rows: tuple[Row, ...] = ()
-    heard: tuple[Row, ...] = ()
+    rows: tuple[ModelUse, ...] = ()
+    heard: tuple[ModelUse, ...] = ()
     named: Words = ""
 
 
-def add_up(rows: Iterable[Row], limit: Limit) -> Used:
+def add_up(rows: Iterable[ModelUse], limit: Limit) -> LimitUse:
     """What the requests have used, in the unit of a limit.
 
     A request of which nobody knows what it has used counts as the largest of the same limit and
@@ -168,7 +168,7 @@ def add_up(rows: Iterable[Row], limit: Limit) -> Used:
     one counts like that, and each further one as the average: there are many in time, and most are
     failed tries that cost nothing.
     """
-    found, is_money = merge(rows), limit.amount.unit is Unit.USD
+    found, is_money = merge(rows), limit.amount.unit is AmountUnit.USD
     sizes = {one.model: _find_sizes(one, is_money=is_money) for one in found}
     any_size = max(sizes.values(), default=NOTHING)
     bound, unclear = 0, 0
@@ -178,7 +178,7 @@ def add_up(rows: Iterable[Row], limit: Limit) -> Used:
         bound += _bound(count, size, limit)
         unclear += count
     counts_unknown = not limit.allows_unknown
-    return Used(
+    return LimitUse(
         known=sum(one.price if is_money else one.tokens for one in found),
         bound=bound if counts_unknown else 0,
         unclear=unclear if counts_unknown else 0,
@@ -189,31 +189,31 @@ def add_up(rows: Iterable[Row], limit: Limit) -> Used:
     )
 
 
-class Size(NamedTuple):
+class RequestSize(NamedTuple):
     """How much the requests to a model use: the largest, and the average."""
 
     largest: int
     average: int
 
 
-NOTHING = Size(0, 0)
+NOTHING = RequestSize(0, 0)
 
 
-def _find_sizes(row: Row, *, is_money: bool) -> Size:
+def _find_sizes(row: ModelUse, *, is_money: bool) -> RequestSize:
     if is_money:
         priced = row.known - row.pending - row.unpriced
-        return Size(row.largest_price, row.price // priced if priced > 0 else 0)
-    return Size(row.largest_tokens, row.tokens // row.known if row.known else 0)
+        return RequestSize(row.largest_price, row.price // priced if priced > 0 else 0)
+    return RequestSize(row.largest_tokens, row.tokens // row.known if row.known else 0)
 
 
-def _bound(count: int, size: Size, limit: Limit) -> int:
+def _bound(count: int, size: RequestSize, limit: Limit) -> int:
     """What requests of which nobody knows may have used."""
     if not count:
         return 0
     return size.largest + (count - 1) * (size.average if limit.is_shared else size.largest)
 
 
-def weigh(limit: Limit, used: Used) -> Allowance:
+def weigh(limit: Limit, used: LimitUse) -> Allowance:
     """How far the limit is used up."""
     if used.unpriced:
         return Allowance(
@@ -232,7 +232,7 @@ def weigh(limit: Limit, used: Used) -> Allowance:
     )
 
 
-def _find_stage(limit: Limit, used: Used) -> Stage:
+def _find_stage(limit: Limit, used: LimitUse) -> Stage:
     if used.at_most >= limit.height + find_reserve(limit, used):
         return Stage.SPENT
     if used.at_most >= limit.height:
@@ -242,7 +242,7 @@ def _find_stage(limit: Limit, used: Used) -> Stage:
     return Stage.FREE
 
 
-def find_reserve(limit: Limit, used: Used) -> int:
+def find_reserve(limit: Limit, used: LimitUse) -> int:
     """What may be used beyond the limit, to write a handoff document: one turn at least.
 
     It is never more than the limit once more.
@@ -252,7 +252,7 @@ def find_reserve(limit: Limit, used: Used) -> int:
     return max(limit.height * RESERVE // 100, turn, of_all, 1)
 
 
-def describe(limit: Limit, used: Used) -> str:
+def describe(limit: Limit, used: LimitUse) -> str:
     """`$8.20 of $10.00 for this issue`, and how much of that is a guess."""
     unit = limit.amount.unit
     if limit.is_placed:
@@ -261,7 +261,7 @@ def describe(limit: Limit, used: Used) -> str:
     return f"{show(unit, used.at_most)} of {show(unit, limit.height)} {limit.words}{guess}"
 
 
-def needs_prices(stage: Stage, used: Used, since_s: float) -> bool:
+def needs_prices(stage: Stage, used: LimitUse, since_s: float) -> bool:
     """Whether prices are to be looked up now, which was done last so many seconds ago.
 
     It takes 0.2 s of processor time. Meanwhile a request counts as the largest of its model, if one
@@ -303,7 +303,7 @@ def expect(for_one: int, of_open: Iterable[tuple[int, int]]) -> Expected:
     return Expected(for_one, sum(max(0, each - used) for each, used in of_open))
 
 
-def admit(limit: Limit, used: Used, expected: Expected) -> Allowance | None:
+def admit(limit: Limit, used: LimitUse, expected: Expected) -> Allowance | None:
     """What is against one more issue; None if what it is expected to use still fits."""
     weighed = weigh(limit, used)
     if weighed.stage in (Stage.OVER, Stage.SPENT):

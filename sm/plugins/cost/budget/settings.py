@@ -10,7 +10,7 @@ from sm.config.section import Section, Written
 from sm.plugins.cost.ledger.amount import EXPECTED, Amount, parse
 
 
-class Limit(Written):
+class WrittenAmount(Written):
     """An amount as a file has it."""
 
     KIND = "amount"
@@ -29,7 +29,7 @@ class Limit(Written):
         return parse(self)
 
 
-Optional = Limit | None
+Optional = WrittenAmount | None
 
 
 class Budget(Section, frozen=True):

@@ -9,9 +9,9 @@ import time
 
 from sm.base.errors import SmError
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
-from sm.plugins.cost.budget.balances import Book, measure
+from sm.plugins.cost.budget.balances import Balances, measure
 from sm.plugins.cost.budget.limits import list_limits
-from sm.plugins.cost.budget.rules import Limit, Used, needs_prices, weigh
+from sm.plugins.cost.budget.rules import Limit, LimitUse, needs_prices, weigh
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.progress import find_looked_up, is_time, note_looked_up, note_waiting
@@ -19,7 +19,7 @@ from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
 
-Measured = list[tuple[Limit, Used]]
+Measured = list[tuple[Limit, LimitUse]]
 
 
 def settle(ledger: Ledger, session: Session) -> bool:
@@ -52,7 +52,7 @@ def _find_limits(session: Session) -> list[Limit]:
 
 
 def _measure(ledger: Ledger, session: Session, limits: list[Limit]) -> Measured:
-    return list(measure(Book(ledger.connection), limits, progress.count_followed(session.root)))
+    return list(measure(Balances(ledger.connection), limits, progress.count_followed(session.root)))
 
 
 def _weigh(measured: Measured) -> Allowance | None:

@@ -15,7 +15,7 @@ from sm.config.schema import ProjectSettings
 from sm.config.shapes import read_section
 from sm.issues.placements import list_placements
 from sm.issues.rules.allowance import Allowance, Stage, find_strictest
-from sm.plugins.cost.budget.balances import Book, measure, open_book
+from sm.plugins.cost.budget.balances import Balances, measure, open_balances
 from sm.plugins.cost.budget.limits import counts_unknown, list_limits, list_shared
 from sm.plugins.cost.budget.rules import (
     Expected,
@@ -58,7 +58,7 @@ def read(session: Session) -> Allowance | None:
     if progress.read_size(session) and not sqlite_file.is_there(path):
         progress.ask_anew(session)
         raise _make_gone_error(path)
-    with open_book(path) as book:
+    with open_balances(path) as book:
         measured = list(measure(book, limits, progress.count_followed(session.root)))
     weighed = [weigh(limit, used) for limit, used in measured]
     found = find_strictest([*weighed, *_wait_for_others(session, limits)])
@@ -104,7 +104,7 @@ def find_objection(project: Project) -> Allowance | None:
     path, followed = find_ledger(project.config), progress.count_followed(project.root)
     if followed and not sqlite_file.is_there(path):
         raise _make_gone_error(path)
-    with open_book(path) as book:
+    with open_balances(path) as book:
         found = [
             admit(limit, used, _expect(book, project, limit))
             for limit, used in measure(book, limits, followed)
@@ -118,7 +118,7 @@ def _refuse(unread: str) -> Allowance:
     return Allowance(Stage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
 
 
-def _expect(book: Book, project: Project, limit: Limit) -> Expected:
+def _expect(book: Balances, project: Project, limit: Limit) -> Expected:
     """What open issues that share the limit will still use, and what one more would."""
     unit, config = limit.amount.unit, project.config
     of_open = list[tuple[int, int]]()

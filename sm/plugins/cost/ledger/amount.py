@@ -21,25 +21,25 @@ LARGEST = 10**18
 """So much of anything is a mistake; sums of it still fit into SQLite's integers."""
 
 
-class Unit(StrEnum):
+class AmountUnit(StrEnum):
     """What is counted. Money is in billionths of a dollar, as in the ledger."""
 
     USD = "USD"
     TOKENS = "tokens"
 
 
-SCALE = {Unit.USD: 10**9, Unit.TOKENS: 1}
+SCALE = {AmountUnit.USD: 10**9, AmountUnit.TOKENS: 1}
 
 
 class Amount(Struct, frozen=True):
     """So much of a unit."""
 
-    unit: Unit
+    unit: AmountUnit
     count: int
 
 
 @cache
-def parse(text: str, default: Unit | None = None) -> Amount:
+def parse(text: str, default: AmountUnit | None = None) -> Amount:
     """Read `$10`, `10.50 USD`, `2M tokens`; with a `default` also `10` and `2M`.
 
     Raises:
@@ -56,25 +56,25 @@ def parse(text: str, default: Unit | None = None) -> Amount:
     return Amount(unit, int(number))
 
 
-def _find_unit(found: re.Match[str], default: Unit | None) -> Unit | None:
+def _find_unit(found: re.Match[str], default: AmountUnit | None) -> AmountUnit | None:
     """The unit that it has; None if it has two, or none."""
     named = (found["unit"] or "").removesuffix("s")
     if found["sign"]:
-        return Unit.USD if named != "token" else None
-    return {"USD": Unit.USD, "token": Unit.TOKENS}.get(named, default)
+        return AmountUnit.USD if named != "token" else None
+    return {"USD": AmountUnit.USD, "token": AmountUnit.TOKENS}.get(named, default)
 
 
-def show(unit: Unit, count: int) -> str:
+def show(unit: AmountUnit, count: int) -> str:
     """`$8.20`, `1.2M tokens`: for people; programs get all the digits."""
     sign, count = ("-", -count) if count < 0 else ("", count)
-    if unit is Unit.TOKENS:
+    if unit is AmountUnit.TOKENS:
         return f"{sign}{shorten_count(count)} {pluralise(count, 'token')}"
-    return f"{sign}{show_dollars(count / SCALE[Unit.USD])}"
+    return f"{sign}{show_dollars(count / SCALE[AmountUnit.USD])}"
 
 
-def spell(unit: Unit, count: int) -> str:
+def spell(unit: AmountUnit, count: int) -> str:
     """Write `5`, `2.5M`: as a person types it, without its unit."""
-    scales = SIZES if unit is Unit.TOKENS else {"": SCALE[unit]}
+    scales = SIZES if unit is AmountUnit.TOKENS else {"": SCALE[unit]}
     fitting = [one for one in scales if scales[one] <= count]
     letter = max(fitting, key=scales.__getitem__, default="")
     return f"{(Decimal(count) / scales[letter]).normalize():f}{letter}"

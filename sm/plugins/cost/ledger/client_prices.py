@@ -37,7 +37,7 @@ BY_MODEL = """
 SUMMED = "sum(requests), sum(price), sum(iif(ours IS NULL, 0, price)), sum(ours)"
 
 
-class Compared(Struct, frozen=True):
+class PriceComparison(Struct, frozen=True):
     """Requests to one model, in dollars: by our prices, and as the client says."""
 
     model: str
@@ -62,14 +62,16 @@ class ByClient(Struct, frozen=True):
     ours: float
 
 
-def compare(ledger: Ledger, since: float) -> list[Compared]:
+def compare(ledger: Ledger, since: float) -> list[PriceComparison]:
     """Both sums for each model, of what was accounted for since then."""
     refresh(ledger)
-    sums: dict[str, Compared] = {}
+    sums: dict[str, PriceComparison] = {}
     for name, ours, own in ledger.connection.execute(BY_MODEL, (since,)):
         model = fold(name)
-        known = sums.get(model, Compared(model, 0.0, 0.0))
-        sums[model] = Compared(model, known.ours + ours / BILLIONTHS, known.own + own / BILLIONTHS)
+        known = sums.get(model, PriceComparison(model, 0.0, 0.0))
+        sums[model] = PriceComparison(
+            model, known.ours + ours / BILLIONTHS, known.own + own / BILLIONTHS
+        )
     return list(sums.values())
 
 

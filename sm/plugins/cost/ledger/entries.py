@@ -32,13 +32,13 @@ from sm.plugins.cost.ledger.reconciliation import (
     share,
 )
 from sm.plugins.cost.ledger.records.record import (
-    Account,
-    Agent,
+    AgentKind,
     Before,
     Certainty,
+    ClientAccount,
+    ClientFigure,
     Cut,
-    Entry,
-    Figure,
+    LedgerEntry,
     Said,
     Settled,
     Tokens,
@@ -49,7 +49,7 @@ CURRENCY, BILLIONTHS = "USD", 10**9
 """Prices are whole numbers of billionths of it."""
 
 
-class Owner(Struct, frozen=True):
+class EntryOwner(Struct, frozen=True):
     """Whose requests these are. `issue` is 0, and `project` '', of a session without one.
 
     `attempt` counts the launches of the session's agent. `is_on_plan` says that the client is paid
@@ -72,27 +72,27 @@ class Own(Struct, frozen=True):
     Requests without an entry of their own are in it. What a killed process has used is not.
     """
 
-    owner: Owner
+    owner: EntryOwner
     context: str
     begun: float
     at: float
-    models: dict[str, Figure]
+    models: dict[str, ClientFigure]
 
 
-class Mark(Struct, frozen=True):
+class ReadMark(Struct, frozen=True):
     """How far a file was read, in bytes, and what the reader has to know of it."""
 
     position: int = 0
     before: Before = Before()
 
 
-class Followed(Struct, frozen=True):
+class RecordFile(Struct, frozen=True):
     """A file that was read, by which reader and for whom."""
 
     path: Path
     reader: str
-    owner: Owner
-    mark: Mark
+    owner: EntryOwner
+    mark: ReadMark
 
 
 TELLS_MORE = """
@@ -193,22 +193,22 @@ class Ledger:
         (ident,) = self.connection.execute(IDENTITY).fetchone()
         return str(ident)
 
-    def find_mark(self, path: Path) -> Mark:
+    def find_mark(self, path: Path) -> ReadMark:
         """How far a file was read; not at all, if it is not known."""
         found = self.connection.execute(MARKED, (str(path),)).fetchone()
-        return _make_mark(*found) if found else Mark()
+        return _make_mark(*found) if found else ReadMark()
 
-    def list_files(self, session: str) -> list[Followed]:
+    def list_files(self, session: str) -> list[RecordFile]:
         """The files that were read for a session."""
         return self._list(f"{FILES} WHERE session = ?", session)
 
-    def list_lately_read(self, since: float) -> list[Followed]:
+    def list_lately_read(self, since: float) -> list[RecordFile]:
         """The files that were read since then, seconds since 1970."""
         return self._list(f"{FILES} WHERE read_at >= ?", since)
 
-    def _list(self, query: str, value: object) -> list[Followed]:
+    def _list(self, query: str, value: object) -> list[RecordFile]:
         return [
-            Followed(Path(path), reader, decode(owner, Owner), _make_mark(*mark))
+            RecordFile(Path(path), reader, decode(owner, EntryOwner), _make_mark(*mark))
             for path, reader, owner, *mark in self.connection.execute(query, (value,))
         ]
 
@@ -235,10 +235,10 @@ class Ledger:
             LIST_OWN.format(where), (value,)
         ):
             if context not in found:
-                known = decode(owner, Owner)
+                known = decode(owner, EntryOwner)
                 found[context] = Own(known, context, begun, at, {})
             paid = None if price is None else price / BILLIONTHS
-            found[context].models[model] = Figure(Tokens(*counts), paid)
+            found[context].models[model] = ClientFigure(Tokens(*counts), paid)
         return list(found.values())
 
     def note_starts(self, starts: Iterable[tuple[str, float, str]]) -> None:
@@ -249,7 +249,7 @@ class Ledger:
             }:
                 self._join(context)
 
-    def enter(self, file: Followed, mark: Mark, found: Iterable[Said]) -> None:
+    def enter(self, file: RecordFile, mark: ReadMark, found: Iterable[Said]) -> None:
         """Enter what a file says, and that it was read up to `mark`: both or nothing."""
         owner = file.owner
         with transaction(self.connection):
@@ -261,7 +261,7 @@ class Ledger:
                     self.connection.execute(BREAK_OFF, (bound(one.key),))
                 elif self._is_of(owner, one):
                     contexts.add(one.context)
-                    if isinstance(one, Account):
+                    if isinstance(one, ClientAccount):
                         self._keep_own(owner, one)
                     else:
                         self._enter(owner, one)
@@ -270,7 +270,7 @@ class Ledger:
             row = (str(file.path), owner.session, file.reader, _encode(owner))
             self.connection.execute(MARK, (*row, mark.position, _encode(mark.before), time.time()))
 
-    def enter_told(self, owner: Owner, found: Iterable[Entry]) -> None:
+    def enter_told(self, owner: EntryOwner, found: Iterable[LedgerEntry]) -> None:
         """Enter what a client has told of its requests by itself."""
         with transaction(self.connection):
             ours = [one for one in found if self._is_of(owner, one)]
@@ -279,7 +279,7 @@ class Ledger:
             for context in {one.context for one in ours}:
                 self._join(context)
 
-    def enter_one(self, owner: Owner, entry: Entry) -> bool:
+    def enter_one(self, owner: EntryOwner, entry: LedgerEntry) -> bool:
         """Enter what no file of the session says; returns whether it belongs to the session."""
         with transaction(self.connection):
             if is_ours := self._is_of(owner, entry):
@@ -287,7 +287,7 @@ class Ledger:
                 self._join(bound(entry.context))
         return is_ours
 
-    def _is_of(self, owner: Owner, one: Entry | Account) -> bool:
+    def _is_of(self, owner: EntryOwner, one: LedgerEntry | ClientAccount) -> bool:
         """Whether it belongs to a session, and not to what its conversation was before.
 
         A clock that was set back does not make what has begun with the session older than that.
@@ -297,7 +297,7 @@ class Ledger:
         begun = self.connection.execute(BEGUN, (one.context,)).fetchone()
         return bool(begun and begun[0] in FRESH)
 
-    def _keep_own(self, owner: Owner, account: Account) -> None:
+    def _keep_own(self, owner: EntryOwner, account: ClientAccount) -> None:
         for model, figure in account.models.items():
             price = None if figure.price is None else round(figure.price * BILLIONTHS)
             row = (account.context, account.at, tidy_name(model), account.begun, owner.session)
@@ -316,12 +316,12 @@ class Ledger:
             self.connection.execute(ADD_SEARCHES, (own.tokens.searches, own.key))
         if not (known := self.connection.execute(HAS_OWN, (context,)).fetchone()):
             return
-        owner = decode(known[0], Owner)
+        owner = decode(known[0], EntryOwner)
         self.connection.execute(FORGET_RESTS, (context,))
         for rest in read_rests(self.connection, context):
             self._enter_rest(owner, context, rest)
 
-    def _enter_rest(self, owner: Owner, context: str, rest: Rest) -> None:
+    def _enter_rest(self, owner: EntryOwner, context: str, rest: Rest) -> None:
         """Give it to the client's own requests that left no more than a trace, if there are any."""
         certainty = Certainty.WHOLE if rest.is_exact else Certainty.AT_LEAST
         models = dict(rest.models)
@@ -334,11 +334,11 @@ class Ledger:
         for key, model in rest.failed.items():
             self._settle_failed(key, model, models.pop(model, NOTHING))
         for model, tokens in models.items():
-            entry = Entry(
+            entry = LedgerEntry(
                 key=f"rest:{context}:{rest.at}:{model}",
                 at=rest.at,
                 context=context,
-                agent=Agent.OTHER,
+                agent=AgentKind.OTHER,
                 model=model,
                 tokens=tokens,
                 certainty=certainty,
@@ -354,7 +354,7 @@ class Ledger:
         counts = (getattr(seen, count) for count in COUNTS)
         self.connection.execute(SETTLE, (model, int(Certainty.AT_LEAST), *counts, key))
 
-    def _enter(self, owner: Owner, entry: Entry, source: str = TRANSCRIPT) -> None:
+    def _enter(self, owner: EntryOwner, entry: LedgerEntry, source: str = TRANSCRIPT) -> None:
         key, settles = bound(entry.key), bound(entry.settles)
         if settles:
             self.connection.execute(REMOVE, (settles,))
@@ -400,8 +400,8 @@ def name_day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
-def _make_mark(position: int, before: str) -> Mark:
-    return Mark(position, decode(before, Before))
+def _make_mark(position: int, before: str) -> ReadMark:
+    return ReadMark(position, decode(before, Before))
 
 
 def _encode(value: Struct) -> str:

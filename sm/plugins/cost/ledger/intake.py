@@ -26,16 +26,16 @@ from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_seconds
 from sm.plugins.cost.ledger.entries import (
     IS_SETTLED,
-    Followed,
+    EntryOwner,
     Ledger,
-    Mark,
-    Owner,
+    ReadMark,
+    RecordFile,
     bound,
     open_ledger,
 )
 from sm.plugins.cost.ledger.progress import (
-    Fault,
-    Look,
+    RecordFault,
+    RecordState,
     find_beginning,
     find_size,
     is_readable,
@@ -44,11 +44,11 @@ from sm.plugins.cost.ledger.progress import (
     read_size,
 )
 from sm.plugins.cost.ledger.records.record import (
-    Agent,
+    AgentKind,
     Before,
     Certainty,
-    Entry,
-    Reader,
+    LedgerEntry,
+    RecordReader,
     Said,
     find_reader,
 )
@@ -101,22 +101,24 @@ def enter_session(session: Session, settle: Callable[[Ledger, Session], bool]) -
             time.sleep(AGAIN_S)
 
 
-def _look(ledger: Ledger, session: Session, reader: Reader, present: window.Window) -> Look:
+def _look(
+    ledger: Ledger, session: Session, reader: RecordReader, present: window.Window
+) -> RecordState:
     """Look at the records. The ledger knows that one was there, also if the note of it is gone."""
     seen = look(session, reader, present)
     assert present.conversation is not None
     is_gone = find_size(present.conversation) is None
     if is_gone and ledger.find_mark(present.conversation).position:
-        return structs.replace(seen, fault=Fault.MISSING)
+        return structs.replace(seen, fault=RecordFault.MISSING)
     return seen
 
 
-def _enter_faults(ledger: Ledger, session: Session, seen: Look, owner: Owner) -> int:
+def _enter_faults(ledger: Ledger, session: Session, seen: RecordState, owner: EntryOwner) -> int:
     """Enter that a record is gone, or does not grow; returns how many entries that were."""
-    if seen.fault is Fault.MISSING:
+    if seen.fault is RecordFault.MISSING:
         known = ledger.list_files(session.name)
         return sum(enter_loss(ledger, one) for one in known if find_size(one.path) is None)
-    if seen.fault is Fault.SILENT:
+    if seen.fault is RecordFault.SILENT:
         return int(enter_silence(ledger, owner, seen.ident))
     return 0
 
@@ -145,14 +147,14 @@ def catch_up(ledger: Ledger, since: float) -> None:
     price_pending(ledger)
 
 
-def make_owner(session: Session) -> Owner:
+def make_owner(session: Session) -> EntryOwner:
     """Whose the requests of a session's agent are."""
     attempt = 0
     with contextlib.suppress(StateError):
         known = agent.load(session.dir)
         attempt = known.generation if known else 0
     words = read_harmless(session.dir.usage, 400).decode("utf-8", "replace").split()
-    return Owner(
+    return EntryOwner(
         session=session.name,
         project=session.project_name,
         issue=session.issue,
@@ -165,8 +167,12 @@ def make_owner(session: Session) -> Owner:
 
 
 def _list_files(
-    ledger: Ledger, session: Session, reader: Reader, present: window.Window, owner: Owner
-) -> Iterator[Followed]:
+    ledger: Ledger,
+    session: Session,
+    reader: RecordReader,
+    present: window.Window,
+    owner: EntryOwner,
+) -> Iterator[RecordFile]:
     """The files of every conversation that the session has had."""
     assert present.conversation is not None
     known = {file.path: file.mark for file in ledger.list_files(session.name)}
@@ -180,7 +186,7 @@ def _list_files(
     for path in paths:
         mark = known.get(path) or ledger.find_mark(path)
         if find_size(path) not in (None, mark.position):
-            yield Followed(path, session.profile.spending, owner, mark)
+            yield RecordFile(path, session.profile.spending, owner, mark)
 
 
 def _list_starts(session: Session) -> Iterator[tuple[str, float, str]]:
@@ -229,7 +235,7 @@ HISTORY = 256 * 1024
 """Bytes at the end of what people have typed that are looked through: some thousand lines."""
 
 
-def read_on(ledger: Ledger, reader: Reader, file: Followed) -> int:
+def read_on(ledger: Ledger, reader: RecordReader, file: RecordFile) -> int:
     """Enter what a file has had added to it; returns how many entries that were.
 
     A last line without its end is left for the next time. A file that has become shorter, or that
@@ -243,7 +249,7 @@ def read_on(ledger: Ledger, reader: Reader, file: Followed) -> int:
         mark = file.mark
         if not _is_known(opened, mark):
             count += enter_loss(ledger, file)
-            mark = Mark()
+            mark = ReadMark()
         for now, found in _read_pieces(opened, reader, mark, file.path):
             ledger.enter(file, now, found)
             count += len(found)
@@ -262,7 +268,7 @@ def open_record(path: Path) -> BinaryIO | None:
     return None
 
 
-def read_all(ledger: Ledger, files: list[Followed]) -> None:
+def read_all(ledger: Ledger, files: list[RecordFile]) -> None:
     """Read these files on, if they have grown."""
     for file in files:
         reader = find_reader(file.reader)
@@ -271,10 +277,10 @@ def read_all(ledger: Ledger, files: list[Followed]) -> None:
     read_histories(ledger, files)
 
 
-def read_histories(ledger: Ledger, files: Iterable[Followed]) -> int:
+def read_histories(ledger: Ledger, files: Iterable[RecordFile]) -> int:
     """Enter what people have asked beside the conversations of these files; returns how often."""
     count = 0
-    owners = dict[tuple[str, Path], dict[str, Followed]]()
+    owners = dict[tuple[str, Path], dict[str, RecordFile]]()
     for file in files:
         reader = find_reader(file.reader)
         if reader and (history := reader.find_history(file.path)):
@@ -293,7 +299,7 @@ def read_histories(ledger: Ledger, files: Iterable[Followed]) -> int:
     return count
 
 
-def _is_known(file: BinaryIO, mark: Mark) -> bool:
+def _is_known(file: BinaryIO, mark: ReadMark) -> bool:
     """Whether the file still has the end of the line there that was read last."""
     if not mark.position:
         return True
@@ -308,8 +314,8 @@ def _digest(tail: bytes) -> str:
 
 
 def _read_pieces(
-    file: BinaryIO, reader: Reader, mark: Mark, path: Path
-) -> Iterator[tuple[Mark, list[Said]]]:
+    file: BinaryIO, reader: RecordReader, mark: ReadMark, path: Path
+) -> Iterator[tuple[ReadMark, list[Said]]]:
     """What each piece of whole lines says, and the mark behind it."""
     file.seek(mark.position)
     found: list[Said] = []
@@ -323,7 +329,7 @@ def _read_pieces(
             if position == begins:
                 break  # it has no end yet
             key = f"unread:{_name_file(path)}:{begins}"
-            found.append(Entry(key=key, at=0.0, context="", certainty=Certainty.UNKNOWN))
+            found.append(LedgerEntry(key=key, at=0.0, context="", certainty=Certainty.UNKNOWN))
             tail = b""
             continue
         position += len(line)
@@ -337,10 +343,10 @@ def _read_pieces(
         yield _make_mark(position, before, tail), found
 
 
-def _make_mark(position: int, before: Before, tail: bytes) -> Mark:
+def _make_mark(position: int, before: Before, tail: bytes) -> ReadMark:
     """The mark; without a digest where less was read than that takes."""
     whole = len(tail) == min(TAIL, position)
-    return Mark(position, structs.replace(before, tail=_digest(tail) if whole else ""))
+    return ReadMark(position, structs.replace(before, tail=_digest(tail) if whole else ""))
 
 
 def _name_file(path: Path) -> str:
@@ -375,7 +381,7 @@ KILL_SLACK_S = 1.0
 """A turn's first request may seem to be so much older than its beginning."""
 
 
-def enter_aside(ledger: Ledger, owner: Owner, entry: Entry) -> bool:
+def enter_aside(ledger: Ledger, owner: EntryOwner, entry: LedgerEntry) -> bool:
     """Enter a question beside the conversation, which no record has; returns whether it is new."""
     key = (bound(entry.key),)
     if any(ledger.connection.execute(query, key).fetchone() for query in (IS_KNOWN, IS_SETTLED)):
@@ -383,7 +389,7 @@ def enter_aside(ledger: Ledger, owner: Owner, entry: Entry) -> bool:
     return ledger.enter_one(owner, entry)
 
 
-def enter_kill(ledger: Ledger, owner: Owner, context: str, begun: float, at: float) -> bool:
+def enter_kill(ledger: Ledger, owner: EntryOwner, context: str, begun: float, at: float) -> bool:
     """Enter that a client was killed at work; returns whether that is new.
 
     If the record has a request of that turn without a whole answer, that is the one.
@@ -391,7 +397,7 @@ def enter_kill(ledger: Ledger, owner: Owner, context: str, begun: float, at: flo
     row = (bound(context), begun - KILL_SLACK_S)
     if ledger.connection.execute(IS_DOUBTED, row).fetchone():
         return False
-    entry = Entry(
+    entry = LedgerEntry(
         key=f"killed:{context}:{at:.6f}", at=at, context=context, certainty=Certainty.UNKNOWN
     )
     return ledger.enter_one(owner, entry)
@@ -404,22 +410,22 @@ def lacks_account(ledger: Ledger, context: str) -> bool:
     return last is not None and (told is None or told < last)
 
 
-def enter_silence(ledger: Ledger, owner: Owner, context: str) -> bool:
+def enter_silence(ledger: Ledger, owner: EntryOwner, context: str) -> bool:
     """Enter that an agent works and its record does not grow; returns whether that is new."""
     now = time.time()
     if ledger.connection.execute(IS_SILENT, (bound(context), now - SILENCE_S)).fetchone():
         return False
-    entry = Entry(
+    entry = LedgerEntry(
         key=f"silent:{context}:{now:.6f}",
         at=now,
         context=context,
-        agent=Agent.OTHER,
+        agent=AgentKind.OTHER,
         certainty=Certainty.UNKNOWN,
     )
     return ledger.enter_one(owner, entry)
 
 
-def enter_loss(ledger: Ledger, file: Followed) -> int:
+def enter_loss(ledger: Ledger, file: RecordFile) -> int:
     """Enter that some of a file is lost, and that it is to be read from its beginning.
 
     Returns how many entries that were: none if it had told of no request.
@@ -428,13 +434,13 @@ def enter_loss(ledger: Ledger, file: Followed) -> int:
     if not (before.at or before.last or before.totals):
         return 0
     now = time.time()
-    lost = Entry(
+    lost = LedgerEntry(
         key=f"lost:{_name_file(file.path)}:{now:.6f}",
         at=now,
         context=before.thread,
-        agent=Agent.OTHER,
+        agent=AgentKind.OTHER,
         model=before.model,
         certainty=Certainty.UNKNOWN,
     )
-    ledger.enter(file, Mark(), [lost])
+    ledger.enter(file, ReadMark(), [lost])
     return 1

@@ -30,7 +30,7 @@ SILENT_S = 60.0
 """Nothing begins under a shared budget once a machine with sessions was asked in vain so long."""
 
 
-class Contact(Struct, frozen=True):
+class NodeContact(Struct, frozen=True):
     """How a machine is heard. It is asked by `placement`, a session that it has, or had last.
 
     It was seen to have one at `seen_at`, was heard at `heard_at`, and is asked in vain since
@@ -59,7 +59,7 @@ def may_be_any(root: Root, projects: Iterable[str]) -> bool:
     return any(list_names(root.project(name).placements) for name in projects)
 
 
-def list_contacts(config: Config, root: Root) -> dict[str, Contact]:
+def list_contacts(config: Config, root: Root) -> dict[str, NodeContact]:
     """Return the machines that are to be asked, by their names."""
     found = {
         host: structs.replace(contact, is_over=True)
@@ -68,7 +68,7 @@ def list_contacts(config: Config, root: Root) -> dict[str, Contact]:
     }
     now = time.time()
     for host, placement in _list_placed(config, root):
-        known = found.get(host, Contact(placement, now))
+        known = found.get(host, NodeContact(placement, now))
         found[host] = structs.replace(known, placement=placement, seen_at=now, is_over=False)
     return found
 
@@ -104,21 +104,21 @@ def _list_hosts(root: Root) -> list[str]:
     return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
 
 
-def read(root: Root, host: str) -> Contact | None:
+def read(root: Root, host: str) -> NodeContact | None:
     """Return how a machine is heard; None if it was never asked."""
-    return read_rebuildable(_locate(root, host), Contact)
+    return read_rebuildable(_locate(root, host), NodeContact)
 
 
-def note_heard(root: Root, host: str, contact: Contact, *, is_whole: bool = True) -> None:
+def note_heard(root: Root, host: str, contact: NodeContact, *, is_whole: bool = True) -> None:
     """Note that it has answered; one without sessions is asked no more once that `is_whole`."""
     now = time.time()
     if is_whole and now > contact.seen_at + AT_LEAST_S:
         discard(_locate(root, host))
         return
-    _keep(root, host, Contact(contact.placement, contact.seen_at, now))
+    _keep(root, host, NodeContact(contact.placement, contact.seen_at, now))
 
 
-def note_silent(root: Root, host: str, contact: Contact, why: str) -> None:
+def note_silent(root: Root, host: str, contact: NodeContact, why: str) -> None:
     """Note that it does not answer; one without sessions is given up after a while."""
     now = time.time()
     if now > contact.seen_at + GIVEN_UP_S:
@@ -128,7 +128,7 @@ def note_silent(root: Root, host: str, contact: Contact, why: str) -> None:
     _keep(root, host, structs.replace(contact, silent_since=since, why=one_line(why)))
 
 
-def note_gone(root: Root, host: str, contact: Contact, why: str) -> None:
+def note_gone(root: Root, host: str, contact: NodeContact, why: str) -> None:
     """Note that it cannot be asked: who took it away knows that nothing is to come."""
     if time.time() > contact.seen_at + AT_LEAST_S:
         discard(_locate(root, host))
@@ -136,12 +136,12 @@ def note_gone(root: Root, host: str, contact: Contact, why: str) -> None:
         note_silent(root, host, contact, why)
 
 
-def note_too_old(root: Root, host: str, contact: Contact) -> None:
+def note_too_old(root: Root, host: str, contact: NodeContact) -> None:
     """Note that its `sm` does not know the question."""
     _keep(root, host, structs.replace(contact, is_too_old=True, silent_since=0.0, why=""))
 
 
-def _keep(root: Root, host: str, contact: Contact) -> None:
+def _keep(root: Root, host: str, contact: NodeContact) -> None:
     folder = find_folder_of(root)
     for one in (root.private, root.plugins, folder.parent, folder):
         ensure_private_dir(one)

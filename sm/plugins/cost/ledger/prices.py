@@ -43,7 +43,7 @@ class Rates(Struct, frozen=True):
     cache_write_1h: float | None = None
 
 
-class Listed(Struct, frozen=True):
+class ListedPrice(Struct, frozen=True):
     """What a provider's page says of a model, and when that was read."""
 
     model: str
@@ -56,30 +56,30 @@ _OPUS = Rates(5, 25, 0.5, 6.25, 10)
 _SONNET = Rates(3, 15, 0.3, 3.75, 6)
 
 LISTED = (
-    Listed("claude-fable-5-1", Rates(10, 50, 0.25, 12.5, 20), PRICING),
-    Listed("claude-fable-5", Rates(10, 50, 1, 12.5, 20), PRICING),
-    Listed("claude-opus-5-5", Rates(4, 20, 0.2, 5, 8), f"{CLAUDE}/models/opus-5-5/overview"),
-    Listed("claude-opus-5", _OPUS, PRICING),
-    Listed("claude-opus-4-8", _OPUS, PRICING),
-    Listed("claude-opus-4-7", _OPUS, PRICING),
-    Listed("claude-opus-4-6", _OPUS, PRICING),
-    Listed("claude-opus-4-5", _OPUS, PRICING),
-    Listed("claude-opus-4-1", Rates(15, 75, 1.5, 18.75, 30), PRICING),
-    Listed("claude-sonnet-5-5", Rates(2, 10), f"{CLAUDE}/models/opus-5/whats-new-opus-5"),
-    Listed("claude-sonnet-5", Rates(2, 10), f"{CLAUDE}/models/opus-5-5/overview"),
-    Listed("claude-sonnet-4-6", _SONNET, PRICING),
-    Listed("claude-sonnet-4-5", _SONNET, PRICING),
-    Listed("claude-haiku-5-5", Rates(0.1, 0.5), f"{CLAUDE}/models/opus-5/whats-new-opus-5"),
-    Listed("claude-haiku-4-5", Rates(1, 5, 0.1, 1.25, 2), PRICING),
-    Listed("gpt-5.6-sol", Rates(4, 20, 0.4), f"{OPENAI}/models/gpt-5.6-sol"),
-    Listed("gpt-5-codex", Rates(1.25, 10, 0.125), f"{OPENAI}/models/gpt-5-codex"),
+    ListedPrice("claude-fable-5-1", Rates(10, 50, 0.25, 12.5, 20), PRICING),
+    ListedPrice("claude-fable-5", Rates(10, 50, 1, 12.5, 20), PRICING),
+    ListedPrice("claude-opus-5-5", Rates(4, 20, 0.2, 5, 8), f"{CLAUDE}/models/opus-5-5/overview"),
+    ListedPrice("claude-opus-5", _OPUS, PRICING),
+    ListedPrice("claude-opus-4-8", _OPUS, PRICING),
+    ListedPrice("claude-opus-4-7", _OPUS, PRICING),
+    ListedPrice("claude-opus-4-6", _OPUS, PRICING),
+    ListedPrice("claude-opus-4-5", _OPUS, PRICING),
+    ListedPrice("claude-opus-4-1", Rates(15, 75, 1.5, 18.75, 30), PRICING),
+    ListedPrice("claude-sonnet-5-5", Rates(2, 10), f"{CLAUDE}/models/opus-5/whats-new-opus-5"),
+    ListedPrice("claude-sonnet-5", Rates(2, 10), f"{CLAUDE}/models/opus-5-5/overview"),
+    ListedPrice("claude-sonnet-4-6", _SONNET, PRICING),
+    ListedPrice("claude-sonnet-4-5", _SONNET, PRICING),
+    ListedPrice("claude-haiku-5-5", Rates(0.1, 0.5), f"{CLAUDE}/models/opus-5/whats-new-opus-5"),
+    ListedPrice("claude-haiku-4-5", Rates(1, 5, 0.1, 1.25, 2), PRICING),
+    ListedPrice("gpt-5.6-sol", Rates(4, 20, 0.4), f"{OPENAI}/models/gpt-5.6-sol"),
+    ListedPrice("gpt-5-codex", Rates(1.25, 10, 0.125), f"{OPENAI}/models/gpt-5-codex"),
 )
 """By provider, the newest first."""
 GEOGRAPHY = f"{CLAUDE}/build-with-claude/data-residency"
 """Says that a computation within the United States costs 1.1 times as much; read on `READ`."""
 
 
-class Proof(Struct, frozen=True):
+class PriceProof(Struct, frozen=True):
     """How a price is known: by a page that was read then, but for the rates that are `unproven`."""
 
     source: str = ""
@@ -91,7 +91,7 @@ class Proof(Struct, frozen=True):
         return self.read is not None and today - self.read > OLD
 
 
-def find_proof(model: str, listed: Sequence[Listed] = LISTED) -> Proof:
+def find_proof(model: str, listed: Sequence[ListedPrice] = LISTED) -> PriceProof:
     """How the price of a model is known, as the ledger calls it; an empty one if it is not."""
     name, _, kind = model.partition("[")
     name = name.rstrip()
@@ -99,8 +99,8 @@ def find_proof(model: str, listed: Sequence[Listed] = LISTED) -> Proof:
         if name == one.model or _is_day(name.removeprefix(one.model)):
             rates = Rates.__struct_fields__
             unproven = tuple(rate for rate in rates if getattr(one.rates, rate) is None)
-            return Proof(one.source, one.read, unproven)
-    return Proof()
+            return PriceProof(one.source, one.read, unproven)
+    return PriceProof()
 
 
 def _is_day(rest: str) -> bool:

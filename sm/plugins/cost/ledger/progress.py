@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from sm.adapters.agent.profile import Profile
 from sm.issues.meters import BlindError
-from sm.plugins.cost.ledger.records.record import Reader, find_reader
+from sm.plugins.cost.ledger.records.record import RecordReader, find_reader
 from sm.plugins.cost.settings import find_folder
 from sm.sessions import agent, agent_state, window
 from sm.sessions.agent_state import State
@@ -35,7 +35,7 @@ WRITTEN_LATE_S = 2.0
 """Lines are written about 0.1 s late."""
 
 
-class Fault(StrEnum):
+class RecordFault(StrEnum):
     """Why the record of the present conversation does not tell what the agent uses."""
 
     NONE = ""
@@ -45,7 +45,7 @@ class Fault(StrEnum):
     """The agent is at work, and nothing is added to it."""
 
 
-class Look(Struct, frozen=True):
+class RecordState(Struct, frozen=True):
     """What can be seen of a session's records without reading them.
 
     `bytes` is what all files of the conversation have together. A client that is gone and was busy
@@ -54,7 +54,7 @@ class Look(Struct, frozen=True):
 
     ident: str
     bytes: int
-    fault: Fault = Fault.NONE
+    fault: RecordFault = RecordFault.NONE
     is_busy: bool = False
     was_killed: bool = False
 
@@ -69,14 +69,14 @@ def find_beginning(session: Session) -> float:
     return session.record.created_at - SLACK_S
 
 
-def look(session: Session, reader: Reader, present: window.Window) -> Look:
+def look(session: Session, reader: RecordReader, present: window.Window) -> RecordState:
     """Look at the records of the present conversation."""
     assert present.conversation is not None
     sizes = (find_size(path) or 0 for path in reader.list_files(present.conversation, present.id))
     state = agent_state.read(session.dir)
     is_busy = state.state is State.BUSY
     is_gone = is_busy and _is_gone(session)
-    return Look(
+    return RecordState(
         ident=present.id,
         bytes=sum(sizes),
         fault=_find_fault(session, present, state, is_working=is_busy and not is_gone),
@@ -91,28 +91,28 @@ def _is_gone(session: Session) -> bool:
     return process is not None and not agent.is_alive(session.dir)
 
 
-def find_fault(session: Session) -> Fault:
+def find_fault(session: Session) -> RecordFault:
     """Why nobody knows what the session uses just now, if its record does not tell."""
     reader, present = find_reader(session.profile.spending), window.read(session.dir)
     if reader is None or present.conversation is None:
-        return Fault.NONE
+        return RecordFault.NONE
     return look(session, reader, present).fault
 
 
 def _find_fault(
     session: Session, present: window.Window, state: agent_state.AgentState, *, is_working: bool
-) -> Fault:
+) -> RecordFault:
     assert present.conversation is not None
     record = _stat(present.conversation)
     written_at = record.st_mtime if record else 0.0
     if record is None and _was_there(session, present.id):
-        return Fault.MISSING
+        return RecordFault.MISSING
     mark = find_silence(session)
     told_at = max(state.since, state.active_at)
     if not is_working or written_at >= told_at - WRITTEN_LATE_S:
         if os.path.lexists(mark):
             discard(mark)
-        return Fault.NONE
+        return RecordFault.NONE
     known = f"{present.id or '-'} {written_at:.6f}"
     said = read_harmless(mark, 200).decode("utf-8", "replace").strip()
     now, (since, _, of) = time.time(), said.partition(" ")
@@ -120,8 +120,8 @@ def _find_fault(
     if of != known or begun is None or begun > now:  # it is seen first, or the clock was set back
         with contextlib.suppress(OSError):  # the first look at a state root
             write_atomic(mark, f"{now:.6f} {known}\n")
-        return Fault.NONE
-    return Fault.SILENT if now - begun >= SILENT_S else Fault.NONE
+        return RecordFault.NONE
+    return RecordFault.SILENT if now - begun >= SILENT_S else RecordFault.NONE
 
 
 def _read_number(text: str) -> float | None:
@@ -134,7 +134,7 @@ def _was_there(session: Session, ident: str) -> bool:
     """Whether anything was noted of the conversation's files before."""
     known, _, rest = read_size(session).partition(" ")
     size, _, fault = rest.partition(" ")
-    return known == (ident or "-") and (size != "0" or fault.startswith(Fault.MISSING))
+    return known == (ident or "-") and (size != "0" or fault.startswith(RecordFault.MISSING))
 
 
 def is_readable(found: os.stat_result) -> bool:
@@ -156,7 +156,7 @@ def _stat(path: Path) -> os.stat_result | None:
     return found if is_readable(found) else None
 
 
-def note_look(session: Session, seen: Look) -> None:
+def note_look(session: Session, seen: RecordState) -> None:
     """Note what was seen when it was read."""
     write_atomic(find_note(session), f"{seen.note()}\n")
 
@@ -261,8 +261,8 @@ OTHERS_S = 15.0
 """After so many seconds the lag also holds other sessions that share a limit."""
 SUFFIX = ".behind"
 FAULTS = {
-    Fault.MISSING: "the record of its conversation is gone",
-    Fault.SILENT: "it is at work, and nothing is added to its record",
+    RecordFault.MISSING: "the record of its conversation is gone",
+    RecordFault.SILENT: "it is at work, and nothing is added to its record",
 }
 
 

@@ -33,9 +33,9 @@ from sm.base.clock import Deadline
 from sm.base.decoding import find_decoder
 from sm.base.errors import SmError
 from sm.base.foreign import read_time
-from sm.plugins.cost.ledger.entries import Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, open_ledger
 from sm.plugins.cost.ledger.intake import make_owner
-from sm.plugins.cost.ledger.records.record import MOST, Agent, Entry, Tokens
+from sm.plugins.cost.ledger.records.record import MOST, AgentKind, LedgerEntry, Tokens
 from sm.plugins.cost.ledger.telemetry import ENDPOINT, Address, read_address
 from sm.plugins.cost.settings import SESSION, find_folder
 from sm.sessions import registry
@@ -45,11 +45,11 @@ from sm.store.paths import Root
 REQUEST = "claude_code.api_request"
 MAIN, COMPACT = "repl_main_thread", "compact"
 SOURCES = {
-    "web_search_tool": Agent.SEARCH,
-    "web_fetch_apply": Agent.FETCH,
-    "side_question": Agent.ASIDE,
-    "away_summary": Agent.ASIDE,
-    "generate_session_title": Agent.TITLE,
+    "web_search_tool": AgentKind.SEARCH,
+    "web_fetch_apply": AgentKind.FETCH,
+    "side_question": AgentKind.ASIDE,
+    "away_summary": AgentKind.ASIDE,
+    "generate_session_title": AgentKind.TITLE,
 }
 """What the client asks for by itself, and its record has a trace of."""
 
@@ -90,7 +90,7 @@ class _Export(Struct):
 _exports = find_decoder(_Export)
 
 
-def read(body: bytes) -> Iterator[tuple[str, list[Entry]]]:
+def read(body: bytes) -> Iterator[tuple[str, list[LedgerEntry]]]:
     """The requests that an export tells of, with the name of their session.
 
     Raises:
@@ -117,7 +117,7 @@ def _collect(attributes: Iterable[_Attribute]) -> dict[str, str]:
     return found
 
 
-def _read_request(told: dict[str, str]) -> Entry | None:
+def _read_request(told: dict[str, str]) -> LedgerEntry | None:
     """A request; None without an id, by which alone it is known."""
     try:
         written = _count(told, "cache_creation_tokens")
@@ -135,7 +135,7 @@ def _read_request(told: dict[str, str]) -> Entry | None:
     if not told.get("request_id"):
         return None
     fast = " [fast]" if told.get("speed") == "fast" else ""
-    return Entry(
+    return LedgerEntry(
         key=told["request_id"],
         at=at,
         context=told.get("session.id", ""),
@@ -152,15 +152,15 @@ def _count(told: dict[str, str], name: str) -> int:
     return count
 
 
-def _find_agent(told: dict[str, str]) -> Agent:
+def _find_agent(told: dict[str, str]) -> AgentKind:
     source = told.get("query_source", "")
     if source.startswith(COMPACT):
-        return Agent.COMPACTION
+        return AgentKind.COMPACTION
     if source in SOURCES:
         return SOURCES[source]
     if told.get("agent_id") or source.startswith("agent:"):
-        return Agent.SUBAGENT
-    return Agent.MAIN if source.startswith(MAIN) else Agent.OTHER
+        return AgentKind.SUBAGENT
+    return AgentKind.MAIN if source.startswith(MAIN) else AgentKind.OTHER
 
 
 LOOK_S, GRACE = 20.0, 3
@@ -173,7 +173,7 @@ LENGTH = re.compile(r"[0-9]{1,10}", re.ASCII)
 OK = b"{}"
 
 
-class Receiver(ThreadingMixIn, TCPServer):
+class TelemetryReceiver(ThreadingMixIn, TCPServer):
     """The server of one state root; `listener` is bound already."""
 
     daemon_threads = True
@@ -232,19 +232,19 @@ class Receiver(ThreadingMixIn, TCPServer):
                 ledger.enter_told(_find_owner(self.root, ledger, session), entries)
 
 
-def _find_owner(root: Root, ledger: Ledger, name: str) -> Owner:
+def _find_owner(root: Root, ledger: Ledger, name: str) -> EntryOwner:
     """Whose they are, also once the session is gone."""
     with contextlib.suppress(SmError):
         if session := registry.find(root, name):
             return make_owner(session)
     known = ledger.list_files(name)
-    return known[-1].owner if known else Owner(session=name, client="claude")
+    return known[-1].owner if known else EntryOwner(session=name, client="claude")
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE_S
-    server: Receiver
+    server: TelemetryReceiver
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the address has the secret in it."""
@@ -292,7 +292,7 @@ def run(root: Root, ledger: Path, listener: socket.socket) -> None:
         address = read_address(root)
         if not is_ours or address is None:
             return
-        with Receiver(root, ledger, address, listener) as receiver:
+        with TelemetryReceiver(root, ledger, address, listener) as receiver:
             threading.Thread(target=receiver.serve_forever, daemon=True).start()
             in_vain = 0
             waiting = threading.Event()

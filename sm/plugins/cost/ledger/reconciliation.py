@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, structs
 
 from sm.plugins.cost.ledger.database import COUNTS
-from sm.plugins.cost.ledger.records.record import FAILED, Agent, Certainty, Tokens
+from sm.plugins.cost.ledger.records.record import FAILED, AgentKind, Certainty, Tokens
 from sm.store.sqlite import Connection
 
 ACCOUNT = "account"
@@ -32,7 +32,13 @@ NEAR_S, SLACK_S = 600.0, 1.0
 """How long a request may take, and how much earlier it may seem to be."""
 TRANSCRIPT, TOLD = "transcript", "telemetry"
 """Where an entry is from, if not said otherwise."""
-OWN_KINDS = (Agent.COMPACTION, Agent.SEARCH, Agent.FETCH, Agent.ASIDE, Agent.TITLE)
+OWN_KINDS = (
+    AgentKind.COMPACTION,
+    AgentKind.SEARCH,
+    AgentKind.FETCH,
+    AgentKind.ASIDE,
+    AgentKind.TITLE,
+)
 """Requests of the client's own of which its records have a trace; their keys begin with the kind.
 Of what an account has more, the first of them gets most."""
 
@@ -55,7 +61,7 @@ SETTLE = f"""
 """  # noqa: S608 - names of ours
 
 
-class Row(Struct, frozen=True):
+class StoredEntry(Struct, frozen=True):
     """An entry as the ledger has it."""
 
     key: str
@@ -78,7 +84,7 @@ class Stretch(Struct, frozen=True):
 
     at: float
     counted: dict[str, Tokens]
-    rows: list[Row]
+    rows: list[StoredEntry]
 
 
 class Rest(Struct, frozen=True):
@@ -108,27 +114,31 @@ def read_rests(connection: Connection, context: str) -> list[Rest]:
     return [rest for rest in found if rest]
 
 
-def _read_rows(connection: Connection, query: str, context: str) -> list[Row]:
+def _read_rows(connection: Connection, query: str, context: str) -> list[StoredEntry]:
     return [
-        Row(key, at, model, agent, certainty, source, Tokens(*counts))
+        StoredEntry(key, at, model, agent, certainty, source, Tokens(*counts))
         for key, at, model, agent, certainty, source, *counts in connection.execute(
             query, (context,)
         )
     ]
 
 
-def list_told(connection: Connection, context: str) -> list[tuple[str, Row]]:
+def list_told(connection: Connection, context: str) -> list[tuple[str, StoredEntry]]:
     """Each request of its own that a client has told of, with what its record has of it."""
     rows = _read_rows(connection, OWN_ENTRIES, context)
-    found = list[tuple[str, Row]]()
+    found = list[tuple[str, StoredEntry]]()
     for kind in OWN_KINDS if len(rows) > 1 else ():
         told = [row for row in rows if row.agent == kind and row.source == TOLD]
         traces = [row for row in rows if row.agent == kind and row.is_own]
-        found += pair_compactions(told, traces) if kind is Agent.COMPACTION else pair(told, traces)
+        found += (
+            pair_compactions(told, traces) if kind is AgentKind.COMPACTION else pair(told, traces)
+        )
     return found
 
 
-def pair_compactions(told: Sequence[Row], boundaries: Sequence[Row]) -> list[tuple[str, Row]]:
+def pair_compactions(
+    told: Sequence[StoredEntry], boundaries: Sequence[StoredEntry]
+) -> list[tuple[str, StoredEntry]]:
     """A boundary is written after the last request of its compaction; both are in order."""
     left, found = list(told), []
     for boundary in boundaries:
@@ -139,11 +149,13 @@ def pair_compactions(told: Sequence[Row], boundaries: Sequence[Row]) -> list[tup
     return found
 
 
-def pair(told: Sequence[Row], traces: Sequence[Row]) -> list[tuple[str, Row]]:
+def pair(
+    told: Sequence[StoredEntry], traces: Sequence[StoredEntry]
+) -> list[tuple[str, StoredEntry]]:
     """A request is told of once it is answered, after its trace; titles are asked for beside."""
     left, found = list(told), []
     for trace in traces:
-        slack = NEAR_S if trace.agent == Agent.TITLE else SLACK_S
+        slack = NEAR_S if trace.agent == AgentKind.TITLE else SLACK_S
         if after := next((one for one in left if -slack < one.at - trace.at < NEAR_S), None):
             found.append((after.key, trace))
             left.remove(after)
@@ -153,7 +165,7 @@ def pair(told: Sequence[Row], traces: Sequence[Row]) -> list[tuple[str, Row]]:
 def split(
     figures: Mapping[float, Mapping[str, Tokens]],
     starts: Sequence[tuple[float, str]],
-    rows: Sequence[Row],
+    rows: Sequence[StoredEntry],
 ) -> Iterator[Stretch]:
     """What each process has counted: an account has all of those before it, too."""
     if not starts or starts[0][1] not in FRESH:
@@ -243,7 +255,7 @@ def share(rest: Rest) -> dict[str, str]:
     last = {kind: key for key, kind in rest.own.items()}
     found = dict[str, str]()
     for kind in filter(last.__contains__, OWN_KINDS):
-        if kind is not Agent.COMPACTION:
+        if kind is not AgentKind.COMPACTION:
             models = [one for one in models if one not in rest.failed.values()]
         if models:
             found[last[kind]] = models.pop()

@@ -22,7 +22,7 @@ from sm.adapters.environment import select_lasting_environment
 from sm.adapters.process import spawn
 from sm.base.decoding import decode
 from sm.config.shapes import read_section
-from sm.plugins.cost.settings import SESSION, Cost, find_folder, find_ledger
+from sm.plugins.cost.settings import SESSION, CostSection, find_folder, find_ledger
 from sm.sessions import launch
 from sm.sessions.session import Session
 from sm.store import lock
@@ -53,7 +53,10 @@ def make_variables(
     session: Session, profile: Profile, environment: Mapping[str, str]
 ) -> Mapping[str, str]:
     """The variables by which a client tells of its requests; none if it must not, or cannot."""
-    if profile.spending != "claude" or not read_section(session.machine.settings, Cost).telemetry:
+    if (
+        profile.spending != "claude"
+        or not read_section(session.machine.settings, CostSection).telemetry
+    ):
         return {}
     if any(list_theirs(session.record.cwd, environment)):
         return {}

@@ -26,7 +26,7 @@ from sm.config.schema import Config
 from sm.config.shapes import read_section
 from sm.issues import runners
 from sm.issues.runners import Placement
-from sm.plugins.cost.budget.balances import Book
+from sm.plugins.cost.budget.balances import Balances
 from sm.plugins.cost.budget.limits import (
     DAY,
     DAY_S,
@@ -34,15 +34,15 @@ from sm.plugins.cost.budget.limits import (
     find_placed_limit,
     list_shared,
 )
-from sm.plugins.cost.budget.rules import OF_SESSION, Limit, RemoteLimit, Row, Span, merge
+from sm.plugins.cost.budget.rules import OF_SESSION, Limit, ModelUse, RemoteLimit, SumSpan, merge
 from sm.plugins.cost.budget.settings import Budget
 from sm.plugins.cost.ledger import nodes
 from sm.plugins.cost.ledger.database import COUNTS
 from sm.plugins.cost.ledger.entries import Ledger, name_day, open_ledger
-from sm.plugins.cost.ledger.nodes import Contact
+from sm.plugins.cost.ledger.nodes import NodeContact
 from sm.plugins.cost.ledger.scopes import Scope
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sync.wire import Account, Change, Inquiry, Request, Totals
+from sm.plugins.cost.sync.wire import EntryChange, Inquiry, LedgerReport, Totals, WireEntry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store.failpoint import crash_point
@@ -73,7 +73,7 @@ def ask_all(config: Config, root: Root, patience_s: float = PATIENCE_S) -> int:
         return 0
     placed = nodes.list_sessions(config, root)
     asked = [
-        Asked(config, root, host, one, placed.get(host, ()), patience_s)
+        NodeInquiry(config, root, host, one, placed.get(host, ()), patience_s)
         for host, one in nodes.list_contacts(config, root).items()
     ]
     for one in asked:
@@ -96,7 +96,7 @@ def ask_for_person(config: Config, warn: Callable[[str], object]) -> None:
         warn(note)
 
 
-class Asked(threading.Thread):
+class NodeInquiry(threading.Thread):
     """A machine that is asked, until it has no more to tell."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Asked(threading.Thread):
         config: Config,
         root: Root,
         host: str,
-        contact: Contact,
+        contact: NodeContact,
         placed: Collection[Placement],
         patience_s: float,
     ) -> None:
@@ -143,7 +143,7 @@ class Asked(threading.Thread):
 
 
 def make_inquiry(
-    ledger: Ledger, host: str, projects: Collection[str], meant: Collection[Meant]
+    ledger: Ledger, host: str, projects: Collection[str], meant: Collection[NodeLimit]
 ) -> Inquiry:
     """Return what a machine is asked, and told."""
     known = read_known(ledger, host)
@@ -152,11 +152,11 @@ def make_inquiry(
         ledger=known.ledger,
         after={name: known.after.get(name, 0) for name in projects},
         spans=tuple(dict.fromkeys(one.span for one in meant)),
-        limits=tell(Book(ledger.connection), meant, known.totals),
+        limits=tell(Balances(ledger.connection), meant, known.totals),
     )
 
 
-def call(config: Config, contact: Contact, inquiry: Inquiry, patience_s: float) -> Account:
+def call(config: Config, contact: NodeContact, inquiry: Inquiry, patience_s: float) -> LedgerReport:
     """Ask a machine; what it has begun when we lose patience it finishes.
 
     Raises:
@@ -178,7 +178,7 @@ def call(config: Config, contact: Contact, inquiry: Inquiry, patience_s: float) 
         said = answer.stderr.strip().splitlines() or [f"it ended with {answer.code}"]
         raise SmError(said[-1].removeprefix("sm: "))
     try:
-        return decode(answer.stdout.encode(), Account)
+        return decode(answer.stdout.encode(), LedgerReport)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SmError(f"what it tells is no account of costs: {error}") from error
 
@@ -191,20 +191,20 @@ AFTER_ALL = "9999"
 """Is behind the name of any day."""
 
 
-class Meant:
+class NodeLimit:
     """A limit for the sessions of a node: of a project or any, of an issue or any."""
 
-    def __init__(self, limit: Limit, span: Span, project: str = "", issue: int = 0) -> None:
+    def __init__(self, limit: Limit, span: SumSpan, project: str = "", issue: int = 0) -> None:
         """Keep what it is."""
         self.limit, self.span, self.project, self.issue = limit, span, project, issue
 
 
-def list_meant(config: Config, placed: Collection[Placement]) -> list[Meant]:
+def list_meant(config: Config, placed: Collection[Placement]) -> list[NodeLimit]:
     """Return the limits that these sessions are under."""
     return list(_find_meant(config, placed, time.time()))
 
 
-def _find_meant(config: Config, placed: Collection[Placement], now: float) -> Iterator[Meant]:
+def _find_meant(config: Config, placed: Collection[Placement], now: float) -> Iterator[NodeLimit]:
     names = {one.project for one in placed}
     is_told = set[Scope]()
     for project in config.projects:
@@ -213,33 +213,35 @@ def _find_meant(config: Config, placed: Collection[Placement], now: float) -> It
         for limit in list_shared(config, project, now):
             if limit.scope is Scope.DAY:
                 if limit.scope not in is_told:
-                    yield Meant(limit, _span_days(now))
+                    yield NodeLimit(limit, _span_days(now))
                 is_told.add(limit.scope)
             else:
-                yield Meant(limit, Span(Scope.PROJECT, project.name, project.name), project.name)
+                yield NodeLimit(
+                    limit, SumSpan(Scope.PROJECT, project.name, project.name), project.name
+                )
         own = read_section(project, Budget)
         for one in placed:
             if one.project == project.name:
                 yield from _list_own(own, one)
 
 
-def _list_own(own: Budget, placement: Placement) -> Iterator[Meant]:
+def _list_own(own: Budget, placement: Placement) -> Iterator[NodeLimit]:
     """Those of its issue, and of its session."""
     named = placement.project, placement.issue
     if limit := find_issue_limit(own, *named):
-        yield Meant(limit, Span(limit.scope, limit.name, limit.name), *named)
+        yield NodeLimit(limit, SumSpan(limit.scope, limit.name, limit.name), *named)
     if limit := find_placed_limit(own, placement):
-        yield Meant(limit, OF_SESSION, *named)
+        yield NodeLimit(limit, OF_SESSION, *named)
 
 
-def _span_days(now: float) -> Span:
+def _span_days(now: float) -> SumSpan:
     """Lately, by the days of a node: what was used since it was heard is in there."""
     first = time.strftime(DAY, time.localtime(now - DAYS_BACK * DAY_S))
-    return Span(Scope.DAY, first, AFTER_ALL)
+    return SumSpan(Scope.DAY, first, AFTER_ALL)
 
 
 def tell(
-    book: Book, meant: Iterable[Meant], totals: Mapping[Span, tuple[Row, ...]]
+    book: Balances, meant: Iterable[NodeLimit], totals: Mapping[SumSpan, tuple[ModelUse, ...]]
 ) -> tuple[RemoteLimit, ...] | None:
     """Return the limits as a node is told them; None while it has not told all of its totals."""
     listed = list(meant)
@@ -250,7 +252,9 @@ def tell(
     return tuple(_make_told(one, rows, raised, totals[one.span]) for one, rows, raised in used)
 
 
-def _make_told(meant: Meant, rows: list[Row], raised: int, heard: tuple[Row, ...]) -> RemoteLimit:
+def _make_told(
+    meant: NodeLimit, rows: list[ModelUse], raised: int, heard: tuple[ModelUse, ...]
+) -> RemoteLimit:
     limit = meant.limit
     return RemoteLimit(
         span=meant.span,
@@ -299,25 +303,25 @@ ENTER = f"""
 """  # noqa: S608 - names of ours
 
 
-class Known(msgspec.Struct, frozen=True):
+class HeardState(msgspec.Struct, frozen=True):
     """How far a node was heard: of which ledger, by project, and what its totals were then."""
 
     ledger: str = ""
     after: Mapping[str, int] = {}
-    totals: Mapping[Span, tuple[Row, ...]] = {}
+    totals: Mapping[SumSpan, tuple[ModelUse, ...]] = {}
 
 
-def read_known(ledger: Ledger, host: str) -> Known:
+def read_known(ledger: Ledger, host: str) -> HeardState:
     """Return how far a node was heard."""
     found = ledger.connection.execute(NODE, (host,)).fetchone()
     if not found:
-        return Known()
+        return HeardState()
     after = dict(ledger.connection.execute(HEARD, (host,)).fetchall())
     totals = decode(found[1], tuple[Totals, ...])
-    return Known(found[0], after, {one.span: one.rows for one in totals})
+    return HeardState(found[0], after, {one.span: one.rows for one in totals})
 
 
-def hear(ledger: Ledger, host: str, asked: Inquiry, said: Account) -> int:
+def hear(ledger: Ledger, host: str, asked: Inquiry, said: LedgerReport) -> int:
     """Enter the answer to what was asked; return how many changes there were.
 
     An answer is passed over if another one was heard since it was asked for.
@@ -340,11 +344,11 @@ def hear(ledger: Ledger, host: str, asked: Inquiry, said: Account) -> int:
     return sum(map(len, changes.values()))
 
 
-def _select(known: Known, asked: Inquiry) -> dict[str, int]:
+def _select(known: HeardState, asked: Inquiry) -> dict[str, int]:
     return {project: known.after.get(project, 0) for project in asked.after}
 
 
-def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[Change]) -> None:
+def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[EntryChange]) -> None:
     now = time.time()
     for change in changes:
         if change.request is None:
@@ -355,15 +359,15 @@ def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[Change]) -
 
 
 def _make_row(
-    key: str, host: str, project: str, request: Request, now: float
+    key: str, host: str, project: str, request: WireEntry, now: float
 ) -> tuple[object, ...]:
     """The columns of `ENTER`. A day is one of this machine, and none to come."""
     tidied = {
         name: tidy_name(value)
-        for name in Request.__struct_fields__
+        for name in WireEntry.__struct_fields__
         if isinstance(value := getattr(request, name), str)
     }
-    values = {name: getattr(request, name) for name in Request.__struct_fields__} | tidied
+    values = {name: getattr(request, name) for name in WireEntry.__struct_fields__} | tidied
     day = name_day(min(request.at, now))
     named = (values[name] for name in (*COPIED, *PRICED))
     return (key, host, project, request.at, day, *named)

@@ -18,16 +18,16 @@ from sm.base.output import say_text
 from sm.cli.options import pass_machine
 from sm.issues.rules.allowance import Stage
 from sm.plugins.cost.budget import remote_limits
-from sm.plugins.cost.budget.balances import Book, measure
-from sm.plugins.cost.budget.rules import RemoteLimit, Row, Span, weigh
+from sm.plugins.cost.budget.balances import Balances, measure
+from sm.plugins.cost.budget.rules import ModelUse, RemoteLimit, SumSpan, weigh
 from sm.plugins.cost.ledger import progress
-from sm.plugins.cost.ledger.amount import Unit
+from sm.plugins.cost.ledger.amount import AmountUnit
 from sm.plugins.cost.ledger.database import NOW_MS
 from sm.plugins.cost.ledger.entries import Ledger, open_ledger
 from sm.plugins.cost.ledger.intake import LATELY_S, read_all
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.settings import find_ledger
-from sm.plugins.cost.sync.wire import ROOM, Account, Change, Inquiry, Request, Totals
+from sm.plugins.cost.sync.wire import ROOM, EntryChange, Inquiry, LedgerReport, Totals, WireEntry
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.store.sqlite import transaction
@@ -41,25 +41,26 @@ ALL = f"""
 """  # noqa: S608 - names of ours
 CHANGES = f"""
     SELECT changes.number, changes.key, requests.key IS NULL,
-        {", ".join(f"requests.{name}" for name in Request.__struct_fields__)}
+        {", ".join(f"requests.{name}" for name in WireEntry.__struct_fields__)}
     FROM changes LEFT JOIN requests ON requests.key = changes.key AND requests.host = ''
     WHERE changes.project = ? AND changes.number > ? ORDER BY changes.number
 """  # noqa: S608 - names of ours
 SUMS = f"""
-    SELECT {", ".join(Row.__struct_fields__)} FROM used WHERE scope = ? AND name BETWEEN ? AND ?
+    SELECT {", ".join(ModelUse.__struct_fields__)} FROM used
+    WHERE scope = ? AND name BETWEEN ? AND ?
 """  # noqa: S608 - names of ours
 
 
-def account(ledger: Ledger, asked: Inquiry) -> Account:
+def account(ledger: Ledger, asked: Inquiry) -> LedgerReport:
     """Return what is asked for; from now on changes of these projects are noted."""
     _note_from_now_on(ledger, asked)
     ident = ledger.read_identity()
     is_known = asked.ledger == ident
     room, more = ROOM, False
-    found: dict[str, tuple[Change, ...]] = {}
+    found: dict[str, tuple[EntryChange, ...]] = {}
     with transaction(ledger.connection, writes=False):
         for project, number in asked.after.items():
-            changes = list[Change]()
+            changes = list[EntryChange]()
             for change, size in _read_changes(ledger, project, number if is_known else 0):
                 room -= size
                 if room < 0:
@@ -68,7 +69,7 @@ def account(ledger: Ledger, asked: Inquiry) -> Account:
                 changes.append(change)
             found[project] = tuple(changes)
         totals = () if more else tuple(_sum_up(ledger, span) for span in asked.spans)
-    return Account(ledger=ident, changes=found, more=more, totals=totals)
+    return LedgerReport(ledger=ident, changes=found, more=more, totals=totals)
 
 
 def _note_from_now_on(ledger: Ledger, asked: Inquiry) -> None:
@@ -82,23 +83,23 @@ def _note_from_now_on(ledger: Ledger, asked: Inquiry) -> None:
                     ledger.connection.execute(ALL, (project,))
 
 
-def _read_changes(ledger: Ledger, project: str, after: int) -> Iterator[tuple[Change, int]]:
+def _read_changes(ledger: Ledger, project: str, after: int) -> Iterator[tuple[EntryChange, int]]:
     """Each change with its size in bytes; what is too odd to be told is passed over."""
     for number, key, is_gone, *values in ledger.connection.execute(CHANGES, (project, after)):
         try:
-            request = None if is_gone else convert(values, Request, strict=False)
+            request = None if is_gone else convert(values, WireEntry, strict=False)
         except msgspec.ValidationError:
             continue
-        change = Change(number, key, request)
+        change = EntryChange(number, key, request)
         yield change, len(msgspec.json.encode(change))
 
 
-def _sum_up(ledger: Ledger, span: Span) -> Totals:
+def _sum_up(ledger: Ledger, span: SumSpan) -> Totals:
     rows = ledger.connection.execute(SUMS, (span.scope, span.first, span.last))
-    return Totals(span, tuple(Row(*row) for row in rows))
+    return Totals(span, tuple(ModelUse(*row) for row in rows))
 
 
-def answer(machine: Machine, asked: Inquiry) -> Account:
+def answer(machine: Machine, asked: Inquiry) -> LedgerReport:
     """Return what has changed, up to the last line that agents have written.
 
     Under a limit in money it is told with its prices: both count the same then.
@@ -109,7 +110,7 @@ def answer(machine: Machine, asked: Inquiry) -> Account:
     """
     with open_ledger(find_ledger(machine.settings)) as ledger:
         read_all(ledger, ledger.list_lately_read(time.time() - LATELY_S))
-        if ledger.lacks_a_price() and any(one.unit is Unit.USD for one in asked.limits or ()):
+        if ledger.lacks_a_price() and any(one.unit is AmountUnit.USD for one in asked.limits or ()):
             price_pending(ledger)
         if asked.limits is not None:
             _take_limits(ledger, machine, asked.home, asked.limits)
@@ -120,7 +121,7 @@ def _take_limits(
     ledger: Ledger, machine: Machine, home: str, limits: tuple[RemoteLimit, ...]
 ) -> None:
     """Keep them, and have the sessions looked at if that changes what they may do."""
-    book, before = Book(ledger.connection), list(remote_limits.list_all(machine.settings))
+    book, before = Balances(ledger.connection), list(remote_limits.list_all(machine.settings))
     if not remote_limits.keep(machine.settings, home, limits):
         return
     after = list(remote_limits.list_all(machine.settings))
@@ -129,7 +130,7 @@ def _take_limits(
             registry.poke(machine.root.session(name))
 
 
-def _weigh(machine: Machine, book: Book, told: Iterable[RemoteLimit]) -> dict[str, Stage]:
+def _weigh(machine: Machine, book: Balances, told: Iterable[RemoteLimit]) -> dict[str, Stage]:
     """How far each limit is used up, by its key, in which its height is."""
     now = time.time()
     limits = [remote_limits.make_limit(one, now) for one in told]

@@ -17,9 +17,9 @@ from sm.sessions.machine import Machine
 from sm.store.paths import Root
 
 if TYPE_CHECKING:
-    from sm.plugins.cost.budget.rules import Limit, Used
+    from sm.plugins.cost.budget.rules import Limit, LimitUse
 
-Measured: TypeAlias = "list[tuple[Limit, Used]]"
+Measured: TypeAlias = "list[tuple[Limit, LimitUse]]"
 """Limits, each with what is used of it."""
 
 EVERY_S, SELDOM_S = 4.0, 16.0
@@ -75,7 +75,7 @@ def follow_up(root: Root, measured: Measured) -> None:
 
 def measure_shared(config: Config, root: Root) -> Measured:
     """Return the limits that sessions share, and what is used of each; look up missing prices."""
-    from sm.plugins.cost.budget.balances import Book, measure
+    from sm.plugins.cost.budget.balances import Balances, measure
     from sm.plugins.cost.budget.limits import list_shared
     from sm.plugins.cost.ledger import progress
     from sm.plugins.cost.ledger.entries import open_ledger
@@ -88,7 +88,7 @@ def measure_shared(config: Config, root: Root) -> Measured:
         return []
     with open_ledger(find_ledger(config)) as ledger:
         price_pending(ledger)
-        return list(measure(Book(ledger.connection), limits, progress.count_followed(root)))
+        return list(measure(Balances(ledger.connection), limits, progress.count_followed(root)))
 
 
 LISTENER = Listener(_hear, _wants)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sm.plugins.cost.budget.rules import Name, Number, RemoteLimit, Row, Span
+from sm.plugins.cost.budget.rules import ModelUse, Name, Number, RemoteLimit, SumSpan
 from sm.plugins.cost.ledger.records.record import MOST
 
 Count = Annotated[int, Meta(ge=0, le=MOST)]
@@ -23,7 +23,7 @@ ROOM = 400_000
 """Bytes of changes in one answer; what else there is comes with the next one."""
 
 
-class Request(Struct, frozen=True, array_like=True):
+class WireEntry(Struct, frozen=True, array_like=True):
     """An entry of the ledger, but for what its place says: its key, project and host."""
 
     at: Moment
@@ -49,19 +49,19 @@ class Request(Struct, frozen=True, array_like=True):
     priced_by: Name
 
 
-class Change(Struct, frozen=True, array_like=True):
+class EntryChange(Struct, frozen=True, array_like=True):
     """An entry as it is now; without a `request` it is gone."""
 
     number: Number
     key: Name
-    request: Request | None = None
+    request: WireEntry | None = None
 
 
 class Totals(Struct, frozen=True):
     """What a node's ledger has in a span, by model."""
 
-    span: Span
-    rows: tuple[Row, ...] = ()
+    span: SumSpan
+    rows: tuple[ModelUse, ...] = ()
 
 
 class Inquiry(Struct, frozen=True, kw_only=True):
@@ -74,17 +74,17 @@ class Inquiry(Struct, frozen=True, kw_only=True):
     home: Name
     ledger: Name = ""
     after: dict[Name, Number]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[SumSpan, ...] = ()
     limits: tuple[RemoteLimit, ...] | None = None
 
 
-class Account(Struct, frozen=True, kw_only=True):
+class LedgerReport(Struct, frozen=True, kw_only=True):
     """What a node answers: changes by project, in their order.
 
     If there are `more`, it has no totals, as those would be of what was not told yet.
     """
 
     ledger: Name
-    changes: dict[Name, tuple[Change, ...]] = {}
+    changes: dict[Name, tuple[EntryChange, ...]] = {}
     more: bool = False
     totals: tuple[Totals, ...] = ()

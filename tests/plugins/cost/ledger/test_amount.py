@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from sm.__main__ import run
-from sm.plugins.cost.ledger.amount import Amount, Unit, find_round, parse, show, spell
+from sm.plugins.cost.ledger.amount import Amount, AmountUnit, find_round, parse, show, spell
 
-USD, TOKENS = Unit.USD, Unit.TOKENS
+USD, TOKENS = AmountUnit.USD, AmountUnit.TOKENS
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_unit_of_a_limit_goes_without_saying() -> None:
         (TOKENS, 1_250_000, "1.2M tokens"),
     ],
 )
-def test_how_people_read_it(unit: Unit, count: int, shown: str) -> None:
+def test_how_people_read_it(unit: AmountUnit, count: int, shown: str) -> None:
     assert show(unit, count) == shown
 
 
@@ -101,7 +101,7 @@ def test_it_is_shown_as_it_was_written(tmp_path: Path, capsys: pytest.CaptureFix
     ],
 )
 def test_an_amount_to_propose_is_round_and_can_be_typed(
-    unit: Unit, count: int, spelled: str
+    unit: AmountUnit, count: int, spelled: str
 ) -> None:
     rounded = find_round(count)
     assert spell(unit, rounded) == spelled

@@ -13,8 +13,8 @@ from sm.plugins.cost.ledger.prices import (
     LISTED,
     OLD,
     READ,
-    Listed,
-    Proof,
+    ListedPrice,
+    PriceProof,
     Rates,
     find_price,
     find_proof,
@@ -27,7 +27,7 @@ NAMES = Rates.__struct_fields__
 
 
 @pytest.mark.parametrize("listed", LISTED, ids=lambda one: one.model)
-def test_the_library_has_the_price_of_the_page_that_was_read(listed: Listed) -> None:
+def test_the_library_has_the_price_of_the_page_that_was_read(listed: ListedPrice) -> None:
     found = find_rates(listed.model, time.time())
     assert found
     for name in NAMES:
@@ -84,7 +84,7 @@ def test_a_price_that_is_older_than_ninety_days_is_said() -> None:
     assert list(list_notes(models, READ + OLD)) == []
     [note] = list_notes(models, READ + OLD + datetime.timedelta(days=1))
     assert note == "the price of claude-opus-5-5 was read on 2026-11-29: it may have changed since"
-    assert not Proof().is_old(datetime.date.max)
+    assert not PriceProof().is_old(datetime.date.max)
 
 
 def test_prices_are_shown_with_their_pages_and_what_is_unproven() -> None:

@@ -13,14 +13,14 @@ from msgspec import structs
 from sm.adapters.agent.profiles import BUILTIN
 from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.records.record import (
-    Account,
-    Agent,
+    AgentKind,
     Before,
     Certainty,
+    ClientAccount,
+    ClientFigure,
     Cut,
-    Entry,
-    Figure,
     Found,
+    LedgerEntry,
     Settled,
     Tokens,
     find_reader,
@@ -29,15 +29,15 @@ from sm.plugins.cost.ledger.records.record import (
 AT = "2026-11-28T11:54:12.644Z"
 
 
-def entries(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> list[Entry]:
+def entries(reader: str, lines: Iterable[dict[str, Any] | bytes]) -> list[LedgerEntry]:
     """What is left of what the lines say, as the ledger keeps it: by key, the settled ones gone."""
-    kept: dict[str, Entry] = {}
+    kept: dict[str, LedgerEntry] = {}
     for one in said(reader, lines):
         if isinstance(one, Settled):
             kept.pop(one.key, None)
         elif isinstance(one, Cut):
             kept[one.key] = structs.replace(kept[one.key], certainty=Certainty.AT_LEAST)
-        elif isinstance(one, Entry):
+        elif isinstance(one, LedgerEntry):
             kept.pop(one.settles, None)
             kept[one.key] = one
     return list(kept.values())
@@ -69,14 +69,14 @@ COST_STATE = b"""{"type":"cost-state","sessionId":"s1","totalCostUSD":0.150598,
 def test_what_the_client_has_counted_itself_is_an_account() -> None:
     line = answer()
     [_, account] = said("claude", [line, COST_STATE])
-    assert isinstance(account, Account)
+    assert isinstance(account, ClientAccount)
     assert (account.context, account.begun) == ("s1", 1795878234.733)
     assert account.at == read_time(AT)
     tokens = Tokens(207, 351, 203360, 6006, 9006)
-    assert account.models == {"claude-opus-5-5": Figure(tokens, 0.150598)}
+    assert account.models == {"claude-opus-5-5": ClientFigure(tokens, 0.150598)}
     unknown = COST_STATE.replace(b"false", b"true")
     [_, account] = said("claude", [line, unknown])
-    assert isinstance(account, Account)
+    assert isinstance(account, ClientAccount)
     assert account.models["claude-opus-5-5"].price is None
     assert said("claude", [COST_STATE, line, COST_STATE[:-9], b'{"type":"cost-state"}'])[1:] == ()
 
@@ -103,7 +103,7 @@ def begun(ident: str, **more: Any) -> dict[str, Any]:
 
 def test_an_answer_of_many_lines_is_one_entry() -> None:
     (one,) = entries("claude", [answer(), answer(), answer()])
-    assert (one.key, one.context, one.agent) == ("req_1", "s1", Agent.MAIN)
+    assert (one.key, one.context, one.agent) == ("req_1", "s1", AgentKind.MAIN)
     assert one.tokens == Tokens(input=10, output=20, cache_read=30)
     assert one.certainty is Certainty.WHOLE
 
@@ -149,9 +149,11 @@ def calling(tool: str, ident: str = "toolu_1") -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("tool", "agents"),
-    [("WebSearch", [Agent.SEARCH]), ("WebFetch", [Agent.FETCH]), ("Bash", [])],
+    [("WebSearch", [AgentKind.SEARCH]), ("WebFetch", [AgentKind.FETCH]), ("Bash", [])],
 )
-def test_a_tool_that_asks_a_model_by_itself_is_an_unknown(tool: str, agents: list[Agent]) -> None:
+def test_a_tool_that_asks_a_model_by_itself_is_an_unknown(
+    tool: str, agents: list[AgentKind]
+) -> None:
     (main, *own) = entries("claude", [calling(tool), calling(tool)])
     assert main.certainty is Certainty.WHOLE
     assert [(one.agent, one.certainty) for one in own] == [
@@ -185,13 +187,13 @@ def test_a_question_beside_the_conversation_is_known_by_what_was_typed() -> None
     assert reader
     typed = {"display": "/btw what is it?", "timestamp": 1795960238316, "sessionId": "s1"}
 
-    def ask(line: object) -> Entry | None:
+    def ask(line: object) -> LedgerEntry | None:
         return reader.read_history(line if isinstance(line, bytes) else json.dumps(line).encode())
 
     found = ask(typed)
     assert found
     assert (found.key, found.at, found.context) == ("aside:s1:1795960238316", 1795960238.316, "s1")
-    assert (found.agent, found.certainty) == (Agent.ASIDE, Certainty.UNKNOWN)
+    assert (found.agent, found.certainty) == (AgentKind.ASIDE, Certainty.UNKNOWN)
     others = ({"display": "see /btw x"}, {"timestamp": -1}, {"timestamp": "x"}, {"sessionId": ""})
     assert [ask(typed | one) for one in others] == [None] * 4
     assert ask(b'{"display":"/btw ') is None
@@ -202,7 +204,7 @@ def test_a_question_beside_the_conversation_is_known_by_what_was_typed() -> None
 def test_a_summary_for_who_was_away_is_a_request() -> None:
     line = {"type": "system", "subtype": "away_summary", "timestamp": AT, "uuid": "u1"}
     (one,) = entries("claude", [line])
-    assert (one.key, one.agent, one.certainty) == ("aside:u1", Agent.ASIDE, Certainty.UNKNOWN)
+    assert (one.key, one.agent, one.certainty) == ("aside:u1", AgentKind.ASIDE, Certainty.UNKNOWN)
 
 
 def test_one_message_id_of_a_gateway_with_several_requests_is_several() -> None:
@@ -282,8 +284,8 @@ def test_subagents_and_compactions_are_told_apart() -> None:
     ]
     found = [(one.agent, one.certainty) for one in entries("claude", lines)]
     assert found == [
-        (Agent.SUBAGENT, Certainty.WHOLE),
-        (Agent.COMPACTION, Certainty.UNKNOWN),
+        (AgentKind.SUBAGENT, Certainty.WHOLE),
+        (AgentKind.COMPACTION, Certainty.UNKNOWN),
     ]
 
 
@@ -442,7 +444,7 @@ def test_a_try_of_codex_that_broke_off_is_not_settled_by_its_turn() -> None:
     ]
     compacted = [event("task_started", turn_id="u1"), total, record, total]
     compacted += [item("compacted", message="x"), total, event("task_complete", turn_id="u1")]
-    assert [one.agent for one in entries("codex", [meta, *compacted])] == [Agent.COMPACTION]
+    assert [one.agent for one in entries("codex", [meta, *compacted])] == [AgentKind.COMPACTION]
     whole = [meta, event("task_started", turn_id="u1"), record, total]
     assert len(entries("codex", [*whole, event("task_complete", turn_id="u1")])) == 1
 
@@ -450,9 +452,9 @@ def test_a_try_of_codex_that_broke_off_is_not_settled_by_its_turn() -> None:
 def test_compactions_are_counted_where_they_are_recorded_and_known_where_not() -> None:
     record = item("token_usage_record", response_id="resp_1", usage=usage(110, 100, 30))
     (one,) = entries("codex", [*BEGUN, record, item("compacted", message="x")])
-    assert (one.agent, one.tokens.output) == (Agent.COMPACTION, 30)
+    assert (one.agent, one.tokens.output) == (AgentKind.COMPACTION, 30)
     (other,) = entries("codex", [*BEGUN, item("compacted", message="x")])
-    assert (other.agent, other.certainty) == (Agent.COMPACTION, Certainty.UNKNOWN)
+    assert (other.agent, other.certainty) == (AgentKind.COMPACTION, Certainty.UNKNOWN)
 
 
 @pytest.mark.parametrize(("version", "titles"), [("0.171.0", 1), ("0.98.0", 0), ("", 0)])
@@ -460,7 +462,7 @@ def test_the_request_for_a_title_is_known_though_no_rollout_has_it(
     version: str, titles: int
 ) -> None:
     lines = [item("session_meta", id="t1", originator="codex-tui", cli_version=version)]
-    assert [one.agent for one in entries("codex", lines)] == [Agent.TITLE] * titles
+    assert [one.agent for one in entries("codex", lines)] == [AgentKind.TITLE] * titles
 
 
 def test_each_profile_names_a_reader_that_is_there() -> None:
@@ -520,6 +522,6 @@ def test_an_agent_of_codex_is_unknown_only_until_its_own_requests() -> None:
     assert (spawned.key, spawned.certainty) == ("agent:0200:c1", Certainty.UNKNOWN)
     assert entries("codex", [*thread, refused]) == []
     [named] = entries("codex", [*thread, known])
-    assert (named.key, named.agent) == ("agent:0201", Agent.SUBAGENT)
+    assert (named.key, named.agent) == ("agent:0201", AgentKind.SUBAGENT)
     [own] = entries("codex", agent)
-    assert (own.key, own.agent, own.settles) == ("resp_1", Agent.SUBAGENT, named.key)
+    assert (own.key, own.agent, own.settles) == ("resp_1", AgentKind.SUBAGENT, named.key)

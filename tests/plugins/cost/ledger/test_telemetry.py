@@ -21,7 +21,7 @@ from sm.adapters.agent.claude import CLAUDE
 from sm.adapters.agent.codex import CODEX
 from sm.plugins.cost.ledger import receiver, telemetry
 from sm.plugins.cost.ledger.entries import Ledger, open_ledger
-from sm.plugins.cost.ledger.records.record import Agent, Tokens
+from sm.plugins.cost.ledger.records.record import AgentKind, Tokens
 from sm.plugins.cost.ledger.sums import By, add_up, read_sums
 from sm.plugins.cost.ledger.telemetry import ENDPOINT, Address, ensure_receiver
 from sm.sessions import registry
@@ -83,10 +83,10 @@ def test_requests_are_read_by_whom_they_are_for() -> None:
     [(session, entries)] = receiver.read(make_export(*records))
     assert session == "s-one"
     assert [(one.key, one.agent) for one in entries] == [
-        ("r1", Agent.COMPACTION),
-        ("r2", Agent.MAIN),
-        ("r3", Agent.SUBAGENT),
-        ("r4", Agent.TITLE),
+        ("r1", AgentKind.COMPACTION),
+        ("r2", AgentKind.MAIN),
+        ("r3", AgentKind.SUBAGENT),
+        ("r4", AgentKind.TITLE),
     ]
     assert entries[0].tokens == Tokens(100, 7, 900, 30, 20)
     assert entries[1].model == "claude-opus-4-5 [fast]"
@@ -104,13 +104,13 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 @pytest.mark.parametrize(
     ("source", "agent"),
     [
-        ("web_search_tool", Agent.SEARCH),
-        ("web_fetch_apply", Agent.FETCH),
-        ("side_question", Agent.ASIDE),
-        ("prompt_suggestion", Agent.OTHER),
+        ("web_search_tool", AgentKind.SEARCH),
+        ("web_fetch_apply", AgentKind.FETCH),
+        ("side_question", AgentKind.ASIDE),
+        ("prompt_suggestion", AgentKind.OTHER),
     ],
 )
-def test_small_requests_of_the_clients_own_are_told_apart(source: str, agent: Agent) -> None:
+def test_small_requests_of_the_clients_own_are_told_apart(source: str, agent: AgentKind) -> None:
     [(_, [entry])] = receiver.read(make_export(make_record("r1", source)))
     assert entry.agent is agent
 
@@ -235,7 +235,7 @@ def test_who_does_not_show_the_secret_in_time_loses_the_place(
     listener = socket.create_server((telemetry.LOOPBACK, 0))
     place = listener.getsockname()
     address = Address(place[1], "secret")
-    with receiver.Receiver(root, tmp_path / "ledger.db", address, listener) as server:
+    with receiver.TelemetryReceiver(root, tmp_path / "ledger.db", address, listener) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         with (
             contextlib.closing(socket.create_connection(place, 20)) as known,

@@ -21,17 +21,17 @@ from sm.plugins.cost.budget.remote_limits import make_limit
 from sm.plugins.cost.budget.rules import (
     OF_SESSION,
     Limit,
+    ModelUse,
     RemoteLimit,
-    Row,
-    Span,
+    SumSpan,
     add_up,
     merge,
     weigh,
 )
 from sm.plugins.cost.checks import check_ledger
 from sm.plugins.cost.ledger import nodes
-from sm.plugins.cost.ledger.amount import Unit
-from sm.plugins.cost.ledger.nodes import Contact
+from sm.plugins.cost.ledger.amount import AmountUnit
+from sm.plugins.cost.ledger.nodes import NodeContact
 from sm.plugins.cost.ledger.progress import find_beginning
 from sm.plugins.cost.ledger.scopes import Scope, name_session
 from sm.plugins.cost.sync import home
@@ -41,22 +41,22 @@ from tests.acts.commands import read_act
 from tests.plugins.cost.shop import begin, open_project, write
 
 MODEL = "claude-opus-4-5"
-SPAN = Span(Scope.PROJECT, "shop", "shop")
+SPAN = SumSpan(Scope.PROJECT, "shop", "shop")
 PLACEMENT = Placement("shop", 7, "dev-shop-7", "ssh", "box", 1, "c", "dev-shop-7", 1.0)
 
 
 def make_told(used: int, heard: int, height: int = 100, **more: object) -> RemoteLimit:
     return structs.replace(
-        RemoteLimit(SPAN, "shop", 0, Unit.TOKENS, height, "for shop", "sm budget raise shop"),
-        rows=(Row(MODEL, 1, tokens=used),),
-        heard=(Row(MODEL, 1, tokens=heard),),
+        RemoteLimit(SPAN, "shop", 0, AmountUnit.TOKENS, height, "for shop", "sm budget raise shop"),
+        rows=(ModelUse(MODEL, 1, tokens=used),),
+        heard=(ModelUse(MODEL, 1, tokens=heard),),
         **more,
     )
 
 
 def use(limit: Limit, own: int) -> Stage:
     """How far it is used up, with so much in the node's own ledger."""
-    rows = [Row(MODEL, 1, tokens=own), *limit.elsewhere]
+    rows = [ModelUse(MODEL, 1, tokens=own), *limit.elsewhere]
     return weigh(limit, add_up(rows, limit)).stage
 
 
@@ -74,10 +74,14 @@ def test_what_was_used_before_midnight_is_void_after_it() -> None:
 
 
 def test_rows_are_put_together_by_model() -> None:
-    rows = [Row("a", 1, 10, largest_tokens=10), Row("a", 2, 30, largest_tokens=20), Row("b", 1, 5)]
-    assert merge(rows, [Row("a", 1, 10)]) == [
-        Row("a", 2, 30, largest_tokens=20),
-        Row("b", 1, 5),
+    rows = [
+        ModelUse("a", 1, 10, largest_tokens=10),
+        ModelUse("a", 2, 30, largest_tokens=20),
+        ModelUse("b", 1, 5),
+    ]
+    assert merge(rows, [ModelUse("a", 1, 10)]) == [
+        ModelUse("a", 2, 30, largest_tokens=20),
+        ModelUse("b", 1, 5),
     ]
 
 
@@ -163,7 +167,7 @@ def test_nothing_begins_while_a_machine_with_sessions_is_silent(tmp_path: Path, 
     directory = project.directory
     placements.keep(directory, PLACEMENT)
     assert METER.admit(project) is None, "it was not asked yet"
-    contact = Contact(PLACEMENT, time.time(), heard_at=time.time() - 200)
+    contact = NodeContact(PLACEMENT, time.time(), heard_at=time.time() - 200)
     nodes.note_silent(root, "box", contact, "no route")
     assert METER.admit(project) is None, "it may come back at once"
     silent = structs.replace(contact, silent_since=time.time() - 100)
@@ -213,7 +217,7 @@ def test_a_machine_is_asked_until_its_last_words_are_heard(tmp_path: Path, root:
 
 def test_a_job_that_has_ended_may_have_used_some_more(root: Root) -> None:
     now = time.time()
-    contact = Contact(PLACEMENT, now - 20, heard_at=now - 22, is_over=True)
+    contact = NodeContact(PLACEMENT, now - 20, heard_at=now - 22, is_over=True)
     nodes.note_silent(root, "n1", contact, "job 7 does not answer")
     (note,) = nodes.list_unheard(root)
     assert note.startswith("perhaps without the last that agents on 'n1' have used: job 7")
@@ -222,7 +226,7 @@ def test_a_job_that_has_ended_may_have_used_some_more(root: Root) -> None:
 
 
 def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:
-    nodes.note_too_old(root, "box", Contact(PLACEMENT, time.time()))
+    nodes.note_too_old(root, "box", NodeContact(PLACEMENT, time.time()))
     (note,) = nodes.list_unheard(root)
     assert "too old to tell" in note
     project = open_project(tmp_path, "{}", ledger=tmp_path / "l" / "ledger.db", root=root.path)
@@ -230,7 +234,7 @@ def test_one_that_is_too_old_is_named(tmp_path: Path, root: Root) -> None:
 
 
 def test_a_machine_that_is_no_host_any_more_is_forgotten(root: Root) -> None:
-    lately = Contact(PLACEMENT, time.time())
+    lately = NodeContact(PLACEMENT, time.time())
     nodes.note_gone(root, "box", lately, "no host 'box'")
     assert list(nodes.list_unheard(root))
     nodes.note_gone(root, "box", structs.replace(lately, seen_at=1.0), "no host 'box'")

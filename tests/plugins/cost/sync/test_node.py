@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from msgspec import ValidationError, json, structs
 
-from sm.plugins.cost.ledger.entries import Ledger, Owner, open_ledger
+from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, open_ledger
 from sm.plugins.cost.ledger.prices import price_pending
 from sm.plugins.cost.ledger.records.record import MOST
 from sm.plugins.cost.ledger.sums import By, read_sums, read_sums_of_sessions
 from sm.plugins.cost.sync import wire
 from sm.plugins.cost.sync.home import hear, read_known
 from sm.plugins.cost.sync.node import account
-from sm.plugins.cost.sync.wire import Account, Inquiry
+from sm.plugins.cost.sync.wire import Inquiry, LedgerReport
 from tests.plugins.cost.ledger.test_entries import check_sums
 from tests.plugins.cost.lines import OWNER, add_lines, enter, write_answer
 
@@ -45,7 +45,7 @@ def private(tmp_path: Path) -> None:
 
 
 def spend(
-    node: Ledger, folder: Path, *requests: str, owner: Owner = OWNER, output: int = 20
+    node: Ledger, folder: Path, *requests: str, owner: EntryOwner = OWNER, output: int = 20
 ) -> None:
     path = folder / f"{owner.session}.jsonl"
     enter(node, add_lines(path, [write_answer(one, output) for one in requests]), owner)
@@ -62,7 +62,7 @@ def exchange(home: Ledger, node: Ledger, host: str = HOST) -> int:
     count = 0
     while True:
         asked = ask(home, host)
-        said = json.decode(json.encode(account(node, asked)), type=Account)
+        said = json.decode(json.encode(account(node, asked)), type=LedgerReport)
         count += hear(home, host, asked, said)
         if not said.more:
             return count
@@ -80,7 +80,7 @@ def test_home_has_what_the_node_has_and_says_where(
     home: Ledger, node: Ledger, tmp_path: Path
 ) -> None:
     spend(node, tmp_path, "r1", "r2")
-    spend(node, tmp_path, "r3", owner=Owner("s-00000001", client="claude"))
+    spend(node, tmp_path, "r3", owner=EntryOwner("s-00000001", client="claude"))
     spend(node, tmp_path, "r4", owner=structs.replace(OWNER, project="other", session="o"))
     price_pending(node)
     assert exchange(home, node) == 3, "another project is nobody's business here"
@@ -198,7 +198,7 @@ def test_a_node_can_change_nothing_that_it_was_not_heard_of_first(
     (told,) = account(home, ask(home)).changes["shop"]
     assert told.request
     request = structs.replace(told.request, input=10**12)
-    changes = (wire.Change(1, "r1", request), wire.Change(2, "r1"))
+    changes = (wire.EntryChange(1, "r1", request), wire.EntryChange(2, "r1"))
     said = structs.replace(forged, changes={"shop": changes, "secret": changes})
     hear(home, HOST, ask(home), said)
     assert sums(home) == mine
@@ -213,8 +213,10 @@ def test_no_sum_of_what_a_node_may_make_up_overflows(
     assert told.request
     most = dict.fromkeys(("input", "output", "cache_read", "cache_write_5m", "searches"), MOST)
     request = structs.replace(told.request, price=10**12, **most)
-    made_up = tuple(wire.Change(number, f"r{number}", request) for number in range(1, 1001))
-    said = json.decode(json.encode(structs.replace(said, changes={"shop": made_up})), type=Account)
+    made_up = tuple(wire.EntryChange(number, f"r{number}", request) for number in range(1, 1001))
+    said = json.decode(
+        json.encode(structs.replace(said, changes={"shop": made_up})), type=LedgerReport
+    )
     hear(home, HOST, ask(home), said)
     [found] = read_sums(home, By.ISSUE)
     assert found.requests == 1000
@@ -222,13 +224,13 @@ def test_no_sum_of_what_a_node_may_make_up_overflows(
     for column, value in (("price", 10**12 + 1), ("input", MOST + 1)):
         dear = structs.replace(request, **{column: value})
         with pytest.raises(ValidationError):
-            json.decode(json.encode(dear), type=wire.Request)
+            json.decode(json.encode(dear), type=wire.WireEntry)
 
 
 def test_a_session_there_is_none_here_of_the_same_name(
     home: Ledger, node: Ledger, tmp_path: Path
 ) -> None:
-    spend(node, tmp_path, "r1", owner=Owner("s-00000001", client="claude"))
+    spend(node, tmp_path, "r1", owner=EntryOwner("s-00000001", client="claude"))
     exchange(home, node)
     assert read_sums_of_sessions(home, ["s-00000001"]) == {}
     used = home.connection.execute("SELECT scope FROM used").fetchall()

@@ -34,16 +34,16 @@ from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.records.record import (
     FAILED,
     MOST,
-    Account,
-    Agent,
+    AgentKind,
     Before,
     Certainty,
+    ClientAccount,
+    ClientFigure,
     Count,
     Cut,
-    Entry,
-    Figure,
     Found,
-    Reader,
+    LedgerEntry,
+    RecordReader,
     Settled,
     Tokens,
     Total,
@@ -214,7 +214,7 @@ TITLED = "-"
 """Stands for a title that is an entry already."""
 FAST, US = "fast", "us"
 """A speed, and a place of the computation, that cost more."""
-TOOLS = {"WebSearch": Agent.SEARCH, "WebFetch": Agent.FETCH}
+TOOLS = {"WebSearch": AgentKind.SEARCH, "WebFetch": AgentKind.FETCH}
 """Tools for which the client asks a model by itself, with the kind of that request."""
 CALLS = tuple(f'"{name}"'.encode() for name in TOOLS)
 HISTORY = "history.jsonl"
@@ -254,7 +254,7 @@ def read(before: Before, line: bytes) -> tuple[Before, Found]:
         return before, (_make_unread(line),)
 
 
-def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
+def _read_account(before: Before, line: bytes) -> tuple[ClientAccount, ...]:
     try:
         found = _accounts.decode(line)
     except UNREADABLE:
@@ -265,10 +265,10 @@ def _read_account(before: Before, line: bytes) -> tuple[Account, ...]:
     }
     if not models or not before.at:
         return ()
-    return (Account(found.session_id, before.at, found.start_time / 1000, models),)
+    return (ClientAccount(found.session_id, before.at, found.start_time / 1000, models),)
 
 
-def _make_figure(counted: CountedModel, is_priced: bool) -> Figure:
+def _make_figure(counted: CountedModel, is_priced: bool) -> ClientFigure:
     tokens = Tokens(
         counted.input_tokens,
         counted.output_tokens,
@@ -277,7 +277,7 @@ def _make_figure(counted: CountedModel, is_priced: bool) -> Figure:
         counted.an_hour,
         counted.web_search_requests,
     )
-    return Figure(tokens, counted.cost if is_priced else None)
+    return ClientFigure(tokens, counted.cost if is_priced else None)
 
 
 def _read_answer(before: Before, data: bytes) -> tuple[Before, Found]:
@@ -288,7 +288,7 @@ def _read_answer(before: Before, data: bytes) -> tuple[Before, Found]:
     if message.model == OWN:
         return before, _find_cut(before, line)
     begun = ("", "") if line.request_ref == before.begun[0] else before.begun
-    entry = Entry(
+    entry = LedgerEntry(
         key=_name_answer(line, message),
         at=read_time(line.timestamp),
         context=line.session_id,
@@ -323,7 +323,7 @@ def _find_cut(before: Before, line: RequestLine) -> tuple[Cut, ...]:
     return (Cut(before.answered),) if is_cut and before.answered else ()
 
 
-def _list_calls(answer: Entry, data: bytes) -> Iterator[Entry]:
+def _list_calls(answer: LedgerEntry, data: bytes) -> Iterator[LedgerEntry]:
     """Calls of tools for which the client asks a model by itself: nothing here counts that."""
     spoken = _calling.decode(data).message
     for block in spoken.content if spoken and isinstance(spoken.content, list) else ():
@@ -331,9 +331,11 @@ def _list_calls(answer: Entry, data: bytes) -> Iterator[Entry]:
             yield _make_own(kind, block.id, answer.at, answer.context)
 
 
-def _make_own(kind: Agent, ident: str, at: float, context: str, searches: int = 0) -> Entry:
+def _make_own(
+    kind: AgentKind, ident: str, at: float, context: str, searches: int = 0
+) -> LedgerEntry:
     """A request of the client's own, of which no more is known than that it was made."""
-    return Entry(
+    return LedgerEntry(
         key=f"{kind}:{ident}",
         at=at,
         context=context,
@@ -355,7 +357,7 @@ def _read_result(before: Before, data: bytes) -> tuple[Before, Found]:
         return before, ()
     at = read_time(line.timestamp)
     return before, tuple(
-        _make_own(Agent.SEARCH, block.tool_use_id, at, line.session_id, found.search_count)
+        _make_own(AgentKind.SEARCH, block.tool_use_id, at, line.session_id, found.search_count)
         for block in blocks
         if block.tool_use_id
     )
@@ -370,7 +372,7 @@ def _read_title(before: Before, data: bytes) -> tuple[Before, Found]:
 def _read_begun(before: Before, data: bytes) -> tuple[Before, Found]:
     """A request like the one before, which has no answer, is the next try of the same."""
     line = _lines.decode(data)
-    entry = Entry(
+    entry = LedgerEntry(
         key=_name_begun(line.id),
         at=read_time(line.timestamp),
         context=line.session_id,
@@ -381,7 +383,7 @@ def _read_begun(before: Before, data: bytes) -> tuple[Before, Found]:
     now = _go_on(before, entry.at, (line.id, line.request_digest or ""))
     titled: Found = ()
     if before.title and before.title != TITLED:
-        titled = (_make_own(Agent.TITLE, before.title, entry.at, line.session_id),)
+        titled = (_make_own(AgentKind.TITLE, before.title, entry.at, line.session_id),)
         now = structs.replace(now, title=TITLED)
     last, digest = before.begun
     if not digest or digest != line.request_digest:
@@ -393,7 +395,7 @@ def _read_begun(before: Before, data: bytes) -> tuple[Before, Found]:
 def _read_compaction(before: Before, data: bytes) -> tuple[Before, Found]:
     line = _lines.decode(data)
     at = read_time(line.timestamp)
-    entry = _make_own(Agent.COMPACTION, line.uuid or "", at, line.session_id)
+    entry = _make_own(AgentKind.COMPACTION, line.uuid or "", at, line.session_id)
     return _go_on(before, entry.at, before.begun), (entry,)
 
 
@@ -401,7 +403,7 @@ def _read_recap(before: Before, data: bytes) -> tuple[Before, Found]:
     """A summary that the client has made by itself while nobody was there."""
     line = _lines.decode(data)
     at = read_time(line.timestamp)
-    return before, (_make_own(Agent.ASIDE, line.uuid or "", at, line.session_id),)
+    return before, (_make_own(AgentKind.ASIDE, line.uuid or "", at, line.session_id),)
 
 
 _STEPS = {
@@ -418,20 +420,20 @@ def _go_on(before: Before, at: float, begun: tuple[str, str]) -> Before:
     return structs.replace(before, at=max(before.at, at), begun=begun)
 
 
-def _make_unread(line: bytes) -> Entry:
+def _make_unread(line: bytes) -> LedgerEntry:
     """An answer in words that we do not know: what it has used is not, either."""
     name = hashlib.sha256(line).hexdigest()[:24]
-    return Entry(key=f"unread:{name}", at=0.0, context="", certainty=Certainty.UNKNOWN)
+    return LedgerEntry(key=f"unread:{name}", at=0.0, context="", certainty=Certainty.UNKNOWN)
 
 
 def _name_begun(ident: str | None) -> str:
     return f"begun:{ident}"
 
 
-def _find_agent(line: RequestLine) -> Agent:
+def _find_agent(line: RequestLine) -> AgentKind:
     if (line.query_source or "").startswith("compact"):
-        return Agent.COMPACTION
-    return Agent.SUBAGENT if line.is_sidechain or line.agent_id else Agent.MAIN
+        return AgentKind.COMPACTION
+    return AgentKind.SUBAGENT if line.is_sidechain or line.agent_id else AgentKind.MAIN
 
 
 def _add_up(usage: AnswerUsage) -> Tokens:
@@ -498,7 +500,7 @@ def find_history(conversation: Path) -> Path | None:
     return folders[2] / HISTORY if len(folders) > 2 else None
 
 
-def read_history(line: bytes) -> Entry | None:
+def read_history(line: bytes) -> LedgerEntry | None:
     """A question beside the conversation is in no transcript."""
     if ASIDE_MARK not in line:
         return None
@@ -509,7 +511,7 @@ def read_history(line: bytes) -> Entry | None:
     if not typed.display.startswith(ASIDE) or not typed.session_id:
         return None
     ident = f"{typed.session_id}:{typed.timestamp:.0f}"
-    return _make_own(Agent.ASIDE, ident, typed.timestamp / 1000, typed.session_id)
+    return _make_own(AgentKind.ASIDE, ident, typed.timestamp / 1000, typed.session_id)
 
 
-READER = Reader(list_files, find_other, read, find_history, read_history, has_accounts=True)
+READER = RecordReader(list_files, find_other, read, find_history, read_history, has_accounts=True)

@@ -26,13 +26,13 @@ from msgspec import Struct, structs
 from sm.base.decoding import find_decoder
 from sm.base.foreign import read_time
 from sm.plugins.cost.ledger.records.record import (
-    Agent,
+    AgentKind,
     Before,
     Certainty,
     Count,
-    Entry,
     Found,
-    Reader,
+    LedgerEntry,
+    RecordReader,
     Settled,
     Tokens,
     Total,
@@ -136,7 +136,7 @@ def _begin(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]
     if before.thread or not payload.id:
         return before, ()
     parent = payload.forked_from_id or ""
-    agent = Agent.SUBAGENT if _is_subagent(payload) else Agent.MAIN
+    agent = AgentKind.SUBAGENT if _is_subagent(payload) else AgentKind.MAIN
     version = _read_version(payload.cli_version or "")
     now = Before(
         thread=payload.id,
@@ -147,16 +147,16 @@ def _begin(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]
     )
     if (
         parent
-        or agent is Agent.SUBAGENT
+        or agent is AgentKind.SUBAGENT
         or payload.originator != "codex-tui"
         or version < TITLES_SINCE
     ):
         return now, ()
-    title = Entry(
+    title = LedgerEntry(
         key=f"title:{payload.id}",
         at=at,
         context=payload.id,
-        agent=Agent.TITLE,
+        agent=AgentKind.TITLE,
         certainty=Certainty.UNKNOWN,
     )
     return now, (title,)
@@ -244,9 +244,9 @@ def _compact(before: Before, payload: _Payload, at: float) -> tuple[Before, Foun
     now = structs.replace(before, broken="", is_recorded=True)
     last = before.last
     if last and payload.compaction_response_id in (None, "", last.key):
-        return now, (*settled, structs.replace(last, agent=Agent.COMPACTION))
+        return now, (*settled, structs.replace(last, agent=AgentKind.COMPACTION))
     key = f"compaction:{before.thread}:{at:.3f}"
-    return now, (*settled, _make_unknown(before, key, at, Agent.COMPACTION))
+    return now, (*settled, _make_unknown(before, key, at, AgentKind.COMPACTION))
 
 
 def _call_tool(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
@@ -255,7 +255,7 @@ def _call_tool(before: Before, payload: _Payload, at: float) -> tuple[Before, Fo
         return before, ()
     now = structs.replace(before, spawning=(*before.spawning, payload.call_id))
     key = f"agent:{before.thread}:{payload.call_id}"
-    return now, (_make_unknown(before, key, at, Agent.SUBAGENT),)
+    return now, (_make_unknown(before, key, at, AgentKind.SUBAGENT),)
 
 
 def _answer_call(before: Before, payload: _Payload, at: float) -> tuple[Before, Found]:
@@ -270,7 +270,7 @@ def _answer_call(before: Before, payload: _Payload, at: float) -> tuple[Before, 
         agent = _spawned.decode(str(payload.output)).agent_id
     except (msgspec.MsgspecError, RecursionError):
         return now, (settled,)  # it was refused
-    return now, (settled, _make_unknown(before, f"agent:{agent}", at, Agent.SUBAGENT))
+    return now, (settled, _make_unknown(before, f"agent:{agent}", at, AgentKind.SUBAGENT))
 
 
 _STEPS = {
@@ -286,20 +286,20 @@ _STEPS = {
 }
 
 
-def _make_entry(before: Before, key: str, at: float, tokens: Tokens) -> Entry:
-    return Entry(
+def _make_entry(before: Before, key: str, at: float, tokens: Tokens) -> LedgerEntry:
+    return LedgerEntry(
         key=key,
         at=at,
         context=before.thread,
         agent=before.agent,
         model=before.model,
         tokens=tokens,
-        settles=f"agent:{before.thread}" if before.agent is Agent.SUBAGENT else "",
+        settles=f"agent:{before.thread}" if before.agent is AgentKind.SUBAGENT else "",
     )
 
 
-def _make_unknown(before: Before, key: str, at: float, agent: Agent) -> Entry:
-    return Entry(
+def _make_unknown(before: Before, key: str, at: float, agent: AgentKind) -> LedgerEntry:
+    return LedgerEntry(
         key=key,
         at=at,
         context=before.thread,
@@ -309,7 +309,7 @@ def _make_unknown(before: Before, key: str, at: float, agent: Agent) -> Entry:
     )
 
 
-def _make_unread(before: Before, line: bytes) -> Entry:
+def _make_unread(before: Before, line: bytes) -> LedgerEntry:
     """A count in words that we do not know: what the request has used is not, either."""
     name = hashlib.sha256(line).hexdigest()[:24]
     return _make_unknown(before, f"unread:{name}", 0.0, before.agent)
@@ -386,9 +386,9 @@ def find_history(_conversation: Path) -> Path | None:
     return None
 
 
-def read_history(_line: bytes) -> Entry | None:
+def read_history(_line: bytes) -> LedgerEntry | None:
     """See `find_history`."""
     return None
 
 
-READER = Reader(list_files, find_other, read, find_history, read_history, has_accounts=False)
+READER = RecordReader(list_files, find_other, read, find_history, read_history, has_accounts=False)

@@ -48,7 +48,7 @@ class Certainty(IntEnum):
     """It was made, and nothing says what it has used."""
 
 
-class Agent(StrEnum):
+class AgentKind(StrEnum):
     """For whom, or for what, a request was made."""
 
     MAIN = "main"
@@ -65,7 +65,7 @@ class Agent(StrEnum):
     """Something that the client does by itself."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class LedgerEntry(Struct, frozen=True, kw_only=True):
     """One request, at `at` (seconds since 1970), in the client's own `context`.
 
     `key` is the same wherever, and however often, the request is written down. `settles` is the key
@@ -75,7 +75,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     key: str
     at: float
     context: str
-    agent: Agent = Agent.MAIN
+    agent: AgentKind = AgentKind.MAIN
     model: str = ""
     tokens: Tokens = Tokens()
     certainty: Certainty = Certainty.WHOLE
@@ -98,14 +98,14 @@ class Cut(Struct, frozen=True):
     key: str
 
 
-class Figure(Struct, frozen=True):
+class ClientFigure(Struct, frozen=True):
     """What a client itself has counted with one model; `price` is in dollars, if it has one."""
 
     tokens: Tokens = Tokens()
     price: float | None = None
 
 
-class Account(Struct, frozen=True):
+class ClientAccount(Struct, frozen=True):
     """What a client has counted in a context since `begun`, also what no record of its tells of.
 
     `at` is the time of the last request in the record before it: one of the process that has
@@ -115,7 +115,7 @@ class Account(Struct, frozen=True):
     context: str
     at: float
     begun: float
-    models: dict[str, Figure]
+    models: dict[str, ClientFigure]
 
 
 class Before(Struct, frozen=True, omit_defaults=True):
@@ -126,7 +126,7 @@ class Before(Struct, frozen=True, omit_defaults=True):
     """The thread that this one was forked from, and when, in seconds since 1970."""
     forked_at: float = 0.0
     model: str = ""
-    agent: Agent = Agent.MAIN
+    agent: AgentKind = AgentKind.MAIN
     has_records: bool = False
     """Whether each request has a line of its own."""
     turn: str = ""
@@ -137,7 +137,7 @@ class Before(Struct, frozen=True, omit_defaults=True):
     """The key of the try that seems to have broken off last."""
     totals: tuple[int, int, int] | None = None
     """The running totals: input, what of it was cached, output."""
-    last: Entry | None = None
+    last: LedgerEntry | None = None
     at: float = 0.0
     """When the last request was made."""
     begun: tuple[str, str] = ("", "")
@@ -152,11 +152,11 @@ class Before(Struct, frozen=True, omit_defaults=True):
     """The title that a request of the client's own has made; the first one only."""
 
 
-Said = Entry | Settled | Cut | Account
+Said = LedgerEntry | Settled | Cut | ClientAccount
 Found = tuple[Said, ...]
 
 
-class Reader(NamedTuple):
+class RecordReader(NamedTuple):
     """How the records of one client are read."""
 
     list_files: Callable[[Path, str], Iterator[Path]]
@@ -167,7 +167,7 @@ class Reader(NamedTuple):
     """What one line says."""
     find_history: Callable[[Path], Path | None]
     """The file in which the client keeps what people have typed, of all conversations."""
-    read_history: Callable[[bytes], Entry | None]
+    read_history: Callable[[bytes], LedgerEntry | None]
     """The request that one line of it has led to, and no transcript has."""
     has_accounts: bool
     """Whether the client accounts for a process that ends in order."""
@@ -180,9 +180,9 @@ READERS = {
 """By `spending` of a profile."""
 
 
-def find_reader(name: str) -> Reader | None:
+def find_reader(name: str) -> RecordReader | None:
     """The reader that a profile names, None if it names none."""
     if name not in READERS:
         return None
-    found: Reader = import_module(READERS[name]).READER
+    found: RecordReader = import_module(READERS[name]).READER
     return found
