@@ -1,13 +1,13 @@
-"""What is done about a session that is over: its last lines are read, and what it has cost is told.
+"""Bill of a session that is gone: its last lines are read, and what it has cost is told.
 
-Whoever comes first does it: a pass, or a tick of dev-poll. It is repeated until it has been done
-whole, and leaves what a killed process has done before.
+A pass or a tick of dev-poll makes it, whichever comes first. It is repeated until it was made as a
+whole, and keeps what a killed process has done before.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from sm.adapters.forge.errors import RefusedError
@@ -20,7 +20,7 @@ from sm.plugins.cost.ledger import intake
 from sm.plugins.cost.ledger.entries import EntryOwner, Ledger, RecordFile, open_ledger
 from sm.plugins.cost.ledger.intake import read_all
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_looked_up
+from sm.plugins.cost.ledger.progress import list_notes_of_gone, note_pricing
 from sm.plugins.cost.ledger.records.record import find_reader
 from sm.plugins.cost.ledger.sums import Sum, add_up, read_sums_by_agent
 from sm.plugins.cost.settings import CostSection, find_folder, find_ledger
@@ -51,7 +51,7 @@ def close_gone(root: Root, settings: MachineSettings, projects: Mapping[str, Pro
 
 def price_late(root: Root, settings: MachineSettings) -> None:
     """Look up the prices that were put off."""
-    note_looked_up(root)
+    note_pricing(root)
     with open_ledger(find_ledger(settings)) as ledger:
         price_pending(ledger)
 
@@ -114,7 +114,8 @@ def _comment(project: Project, owner: EntryOwner, spent: list[Sum]) -> None:
         if pull is None or not _is_its_own(pull, owner):
             return
         marker = f"cost-{owner.session}-{owner.since:.0f}"
-        text = "\n".join(_list_lines(owner, spent))
+        notes = (f"\n{note}" for note in list_notes(add_up(spent)))
+        text = "\n".join((f"Cost of issue #{owner.issue}: {tell_cost(spent)}.", *notes))
         try:
             pulls.comment(pull.number, text, author=BOT, marker=marker)
         except RefusedError as error:  # it would be refused again
@@ -126,9 +127,3 @@ def _comment(project: Project, owner: EntryOwner, spent: list[Sum]) -> None:
 def _is_its_own(pull: PullRequest, owner: EntryOwner) -> bool:
     """Whether it was merged or closed in the time of the session."""
     return pull.state is not PullState.OPEN and pull.closed_at >= owner.since
-
-
-def _list_lines(owner: EntryOwner, spent: list[Sum]) -> Iterator[str]:
-    yield f"Cost of issue #{owner.issue}: {tell_cost(spent)}."
-    for note in list_notes(add_up(spent)):
-        yield f"\n{note}"

@@ -1,4 +1,4 @@
-"""Sums and prices as people read them: tables with notes below them, sentences, events. Pure."""
+"""Display of sums and prices: tables with notes below them, sentences, words of events. Pure."""
 
 from __future__ import annotations
 

@@ -132,7 +132,10 @@ def read(settings: MachineSettings, subjects: Sequence[Subject]) -> Mapping[str,
     if not sqlite_file.is_there(path):
         return {}
     with open_ledger(path) as ledger:
-        return {name: _make_figure(one) for name, one in _find(ledger, subjects)}
+        return {
+            name: Figure(format_cost(one), msgspec.to_builtins(one))
+            for name, one in _find(ledger, subjects)
+        }
 
 
 def _find(ledger: Ledger, subjects: Sequence[Subject]) -> Iterator[tuple[str, Sum]]:
@@ -142,10 +145,6 @@ def _find(ledger: Ledger, subjects: Sequence[Subject]) -> Iterator[tuple[str, Su
         found = issues.get((one.project, one.issue)) if one.issue else sessions.get(one.session)
         if found:
             yield one.session, found
-
-
-def _make_figure(one: Sum) -> Figure:
-    return Figure(format_cost(one), msgspec.to_builtins(one))
 
 
 def tell(settings: MachineSettings, subject: Subject) -> Sequence[str]:

@@ -22,7 +22,7 @@ from sm.plugins.cost import bill, follower
 from sm.plugins.cost.bill import PATIENCE_S, close_gone, price_late
 from sm.plugins.cost.ledger import intake, progress
 from sm.plugins.cost.ledger.entries import open_ledger
-from sm.plugins.cost.ledger.progress import have_waited, note_waiting
+from sm.plugins.cost.ledger.progress import have_prices_waited, note_unpriced
 from sm.plugins.cost.settings import find_ledger
 from sm.plugins.cost.tick import LISTENER
 from sm.sessions.project import Project
@@ -128,10 +128,10 @@ def test_its_comment_says_what_is_not_in_the_figures(over: Over, tmp_path: Path)
 
 
 def test_prices_that_were_put_off_wait_no_more_once_they_were_looked_up(over: Over) -> None:
-    note_waiting(over.root)
-    assert have_waited(over.root)
+    note_unpriced(over.root)
+    assert have_prices_waited(over.root)
     price_late(over.root, over.config)
-    assert not have_waited(over.root)
+    assert not have_prices_waited(over.root)
 
 
 @pytest.mark.parametrize("point", ["cost:recorded", "cost:commented"])

@@ -89,7 +89,7 @@ def test_it_is_read_on_only_when_it_has_grown(
 def test_a_pass_prices_only_when_many_wait_or_once_a_minute(
     session: AdHocSession, tmp_path: Path
 ) -> None:
-    progress.note_looked_up(session.root)
+    progress.note_pricing(session.root)
     transcript = add_lines(tmp_path / "s-one-a.jsonl", [write_answer("r1")])
     follower.follow(session)
     with open_ledger(find_ledger(session.machine.settings)) as ledger:

@@ -1,4 +1,4 @@
-"""Reads sums and raises from the ledger, in a pass: a few rows, and never a long wait."""
+"""Balances of limits, read in a pass from sums and raises: a few rows, and never a long wait."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ class Balances:
     def list_rows(self, limits: Sequence[Limit]) -> list[list[ModelUse]]:
         """What the requests of each limit have used, by model."""
         found = list[list[ModelUse]]([] for _ in limits)
-        for number, *row in self._ask_for_each(ROWS, map(_name_sums, limits)):
+        for number, *row in self._ask_for_each(
+            ROWS, ((one.scope, one.name, one.last_name or one.name) for one in limits)
+        ):
             found[number].append(ModelUse(*row))
         return found
 
@@ -70,10 +72,6 @@ class Balances:
             rows = self.connection.execute(ISSUES, (project, project))
             self._issues[key] = {row[0]: row[at] for row in rows}
         return self._issues[key]
-
-
-def _name_sums(limit: Limit) -> tuple[str, str, str]:
-    return limit.scope, limit.name, limit.last_name or limit.name
 
 
 def measure(book: Balances, limits: list[Limit], sharers: int) -> Iterator[tuple[Limit, LimitUse]]:

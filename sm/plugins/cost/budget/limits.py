@@ -1,4 +1,4 @@
-"""Which limits there are: those of a session, those of a project, and that of a day for all."""
+"""Limits of a session, of an issue, of a project and of a day."""
 
 from __future__ import annotations
 

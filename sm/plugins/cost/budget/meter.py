@@ -1,4 +1,4 @@
-"""What the core asks: what a session may still use, and whether one more issue may begin.
+"""Meter that the core asks what a session may still use, and whether one more issue may begin.
 
 It is asked in each look at a session, so without a budget it costs next to nothing.
 """

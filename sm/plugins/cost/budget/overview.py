@@ -1,4 +1,4 @@
-"""All limits there are, each with what is used, left and raised: for `sm budget`."""
+"""Overview of all limits for `sm budget`: what is used, left and raised of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people have decided about limits, on record in the ledger for good, and what they may."""
+"""Raises of limits: those on record in the ledger, for good, and those that a person may make."""
 
 from __future__ import annotations
 

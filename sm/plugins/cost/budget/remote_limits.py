@@ -1,4 +1,4 @@
-"""On a node: the limits that other installations have told it, beside its ledger.
+"""Limits that other installations have set for their sessions on this node, beside its ledger.
 
 They are for the sessions that were placed here, and for those that their agents have begun. Passes
 ask for them, so without such a file, and for any other session, it costs next to nothing.

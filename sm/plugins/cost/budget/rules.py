@@ -1,4 +1,4 @@
-"""Decides from limits, sums and raises how far a limit is used up. Pure."""
+"""Rules of budgets: from limits, sums and raises, how far a limit is used up. Pure."""
 
 from __future__ import annotations
 

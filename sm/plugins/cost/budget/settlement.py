@@ -1,6 +1,6 @@
-"""What follows once requests of a session were entered: prices, and whoever waits for the sums.
+"""Settles entries of a session: looks up their prices, and wakes sessions that are near a limit.
 
-It is done by the process that enters them, so no pass waits for it.
+This is done by the process that enters them, so no pass waits for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from sm.plugins.cost.budget.limits import list_limits
 from sm.plugins.cost.budget.rules import Limit, LimitUse, needs_prices, weigh
 from sm.plugins.cost.ledger import progress
 from sm.plugins.cost.ledger.entries import Ledger
-from sm.plugins.cost.ledger.progress import find_looked_up, is_time, note_looked_up, note_waiting
+from sm.plugins.cost.ledger.progress import (
+    are_prices_due,
+    find_priced_at,
+    note_pricing,
+    note_unpriced,
+)
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -29,15 +34,15 @@ def settle(ledger: Ledger, session: Session) -> bool:
     """
     limits = _find_limits(session)
     if not limits:
-        if ledger.lacks_many_prices() or is_time(session.root):
-            note_looked_up(session.root)
+        if ledger.lacks_many_prices() or are_prices_due(session.root):
+            note_pricing(session.root)
             _look_up_prices(ledger)
         else:
-            note_waiting(session.root)
+            note_unpriced(session.root)
         return False
     measured = _measure(ledger, session, limits)
     if _needs_prices(measured, session.root) or ledger.lacks_many_prices():
-        note_looked_up(session.root)
+        note_pricing(session.root)
         _look_up_prices(ledger)
         measured = _measure(ledger, session, limits)
     _wake(session, measured)
@@ -62,7 +67,7 @@ def _weigh(measured: Measured) -> Allowance | None:
 def _needs_prices(measured: Measured, root: Root) -> bool:
     weighed = _weigh(measured)
     assert weighed
-    since_s = time.time() - find_looked_up(root)
+    since_s = time.time() - find_priced_at(root)
     return any(needs_prices(weighed.stage, used, since_s) for _, used in measured)
 
 

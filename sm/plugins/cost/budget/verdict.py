@@ -1,4 +1,4 @@
-"""What a session may still use, and whether there is room for one more issue.
+"""Verdicts: what a session may still use, and whether there is room for one more issue.
 
 Both raise if nobody knows what was used: then the core holds what has a limit.
 """
@@ -56,14 +56,14 @@ def read(session: Session) -> Allowance | None:
     progress.check_sight(session, allows_unknown=all(limit.allows_unknown for limit in limits))
     path = find_ledger(session.machine.settings)
     if progress.read_size(session) and not sqlite_file.is_there(path):
-        progress.ask_anew(session)
+        progress.ask_again(session)
         raise _make_gone_error(path)
     with open_balances(path) as book:
         measured = list(measure(book, limits, progress.count_followed(session.root)))
     weighed = [weigh(limit, used) for limit, used in measured]
     found = find_strictest([*weighed, *_wait_for_others(session, limits)])
     if found and any(needs_prices(found.stage, used, 0.0) for _, used in measured):
-        progress.ask_anew(session)  # such as when a limit in money came later than the requests
+        progress.ask_again(session)  # such as when a limit in money came later than the requests
     return found
 
 

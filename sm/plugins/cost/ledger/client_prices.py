@@ -1,4 +1,4 @@
-"""Compares what a client itself says that it has cost with our prices of the same requests.
+"""Costs as agent CLIs say them, compared with our prices of the same requests.
 
 A client accounts for a context as a whole, for each model. Only where both know the same tokens it
 is about the same requests: else the sums would differ for another reason than the price. What was

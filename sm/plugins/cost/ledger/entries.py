@@ -1,4 +1,4 @@
-"""The ledger: one entry for each request to a model, kept for good, and the sums of them.
+"""Entries of the ledger: one for each request to a model, kept for good.
 
 An entry that comes again changes nothing: of each count the largest stays, and the first session
 that has made a request keeps it. Prices are in billionths of a currency, so that sums are exact.

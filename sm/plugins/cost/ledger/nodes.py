@@ -1,4 +1,4 @@
-"""At home: the machines that are asked what was used there, and how well each is heard.
+"""Other machines whose requests belong into this ledger, and how well each is heard.
 
 There is a file for each, from its first session until its last words were heard.
 """

@@ -1,4 +1,4 @@
-"""What requests cost, by the list prices of genai-prices, an import of 0.2 s.
+"""Prices of requests, by the list prices of genai-prices, an import of 0.2 s.
 
 Each entry keeps the price that it was given, and which version gave it. What has no price stays
 without one, and is tried again with the next version.

@@ -1,7 +1,8 @@
-"""How far the ledger is: what agents have written, what of it was read, what still has no price.
+"""Progress of the ledger: what agents have written, what of it was read, what has no price yet.
 
-It is loaded with the passes, so it knows nothing of databases and prices. A limit that looks at old
-sums would let anything through, so whoever weighs limits asks here first whether they are current.
+This module is loaded with the passes, so it knows nothing of databases and prices. A limit that
+looks at old sums would let anything through, so whoever weighs limits asks here first whether the
+sums are current.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def look(session: Session, reader: RecordReader, present: window.Window) -> Reco
     sizes = (find_size(path) or 0 for path in reader.list_files(present.conversation, present.id))
     state = agent_state.read(session.dir)
     is_busy = state.state is State.BUSY
-    is_gone = is_busy and _is_gone(session)
+    # A client that was launched, and does not run any more.
+    is_gone = (
+        is_busy and agent.read_process(session.dir) is not None and not agent.is_alive(session.dir)
+    )
     return RecordState(
         ident=present.id,
         bytes=sum(sizes),
@@ -83,12 +87,6 @@ def look(session: Session, reader: RecordReader, present: window.Window) -> Reco
         is_busy=is_busy and not is_gone,
         was_killed=is_gone,
     )
-
-
-def _is_gone(session: Session) -> bool:
-    """Whether the agent was launched, and does not run any more."""
-    process = agent.read_process(session.dir)
-    return process is not None and not agent.is_alive(session.dir)
 
 
 def find_fault(session: Session) -> RecordFault:
@@ -220,19 +218,19 @@ WAITING = "unpriced"
 """There since requests were entered whose price was not looked up."""
 
 
-def note_looked_up(root: Root) -> None:
+def note_pricing(root: Root) -> None:
     """Note that it is done now."""
     folder = find_folder(root)
     discard(folder / WAITING)
     write_atomic(folder / STAMP, "")
 
 
-def note_waiting(root: Root) -> None:
+def note_unpriced(root: Root) -> None:
     """Note that requests wait for it."""
     write_atomic(find_folder(root) / WAITING, "")
 
 
-def find_looked_up(root: Root) -> float:
+def find_priced_at(root: Root) -> float:
     """When it was done last, in seconds since 1970; 0 if never."""
     try:
         return os.stat(find_folder(root) / STAMP).st_mtime  # noqa: PTH116 - as elsewhere
@@ -240,14 +238,14 @@ def find_looked_up(root: Root) -> float:
         return 0.0
 
 
-def is_time(root: Root) -> bool:
+def are_prices_due(root: Root) -> bool:
     """Whether that was so long ago that nobody should wait any longer."""
-    return not 0 <= time.time() - find_looked_up(root) < SHOWN_S
+    return not 0 <= time.time() - find_priced_at(root) < SHOWN_S
 
 
-def have_waited(root: Root) -> bool:
+def have_prices_waited(root: Root) -> bool:
     """Whether requests wait, and have waited for long."""
-    return (find_folder(root) / WAITING).exists() and is_time(root)
+    return (find_folder(root) / WAITING).exists() and are_prices_due(root)
 
 
 # Records that are not read
@@ -346,7 +344,7 @@ def _list_stems(root: Root, suffix: str) -> list[str]:
     return [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
 
 
-def ask_anew(session: Session) -> None:
+def ask_again(session: Session) -> None:
     """Have the session followed once more by its next pass, though it has not grown."""
     discard(find_note(session))
 

@@ -1,4 +1,4 @@
-"""Joins what a client has counted itself to the entries of its records.
+"""Reconciles what a client has counted itself with the entries of its records.
 
 What a process of the client has counted in a context, less the entries from that process, is what
 no record tells of: its compactions, searches of the web, and small requests of its own. A process
@@ -193,7 +193,10 @@ def make_rest(stretch: Stretch) -> Rest | None:
         if row.source != ACCOUNT and row.certainty != Certainty.UNKNOWN:
             model = fold(row.model)
             left[model] = subtract(left.get(model, NOTHING), row.tokens)
-    left = {model: _tidy_searches(tokens) for model, tokens in left.items()}
+    left = {  # the record has searches that were tried, too, and failed
+        model: structs.replace(tokens, searches=max(0, tokens.searches))
+        for model, tokens in left.items()
+    }
     if any(min(_list_counts(tokens)) < 0 for tokens in left.values()):
         return None
     cut = any(row.certainty == Certainty.AT_LEAST and row.source != ACCOUNT for row in stretch.rows)
@@ -214,11 +217,6 @@ def make_rest(stretch: Stretch) -> Rest | None:
         failed=failed,
         is_exact=not cut and models.keys().isdisjoint(failed.values()),
     )
-
-
-def _tidy_searches(tokens: Tokens) -> Tokens:
-    """The record has searches that were tried, too, and failed."""
-    return structs.replace(tokens, searches=max(0, tokens.searches))
 
 
 def subtract(one: Tokens, other: Tokens) -> Tokens:

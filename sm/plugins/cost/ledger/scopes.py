@@ -1,4 +1,4 @@
-"""The tables of budgets, in the database of the ledger.
+"""Sums by what a limit is for (its scope): tables of budgets in the database of the ledger.
 
 `used` has what each limit looks at: sums by issue, session, day and project, and by model, kept by
 SQLite in the transaction that changes an entry. So a pass reads a few rows, however many requests

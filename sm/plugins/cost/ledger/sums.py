@@ -69,11 +69,11 @@ def read_sums(ledger: Ledger, by: By, *, since: str = "", project: str = "") -> 
     """The sums from a day on, of one project or all."""
     found = _read(ledger, COLUMNS[by], "day >= ? AND ? IN ('', project)", (since, project))
     said = {} if by is By.HOST else read_by_client(ledger, COLUMNS[by], since, project)
-    return [structs.replace(one, by_client=said.get(_group(by, one), UNSET)) for one in found]
-
-
-def _group(by: By, one: Sum) -> tuple[str | int, ...]:
-    return (one.name, one.issue) if by is By.ISSUE else (one.name,)
+    groups = ((one.name, one.issue) if by is By.ISSUE else (one.name,) for one in found)
+    return [
+        structs.replace(one, by_client=said.get(group, UNSET))
+        for one, group in zip(found, groups, strict=True)
+    ]
 
 
 def read_sums_of_models(ledger: Ledger) -> dict[str, list[Sum]]:

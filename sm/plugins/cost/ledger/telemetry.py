@@ -1,4 +1,4 @@
-"""Has Claude Code tell of each request by OpenTelemetry, if `cost.telemetry` is set.
+"""Telemetry of Claude Code, which tells of each request if `cost.telemetry` is set.
 
 A receiver of `sm` on loopback enters it: one for each state root, for as long as an agent runs that
 was told of it. Its address has a secret in it. It is never put in the place of one of a person's

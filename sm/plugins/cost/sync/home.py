@@ -328,7 +328,8 @@ def hear(ledger: Ledger, host: str, asked: Inquiry, said: LedgerReport) -> int:
     """
     with transaction(ledger.connection):
         known = read_known(ledger, host)
-        if (known.ledger, _select(known, asked)) != (asked.ledger, asked.after):
+        after = {project: known.after.get(project, 0) for project in asked.after}
+        if (known.ledger, after) != (asked.ledger, asked.after):
             return 0
         is_same = said.ledger == known.ledger
         if not is_same:
@@ -342,10 +343,6 @@ def hear(ledger: Ledger, host: str, asked: Inquiry, said: LedgerReport) -> int:
         ledger.connection.execute(KEEP_NODE, (host, said.ledger, totals))
         crash_point("node:heard")
     return sum(map(len, changes.values()))
-
-
-def _select(known: HeardState, asked: Inquiry) -> dict[str, int]:
-    return {project: known.after.get(project, 0) for project in asked.after}
 
 
 def _enter(ledger: Ledger, host: str, project: str, changes: Iterable[EntryChange]) -> None:

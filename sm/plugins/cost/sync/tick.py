@@ -1,4 +1,4 @@
-"""Has dev-poll hear from other machines what was used there, and tell them what is left.
+"""Listener of dev-poll that asks other machines what was used there, and tells what is left.
 
 Under a budget it goes on until about the next tick, so that sessions elsewhere are held in seconds.
 """
@@ -63,11 +63,11 @@ def find_pause_s(measured: Measured) -> float:
 def follow_up(root: Root, measured: Measured) -> None:
     """Wake the sessions that share a limit that is used up; note that prices wait for a tick."""
     from sm.plugins.cost.budget.rules import weigh
-    from sm.plugins.cost.ledger.progress import note_waiting
+    from sm.plugins.cost.ledger.progress import note_unpriced
     from sm.sessions import registry
 
     if not measured:
-        note_waiting(root)
+        note_unpriced(root)
     elif any(weigh(limit, used).stage in (Stage.OVER, Stage.SPENT) for limit, used in measured):
         for name in registry.list_session_names(root):
             registry.poke(root.session(name))

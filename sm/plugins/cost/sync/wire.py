@@ -1,4 +1,4 @@
-"""What an installation and a node say to one another of costs: an `Inquiry`, and its `Account`.
+"""What an installation and a node say to one another of costs: an inquiry and a report.
 
 The installation says how far it has heard, and what its limits leave to the node's sessions. The
 node answers with what has changed in its ledger since. Each says nothing that is not bounded.

@@ -25,7 +25,7 @@ from sm.plugins.cost.ledger import intake, prices, progress
 from sm.plugins.cost.ledger.database import LAYOUT
 from sm.plugins.cost.ledger.entries import Ledger
 from sm.plugins.cost.ledger.prices import price_pending
-from sm.plugins.cost.ledger.progress import note_looked_up
+from sm.plugins.cost.ledger.progress import note_pricing
 from sm.sessions import registry
 from sm.sessions.session import Session
 from sm.store.paths import Root
@@ -219,7 +219,7 @@ def test_prices_are_looked_up_once_for_many_requests(
 
 def test_a_limit_in_money_that_comes_later_has_prices_looked_up(shop: Path) -> None:
     session = begin(open_project(shop, "{}"), 7)
-    note_looked_up(session.root)  # so that it is put off
+    note_pricing(session.root)  # so that it is put off
     write(session, "r1", dollars=11)
     session.provide(project=open_project(shop, "{issue: $10}"))
     assert not progress.has_grown(session)

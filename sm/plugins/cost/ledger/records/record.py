@@ -1,4 +1,4 @@
-"""What an agent CLI's own records say that its requests to a model have used.
+"""Shapes of what an agent CLI's own records say that its requests to a model have used.
 
 Each client writes them in its own way, so its profile names a reader of this table. A reader turns
 lines into entries, one for each request, and touches no file but to list those of a conversation.
