@@ -47,10 +47,6 @@ def list_costs(call: Call[CostQuery]) -> Costs:
     return Costs(costs, warnings + list_price_notes(path, since, query.project))
 
 
-def _of_all(_call: Call[CostQuery]) -> str:
-    return "cost"
-
-
 ENDPOINT = Endpoint(
     "GET",
     "/cost",
@@ -60,6 +56,6 @@ ENDPOINT = Endpoint(
     query=CostQuery,
     errors=(422, 503),
     slow=True,
-    pool=_of_all,
+    pool=lambda _: "cost",
     acts=False,
 )

@@ -199,9 +199,9 @@ def test_the_doctor_says_what_keeps_a_budget_from_being_known(
     session = begin(open_project(shop, "{issue: $1}"), 7)
     write(session, "r1", read=False)
     stage(session)
-    progress.find_mark(session).write_text(f"{time.time() - 60}\n")
+    progress.find_behind(session).write_text(f"{time.time() - 60}\n")
     assert check("{issue: $1}")[0] == "what 'dev-shop-7' uses was not read for 60 s: it is held"
-    progress.find_mark(session).unlink()
+    progress.find_behind(session).unlink()
     monkeypatch.setattr(checks, "name_source", lambda: "")
     assert "no prices are known" in check("{issue: $1}")[0]
     assert "limited" in check("{issue: 1M tokens}")[0]

@@ -20,7 +20,7 @@ from sm.plugins.http.openapi import describe
 from sm.plugins.http.routes import ENDPOINTS, make_routes
 from sm.sessions.project import Project
 from sm.web.endpoint import Endpoint
-from tests.plugins.cost.test_figures import project, spend
+from tests.plugins.cost.test_report import project, spend
 
 Out = pytest.CaptureFixture[str]
 __all__ = ["project"]

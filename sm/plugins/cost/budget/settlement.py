@@ -5,6 +5,7 @@ This is done by the process that enters them, so no pass waits for it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from sm.base.errors import SmError
@@ -32,7 +33,9 @@ def settle(ledger: Ledger, session: Session) -> bool:
 
     Returns whether a limit still waits for prices: they are looked up once for many requests.
     """
-    limits = _find_limits(session)
+    limits = []
+    with contextlib.suppress(SmError):  # a pass tells what is wrong with the configuration
+        limits = list_limits(session, time.time())
     if not limits:
         if ledger.lacks_many_prices() or are_prices_due(session.root):
             note_pricing(session.root)
@@ -47,13 +50,6 @@ def settle(ledger: Ledger, session: Session) -> bool:
         measured = _measure(ledger, session, limits)
     _wake(session, measured)
     return any(used.pending for _, used in measured)
-
-
-def _find_limits(session: Session) -> list[Limit]:
-    try:
-        return list_limits(session, time.time())
-    except SmError:  # a pass tells what is wrong with the configuration
-        return []
 
 
 def _measure(ledger: Ledger, session: Session, limits: list[Limit]) -> Measured:

@@ -92,7 +92,9 @@ def find_objection(project: Project) -> Allowance | None:
     now = time.time()
     unread = progress.tell_unread(project.profile)
     if unread and counts_unknown(project.config, project.settings, now):
-        return _refuse(unread)
+        # No issue is begun whose agent would be held at once.
+        advice = "set budget.unknown to allow, or use an agent CLI that docs/COST.md names"
+        return Allowance(Stage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
     limits = list_shared(project.config, project.settings, now)
     if not limits:
         return None
@@ -110,12 +112,6 @@ def find_objection(project: Project) -> Allowance | None:
             for limit, used in measure(book, limits, followed)
         ]
     return find_strictest(filter(None, found))
-
-
-def _refuse(unread: str) -> Allowance:
-    """Begin no issue whose agent would be held at once."""
-    advice = "set budget.unknown to allow, or use an agent CLI that docs/COST.md names"
-    return Allowance(Stage.HELD, UNREAD, f"a budget is set, and {unread}: {advice}")
 
 
 def _expect(book: Balances, project: Project, limit: Limit) -> Expected:

@@ -122,7 +122,7 @@ def _find_fault(
     return RecordFault.SILENT if now - begun >= SILENT_S else RecordFault.NONE
 
 
-def _read_number(text: str) -> float | None:
+def _read_number(text: str | bytes) -> float | None:
     with contextlib.suppress(ValueError):
         return float(text)
     return None
@@ -292,8 +292,8 @@ def tell_unread(profile: Profile) -> str:
 
 def note_reading(session: Session, now: float) -> None:
     """Note that what the records have more is about to be read, unless that was noted before."""
-    mark = find_mark(session)
-    since = _read_time(mark)
+    mark = find_behind(session)
+    since = _read_number(read_harmless(mark, 40))
     if since is None or since > now:  # the clock was set back
         # The first session of a state root is looked at before it is read.
         ensure_private_dir(mark.parent)
@@ -302,18 +302,18 @@ def note_reading(session: Session, now: float) -> None:
 
 def measure_lag(session: Session, now: float) -> float:
     """For how long the session's records have been read in vain, in seconds."""
-    mark = find_mark(session)
+    mark = find_behind(session)
     if not os.path.lexists(mark):
         return 0.0
     if not has_grown(session):
         discard(mark)
         return 0.0
     # Records that grow all the time always have more; what was read up to then is noted.
-    since = max(_read_time(mark) or now, find_read_at(session))
+    since = max(_read_number(read_harmless(mark, 40)) or now, find_read_at(session))
     return max(0.0, now - since)
 
 
-def find_mark(session: Session) -> Path:
+def find_behind(session: Session) -> Path:
     """Where it says since when."""
     return find_note(session).with_suffix(SUFFIX)
 
@@ -327,7 +327,7 @@ def list_lags(root: Root) -> Iterator[tuple[str, float]]:
     """The sessions whose records are read too late, and for how many seconds they were not."""
     now, folder = time.time(), find_folder(root)
     for name in _list_stems(root, SUFFIX):
-        since = _read_time(folder / f"{name}{SUFFIX}")
+        since = _read_number(read_harmless(folder / f"{name}{SUFFIX}", 40))
         if since is None or 0 <= now - since < OTHERS_S:
             continue
         if root.session(name).identity.exists():
@@ -351,10 +351,3 @@ def ask_again(session: Session) -> None:
 
 def _tell(name: str, late_s: float) -> str:
     return f"what {name} uses was not read for {late_s:.0f} s"
-
-
-def _read_time(mark: Path) -> float | None:
-    try:
-        return float(read_harmless(mark, 40))
-    except ValueError:
-        return None

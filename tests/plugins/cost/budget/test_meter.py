@@ -328,7 +328,7 @@ def test_reading_that_lags_holds(shop: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert look(begin(project, 8)).stage is Stage.FREE
     follower.follow(session)
     assert look(session).stage is Stage.FREE
-    assert not progress.find_mark(session).exists()
+    assert not progress.find_behind(session).exists()
 
 
 def test_records_that_grow_all_the_time_and_are_read_are_no_lag(
@@ -354,7 +354,7 @@ def test_the_first_session_of_a_state_root_is_not_held(shop: Path) -> None:
     session.root.plugins.joinpath("cost").rmdir()  # its records are there before anything was read
     assert FOLLOWER.wants(session)
     assert METER.read(session)
-    assert progress.find_mark(session).exists()
+    assert progress.find_behind(session).exists()
 
 
 def test_a_clock_that_was_set_back_begins_to_wait_anew(
