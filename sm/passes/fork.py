@@ -18,10 +18,10 @@ from sm.base import at_hand
 from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import SmError
-from sm.passes.fifos import STDERR, STDIN, STDOUT, close
 from sm.store.files import open_guarded
 from sm.store.paths import SessionDir
 
+STDIN, STDOUT, STDERR = range(3)
 CALLER_S = 30.0
 """Time that a fork waits for what its monitor writes at once, in seconds."""
 ELSEWHERE = 199
@@ -165,3 +165,11 @@ def hear_of_children() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     return hear
+
+
+def close(*ends: int | None) -> None:
+    """Close what is open of them."""
+    for end in ends:
+        if end is not None:
+            with contextlib.suppress(OSError):
+                os.close(end)

@@ -25,21 +25,26 @@ import signal
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from sm.base import at_hand
 from sm.base.errors import UsageError
 from sm.passes import loaded
-from sm.passes.fifos import STDERR, STDIN, STDOUT, close, open_fifo, say
 from sm.passes.fork import (
     FAILED,
+    STDERR,
+    STDIN,
+    STDOUT,
     Fork,
     become_child,
+    close,
     describe_limits,
     hear_of_children,
     read_learned,
 )
 from sm.passes.tally import Tally
+from sm.store.files import open_fifo
 from sm.store.paths import Root
 
 LOCK = 9
@@ -162,9 +167,9 @@ class PassServer:
         """Fork for the pass. Returns in the fork; with None in the server."""
         self.since = time.monotonic()
         folder = self.root.session(request.session)
-        answer = open_fifo(folder.pass_answer, os.O_WRONLY)
-        caller = open_fifo(folder.pass_caller, os.O_RDONLY)
-        if answer is None or caller is None:  # the monitor has gone, and the next one asks again
+        answer = _open(folder.pass_answer, os.O_WRONLY)
+        caller = _open(folder.pass_caller, os.O_RDONLY)
+        if answer is None or caller is None:  # the monitor has gone, and the next one asks anew
             close(answer, caller)
             return None
         self.begun[request.session] = request.ident
@@ -273,10 +278,23 @@ def serve_lines() -> bool:
     return False
 
 
+def say(answer: int, line: str) -> None:
+    """Write a line, if anybody still reads."""
+    with contextlib.suppress(OSError):  # the monitor was killed, or has long stopped reading
+        os.write(answer, f"{line}\n".encode())
+
+
 def tell_status(status: int) -> int:
     """Return how a pass has ended, as a shell has it: 128 and the signal for a killed one."""
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
+
+
+def _open(path: Path, how: int) -> int | None:
+    """Open a FIFO of a monitor, which may be gone at any moment."""
+    with contextlib.suppress(OSError):
+        return open_fifo(path, how)
+    return None
 
 
 def _open_requests(root: Root) -> int:
@@ -291,7 +309,7 @@ def _open_requests(root: Root) -> int:
         is_locked = os.path.samestat(os.fstat(LOCK), root.passes_lock.stat())
     except OSError:
         is_ours = is_locked = False
-    found = open_fifo(root.passes, os.O_RDONLY) if is_ours and is_locked else None
+    found = _open(root.passes, os.O_RDONLY) if is_ours and is_locked else None
     if found is None:
         raise UsageError("expected a session: a monitor starts the server of all")
     os.dup2(os.open(os.devnull, os.O_RDONLY), STDIN)  # which was opened for writing, too

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -15,7 +14,14 @@ from sm.sessions import false_starts, pause, terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
-from sm.store.files import ensure_private_dir, list_names, read_json, write_json
+from sm.store.files import (
+    ensure_fifo,
+    ensure_private_dir,
+    list_names,
+    read_json,
+    wake_reader,
+    write_json,
+)
 from sm.store.paths import OF_ISSUES, Root, SessionDir, check_name, name_session
 from sm.store.repair import repair
 
@@ -44,7 +50,7 @@ def create(root: Root, identity: S) -> S:
     for folder in (root.private, root.sessions, root.session(identity.name).path):
         ensure_private_dir(folder)
     directory = root.session(identity.name)
-    make_wake(directory)
+    ensure_fifo(directory.wake)
     if known := read_rebuildable(directory.identity, type(identity.record)):
         return type(identity)(known)
     if found := pause.find(root, identity.project_name, identity.name):
@@ -224,35 +230,9 @@ def _remove(path: Path) -> str:
     return ""
 
 
-def make_wake(directory: SessionDir) -> None:
-    """Make the FIFO on which a session's monitor waits.
-
-    Raises:
-        StateError: something else is in its place.
-
-    """
-    try:
-        os.mkfifo(directory.wake, 0o600)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise StateError(
-            f"cannot make '{directory.wake}': {os.strerror(error.errno or 0)}"
-        ) from error
-    found = directory.wake.lstat()
-    if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.geteuid():
-        raise StateError(f"'{directory.wake}' is not a FIFO of yours: remove it")
-
-
 def poke(directory: SessionDir) -> None:
     """Wake the session's monitor, if it has one; never wait. Write what it should find before.
 
     A monitor that does not listen yet makes a pass as it begins, so it finds that, too.
     """
-    try:
-        wake = os.open(directory.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return  # no monitor listens (ENXIO), or there is no such session
-    with contextlib.suppress(BlockingIOError, BrokenPipeError):  # full: it is awake as it is
-        os.write(wake, b"\n")
-    os.close(wake)
+    wake_reader(directory.wake)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sm.base.errors import StateError
 from sm.store import events, journal
-from sm.store.files import set_aside, write_atomic
+from sm.store.files import ensure_fifo, set_aside, write_atomic
 from sm.store.paths import PRIVATE, QUEUE, EntryKind, Layout, ProjectDir, Root, SessionDir, layout
 
 IS = {
@@ -126,4 +126,4 @@ def _make(path: Path, kind: EntryKind) -> None:
     if kind is EntryKind.DIRECTORY:
         path.mkdir(mode=0o700)
     elif kind is EntryKind.FIFO:
-        os.mkfifo(path, 0o600)
+        ensure_fifo(path)

@@ -9,14 +9,23 @@ of its own, its bell, and a line in the bell makes it look at once.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import select
 import time
 from pathlib import Path
 
 from sm.sessions.project import Project
-from sm.store.files import discard, ensure_private_dir, list_names, write_atomic
+from sm.store.files import (
+    WakeUp,
+    discard,
+    ensure_fifo,
+    ensure_private_dir,
+    list_names,
+    listen_anew,
+    open_fifo,
+    wake_reader,
+    write_atomic,
+)
 from sm.store.paths import ProjectDir, Root, check_name
 
 READ_LIMIT = 1 << 16
@@ -33,16 +42,10 @@ def _write_to_all(folder: Path, line: bytes) -> bool:
     """Write a line to each FIFO in the folder; return whether anybody has one open."""
     heard = False
     for name in list_names(folder):
-        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            fifo = os.open(folder / name, flags)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # its maker has died
-                discard(folder / name)
-            continue
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            heard |= os.write(fifo, line) == len(line)
-        os.close(fifo)
+        answer = wake_reader(folder / name, line)
+        if answer is WakeUp.UNHEARD:  # whoever made it has died
+            discard(folder / name)
+        heard |= answer is WakeUp.HEARD
     return heard
 
 
@@ -56,9 +59,7 @@ class Ear:
         """Make the FIFO, under our process's number."""
         ensure_private_dir(root.private)
         self.path = ensure_private_dir(root.wishes) / f"{os.getpid()}"
-        discard(self.path)
-        os.mkfifo(self.path, 0o600)
-        self.fifo = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fifo = listen_anew(self.path)
 
     def close(self) -> None:
         """Hear nothing more; a process that waits at the FIFO ends."""
@@ -76,8 +77,7 @@ def hear(root: Root, owner: int, within_s: float) -> list[str]:
         OSError: there is no such FIFO.
 
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    fifo = os.open(root.wishes / f"{owner}", flags)
+    fifo = open_fifo(root.wishes / f"{owner}", os.O_RDONLY)
     try:
         poll = select.poll()
         poll.register(fifo, select.POLLIN)
@@ -104,10 +104,7 @@ def note(root: Root, name: str) -> None:
 def hang_bell(root: Root, owner: int) -> Path:
     """Return the FIFO that the process `owner`, a `dev-poll --loop`, opens to be woken by it."""
     ensure_private_dir(root.private)
-    path = ensure_private_dir(root.bells) / f"{owner}"
-    with contextlib.suppress(FileExistsError):
-        os.mkfifo(path, 0o600)
-    return path
+    return ensure_fifo(ensure_private_dir(root.bells) / f"{owner}")
 
 
 def read_wished_at(directory: ProjectDir) -> float:

@@ -20,7 +20,7 @@ from sm.plugins.notify import delivery
 from sm.plugins.notify.delivery import Courier
 from sm.plugins.notify.outbox import Outbox, Post
 from sm.store.failpoint import crash_point
-from sm.store.files import ensure_private_dir
+from sm.store.files import ensure_private_dir, listen_anew
 from sm.store.lock import try_hold
 
 SOON_S = 60.0
@@ -130,7 +130,7 @@ def _serve(post: Post) -> None:
     that.
     """
     while True:
-        wake = _open_wake(post)
+        wake = listen_anew(post.wake)
         # It has started, so it is no longer waited for: who finds it dead starts another at once.
         _set_due(post, time.time() + SOON_S)
         crash_point("notify:listening")
@@ -144,23 +144,6 @@ def _serve(post: Post) -> None:
         _set_due(post, next_at)
         if next_at > time.time() + SOON_S:
             return
-
-
-def _open_wake(post: Post) -> int:
-    """Make the FIFO anew and open it for both directions, so that it has never come to its end.
-
-    Raises:
-        StateError: it cannot be made.
-
-    """
-    try:
-        with contextlib.suppress(FileNotFoundError):
-            post.wake.unlink()
-        os.mkfifo(post.wake, 0o600)
-        return os.open(post.wake, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise StateError(f"cannot make '{post.wake}': {reason}") from error
 
 
 def _find_next(outboxes: Iterable[Outbox]) -> float:

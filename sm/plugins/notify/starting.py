@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterable
 
 from sm.base.clock import is_ahead
 from sm.base.errors import StateError
 from sm.plugins.notify.outbox import Post
-from sm.store.files import ensure_private_dir
+from sm.store.files import WakeUp, ensure_private_dir, wake_reader
 
 RESTART_S = 30.0
 """A notifier that was started says by then what is due next; else it has died."""
@@ -48,19 +47,7 @@ def ensure_sent(post: Post, variables: Iterable[str] = ()) -> None:
 
 def poke(post: Post) -> bool:
     """Wake the notifier; say whether there is one. Nothing is waited for."""
-    try:
-        fd = os.open(post.wake, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        os.write(fd, b"\n")
-    except BlockingIOError:  # it has been woken often enough
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return True
+    return wake_reader(post.wake) in (WakeUp.HEARD, WakeUp.FULL)
 
 
 def _is_starting(post: Post) -> bool:
