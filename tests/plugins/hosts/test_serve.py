@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from sm.base.wire import decode_line, encode_line
+from sm.helper.lines import decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.wire import Answer, Hello, Request
 from tests.helpers import REPOSITORY

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from sm.adapters.tmux import Tmux
-from sm.base.wire import WireError, decode_line, encode_line
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.client import LARGEST, Size
 from sm.plugins.page.terminal.node import Node, OldError, SilentError, judge_end

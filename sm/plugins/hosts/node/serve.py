@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sm.base.errors import SmError
-from sm.base.wire import WireError, decode_line, encode_line
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children

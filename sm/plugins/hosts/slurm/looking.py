@@ -16,7 +16,7 @@ from sm.adapters import own_start
 from sm.adapters.environment import select_lasting_environment
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.base.wire import decode_line
+from sm.helper.lines import decode_line
 from sm.issues.kept_messages import hand_on, has_kept
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Runner, Standing

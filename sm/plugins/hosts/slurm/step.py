@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from sm.adapters.process import CommandError, CommandTimeoutError, MissingProgramError, Result, ask
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
-from sm.base.wire import WireError, decode_line, encode_line
 from sm.config.shapes import read_section
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError, Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.slurm.queue import name_job

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.base.wire import WireError, decode_line, encode_line
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, LinkFiles, open_folder, open_plugin_folder

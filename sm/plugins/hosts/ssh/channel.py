@@ -14,7 +14,7 @@ from msgspec import structs
 
 from sm.base.errors import SmError
 from sm.base.text import one_line
-from sm.base.wire import WireError, decode_line, encode_line
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.settings import SshHost

@@ -14,7 +14,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from sm.base.wire import WireError, decode_line, encode_line
+from sm.helper.lines import WireError, decode_line, encode_line
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.ssh import link

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
-from sm.base.wire import decode_line
+from sm.helper.lines import decode_line
 from sm.issues.runners import Placement
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport

@@ -10,7 +10,7 @@ from anyio import CancelScope, to_thread
 
 from sm.base.errors import UsageError
 from sm.base.text import one_line
-from sm.base.wire import WireError, decode_line
+from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.ending import end_process
 from sm.plugins.page.terminal.wire import FromNode, Hello, Pipes

@@ -10,7 +10,7 @@ import asyncio
 
 from anyio import create_task_group
 
-from sm.base.wire import WireError, decode_line
+from sm.helper.lines import WireError, decode_line
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.here import Askers, Here

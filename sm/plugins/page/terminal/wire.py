@@ -12,7 +12,7 @@ import os
 
 from msgspec import Struct
 
-from sm.base.wire import WireError, encode_line
+from sm.helper.lines import WireError, encode_line
 from sm.plugins.page.terminal.words import Wish, Word
 
 PROTOCOL = 1
