@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from sm.base.errors import SmError
-from sm.helper.lines import WireError, decode_line, encode_line
+from sm.helper.lines import Lines, WireError, decode_line, encode_line
 from sm.issues.look.wishes import Ear
 from sm.passes import loaded
 from sm.passes.fork import hear_of_children
@@ -131,7 +131,7 @@ class Server:
         self.ended = hear_of_children()
         self.waiting: list[Request] = []
         self.calls: dict[int, Call] = {}
-        self.half = b""
+        self.lines = Lines(wire.LINE_LIMIT)
         self.is_open = True
         self.stamps: dict[str, loaded.Stamp | None] = {}
 
@@ -195,22 +195,22 @@ class Server:
         if all(loaded.stamp(file) == stamp for file, stamp in self.stamps.items()):
             return False
         self._stop_listening()
-        if not (self.calls or self.waiting or self.half):
+        if not (self.calls or self.waiting or self.lines.is_cut):
             signal.set_wakeup_fd(-1)
             os.dup2(self.answers, STDOUT)
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 (what we are, once more)
-        return not self.half
+        return not self.lines.is_cut
 
     def _read(self) -> None:
         """Take the requests that have come."""
         part = os.read(STDIN, CHUNK)
-        self.half += part
-        *lines, self.half = self.half.split(b"\n")
+        self.lines.add(part)
         try:
-            self.waiting += [decode_line(line, Request) for line in lines]
+            while line := self.lines.take():
+                self.waiting.append(decode_line(line, Request))
         except WireError:
             part = b""
-        if not part or len(self.half) > wire.LINE_LIMIT:
+        if not part:
             self.is_open = False
 
     def _answer_ended(self) -> None:

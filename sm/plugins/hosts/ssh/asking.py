@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.helper.lines import WireError, decode_line, encode_line
+from sm.helper.lines import Lines, WireError, decode_line, encode_line
 from sm.issues.runners import NoAnswerError
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.folder import HostFolder, LinkFiles, open_folder, open_plugin_folder
@@ -108,15 +108,13 @@ def _ask(node: Node, asked: Ask) -> Reply:
 
 
 def _read_line(connection: socket.socket, deadline: Deadline) -> bytes:
-    parts, size = list[bytes](), 0
-    while not parts or not parts[-1].endswith(b"\n"):
+    lines = Lines(wire.LINE_LIMIT)
+    while not (line := lines.take()):
         connection.settimeout(max(deadline.left_s, LOOK_S))
-        part = connection.recv(1 << 16)
-        size += len(part)
-        if not part or size > wire.LINE_LIMIT:
+        if not (part := connection.recv(1 << 16)):
             raise WireError("the link has ended")
-        parts.append(part)
-    return b"".join(parts)
+        lines.add(part)
+    return line
 
 
 def _connect(node: Node, deadline: Deadline) -> socket.socket:

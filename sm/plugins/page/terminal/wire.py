@@ -12,7 +12,7 @@ import os
 
 from msgspec import Struct
 
-from sm.helper.lines import WireError, encode_line
+from sm.helper.lines import Lines, encode_line
 from sm.plugins.page.terminal.words import Wish, Word
 
 PROTOCOL = 1
@@ -54,7 +54,7 @@ class Pipes:
         """Read from the one and write to the other, without waiting in either."""
         self._source, self._sink, self._leaves = source, sink, False
         self._news, self._room, self._turn = asyncio.Event(), asyncio.Event(), asyncio.Lock()
-        self._half = bytearray()
+        self._lines = Lines(LINE_LIMIT)
         for end in (source, sink):
             os.set_blocking(end, False)
 
@@ -65,14 +65,10 @@ class Pipes:
             WireError: it is too long.
 
         """
-        while (end := self._half.find(b"\n")) < 0:
-            if len(self._half) > LINE_LIMIT:
-                raise WireError("a line without an end")
+        while not (line := self._lines.take()):
             if not (data := await self._read_some()):
                 return b""
-            self._half += data
-        line = bytes(self._half[: end + 1])
-        del self._half[: end + 1]
+            self._lines.add(data)
         return line
 
     async def _read_some(self) -> bytes:
