@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sm.store.files import ensure_private_dir
 from sm.store.paths import Root, check_name
+
+if TYPE_CHECKING:
+    from sm.helper.process import Helper
 
 PLUGIN = "hosts"
 
@@ -84,6 +88,13 @@ class LinkFiles(Struct, frozen=True):
     def log(self) -> Path:
         """What the process has said."""
         return self.path / ".link.log"
+
+    @property
+    def helper(self) -> Helper:
+        """The process, which answers at the socket."""
+        from sm.helper.process import Helper  # mostly a command only connects to it
+
+        return Helper(("host", "link", str(self.root.path)), self.lock, self.log)
 
 
 def open_plugin_folder(root: Root) -> Path:

@@ -19,9 +19,9 @@ from sm.base.errors import SmError, StateError
 from sm.plugins.notify import delivery
 from sm.plugins.notify.delivery import Courier
 from sm.plugins.notify.outbox import Outbox, Post
+from sm.plugins.notify.starting import make_helper
 from sm.store.failpoint import crash_point
 from sm.store.files import ensure_private_dir, listen_anew
-from sm.store.lock import try_hold
 
 SOON_S = 60.0
 """What is due within it keeps the process alive; later things, another one sends."""
@@ -112,15 +112,9 @@ def run(post: Post) -> None:
     """
     ensure_private_dir(post.path)
     os.chdir("/")  # or no folder that we were started in could be unmounted
-    deadline = Deadline(TAKE_S)
-    while True:
-        with try_hold(post.lock) as is_ours:
-            if is_ours:
-                _serve(post)
-                return
-        if deadline.is_over:
-            return
-        threading.Event().wait(0.05)
+    with make_helper(post).take_place(TAKE_S) as is_ours:
+        if is_ours:
+            _serve(post)
 
 
 def _serve(post: Post) -> None:

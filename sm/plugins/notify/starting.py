@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from sm.base.clock import is_ahead
 from sm.base.errors import StateError
 from sm.plugins.notify.outbox import Post
 from sm.store.files import WakeUp, ensure_private_dir, wake_reader
 
+if TYPE_CHECKING:
+    from sm.helper.process import Helper
+
 RESTART_S = 30.0
 """A notifier that was started says by then what is due next; else it has died."""
 LONGEST_S = 86400.0
 """Nothing is put off for longer: quiet hours end within a day."""
-LOG_LIMIT = 256 * 1024
-"""Bytes of its log, which begins anew then."""
 
 
 def wake(post: Post, variables: Iterable[str] = ()) -> None:
@@ -57,17 +59,14 @@ def _is_starting(post: Post) -> bool:
 
 
 def _start(post: Post, variables: Iterable[str]) -> None:
-    from sm.adapters import own_start
-    from sm.adapters.environment import select_lasting_environment
-
     ensure_private_dir(post.path)
     with contextlib.suppress(StateError):  # one start at a time
         post.set_due(time.time() + RESTART_S)
-    with contextlib.suppress(OSError):
-        if post.log.stat().st_size > LOG_LIMIT:
-            post.log.unlink()
-    own_start.start(
-        *("notifier", str(post.root.path)),
-        log=post.log,
-        env=select_lasting_environment(variables),
-    )
+    make_helper(post, variables).start()
+
+
+def make_helper(post: Post, variables: Iterable[str] = ()) -> Helper:
+    """Return the notifier of a state root as a process."""
+    from sm.helper.process import Helper  # mostly it only has to be woken
+
+    return Helper(("notifier", str(post.root.path)), post.lock, post.log, tuple(variables))

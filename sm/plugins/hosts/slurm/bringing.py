@@ -15,8 +15,6 @@ from pathlib import Path
 
 from msgspec import Struct, json, structs
 
-from sm.adapters import own_start
-from sm.adapters.environment import select_lasting_environment
 from sm.base.errors import SmError
 from sm.issues.bringing import MakeShare
 from sm.issues.look.brought import Share
@@ -24,10 +22,9 @@ from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.slurm import step
-from sm.plugins.hosts.slurm.looking import AT_ONCE, VARIABLES
-from sm.plugins.hosts.slurm.reports import FOLDER
+from sm.plugins.hosts.slurm.looking import AT_ONCE
+from sm.plugins.hosts.slurm.reports import FOLDER, make_helper
 from sm.sessions.project import Project
-from sm.store import lock
 from sm.store.files import read_json, write_json
 
 CARRY_S = 20.0
@@ -58,13 +55,7 @@ def bring(project: Project, placements: Sequence[Placement], make: MakeShare) ->
         return
     load = Load({one.session: shares[one.session] for one in due})
     write_json(_locate(project, "to-bring"), load, limit=LIMIT)
-    if not lock.is_held(_locate_lock(project)):
-        own_start.start(
-            *("host", "carry", project.name),
-            log=_locate(project, "bring").with_suffix(".log"),
-            env=select_lasting_environment(VARIABLES)
-            | {"SM_CONFIG": str(project.config.source), "SM_STATE_ROOT": str(project.root.path)},
-        )
+    make_helper(project, "carry", "bring").ensure()
 
 
 def list_due(
@@ -97,7 +88,7 @@ def carry(project: Project) -> None:
     """Bring what is to be brought; another process may be about it."""
     from concurrent.futures import ThreadPoolExecutor
 
-    with lock.try_hold(_locate_lock(project)) as ours:
+    with make_helper(project, "carry", "bring").take_place() as ours:
         load = read_json(_locate(project, "to-bring"), Load, limit=LIMIT) if ours else None
         if load is None:
             return
@@ -133,7 +124,3 @@ def read_carried(project: Project) -> dict[str, Carried]:
 
 def _locate(project: Project, what: str) -> Path:
     return open_folder(project.root, FOLDER).path / f"{what}-{project.name}.json"
-
-
-def _locate_lock(project: Project) -> Path:
-    return _locate(project, "bring").with_suffix(".lock")

@@ -12,11 +12,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 
-from sm.adapters import own_start
-from sm.adapters.environment import select_lasting_environment
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.helper.lines import decode_line
+from sm.helper.process import Helper
 from sm.issues.kept_messages import hand_on, has_kept
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import Placement, Runner, Standing
@@ -31,24 +30,20 @@ YOUNG_S = 5.0
 ASK_S = 20.0
 AT_ONCE = 8
 LOOK_S = 0.02
-VARIABLES = ("SLURM_CONF",)
-"""What the client programs of Slurm need (slurm.conf(5))."""
 
 
 def start(project: Project, running: Sequence[Placement], *, wait_s: float) -> None:
     """Have those asked that run, unless that was just done; wait so long for what they say."""
     if not _list_due(project, running) and not has_kept(project.directory, running):
         return
-    if not lock.is_held(reports.locate_lock(project)):
-        own_start.start(
-            *("host", "look", project.name),
-            log=reports.locate_log(project),
-            env=select_lasting_environment(VARIABLES)
-            | {"SM_CONFIG": str(project.config.source), "SM_STATE_ROOT": str(project.root.path)},
-        )
+    _make_helper(project).ensure()
     deadline = Deadline(wait_s)
     while not deadline.is_over and _list_due(project, running):
         time.sleep(LOOK_S)
+
+
+def _make_helper(project: Project) -> Helper:
+    return reports.make_helper(project, "look", "jobs", "jobs.log")
 
 
 def _list_due(project: Project, running: Sequence[Placement]) -> list[Placement]:
@@ -61,7 +56,7 @@ def look(project: Project, runner: Runner) -> None:
 
     Those that answer get what is kept for them, by `runner`.
     """
-    with lock.try_hold(reports.locate_lock(project)) as ours:
+    with _make_helper(project).take_place() as ours:
         if not ours:
             return
         placed = list_placements(project.directory)

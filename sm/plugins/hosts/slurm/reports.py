@@ -11,12 +11,15 @@ from typing import Any
 from msgspec import Struct
 
 from sm.base.errors import SmError
+from sm.helper.process import Helper
 from sm.issues.runners import Placement
 from sm.plugins.hosts.folder import open_folder
 from sm.sessions.project import Project
 from sm.store.files import read_json, write_json
 
 FOLDER = "slurm"
+VARIABLES = ("SLURM_CONF",)
+"""What the client programs of Slurm need (slurm.conf(5))."""
 LIMIT = 16 << 20
 """Bytes of all rows of a project; each has about 2,000."""
 
@@ -61,14 +64,17 @@ def _locate(project: Project) -> Path:
     return _open_folder(project) / f"jobs-{project.name}.json"
 
 
-def locate_lock(project: Project) -> Path:
-    """Return the file that is locked by who asks."""
-    return _open_folder(project) / f"jobs-{project.name}.lock"
-
-
-def locate_log(project: Project) -> Path:
-    """Return the file with what went wrong with that."""
-    return _open_folder(project) / "jobs.log"
+def make_helper(project: Project, verb: str, name: str, log: str = "") -> Helper:
+    """Return the process `sm host VERB` of a project, by the name of its lock and of its log."""
+    folder = _open_folder(project)
+    lock = folder / f"{name}-{project.name}.lock"
+    return Helper(
+        ("host", verb, project.name),
+        lock,
+        folder / log if log else lock.with_suffix(".log"),
+        VARIABLES,
+        {"SM_CONFIG": str(project.config.source), "SM_STATE_ROOT": str(project.root.path)},
+    )
 
 
 def _open_folder(project: Project) -> Path:

@@ -30,7 +30,6 @@ MARGIN_S = 2.0
 """What the link takes on top of what the node may take."""
 OPEN_S = 30.0
 """What opening a channel may take."""
-LOG_LIMIT = 256 * 1024
 
 
 class Node(Struct, frozen=True):
@@ -124,7 +123,7 @@ def _connect(node: Node, deadline: Deadline) -> socket.socket:
     starting, again = Deadline(min(START_S, deadline.left_s)), Deadline(0.0)
     while not (found := _try_connect(files)):
         if again.is_over:  # one that found an earlier one still there has gone again
-            _start(files)
+            files.helper.start()
             again = Deadline(START_AGAIN_S)
         if starting.is_over:
             raise TimeoutError("the link does not start")
@@ -143,17 +142,3 @@ def _try_connect(files: LinkFiles) -> socket.socket | None:
     finally:
         os.close(folder)
     return connection
-
-
-def _start(files: LinkFiles) -> None:
-    from sm.adapters import own_start
-    from sm.adapters.environment import select_lasting_environment
-
-    with contextlib.suppress(OSError):
-        if files.log.stat().st_size > LOG_LIMIT:
-            files.log.unlink()
-    own_start.start(
-        *("host", "link", str(files.root.path)),
-        log=files.log,
-        env=select_lasting_environment(),
-    )

@@ -20,7 +20,6 @@ from sm.plugins.hosts.folder import LinkFiles, open_folder, open_plugin_folder
 from sm.plugins.hosts.ssh import link
 from sm.plugins.hosts.ssh.asked import Ask, Reply
 from sm.plugins.hosts.ssh.link import Link
-from sm.store import lock
 from sm.store.files import discard
 from sm.store.paths import Root
 
@@ -100,6 +99,6 @@ def serve(root: Root) -> None:
     """Serve all hosts until nobody needs one; at once over if another process does."""
     open_plugin_folder(root)
     files = LinkFiles(root)
-    with lock.try_hold(files.lock) as ours:
+    with files.helper.take_place() as ours:
         if ours:
             asyncio.run(Links(root, files).serve())
