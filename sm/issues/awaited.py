@@ -6,7 +6,7 @@ The node is asked at each look at its sessions, by `sm wait --message` there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -18,8 +18,8 @@ from sm.messages.ids import derive_id
 from sm.messages.peer_texts import word_notice, word_turn_end
 from sm.messages.telling import tell
 from sm.sessions.project import Project
-from sm.store.damage import read_rebuildable
-from sm.store.files import discard, ensure_private_dir, list_names, write_json
+from sm.store.damage import read_each
+from sm.store.files import discard, ensure_private_dir, write_json
 from sm.store.paths import ProjectDir, Root
 
 SUFFIX = ".json"
@@ -53,15 +53,8 @@ def remove(directory: ProjectDir, ident: str) -> None:
 
 def list_all(directory: ProjectDir, session: str = "") -> list[Awaited]:
     """Return all waits, or those for one session."""
-    return [one for one in _read_all(directory) if session in ("", one.session)]
-
-
-def _read_all(directory: ProjectDir) -> Iterator[Awaited]:
-    for name in list_names(directory.awaited_turns):
-        if name.endswith(SUFFIX) and not name.startswith("."):
-            found = read_rebuildable(directory.awaited_turns / name, Awaited)
-            if found:
-                yield found
+    found = read_each(directory.awaited_turns, Awaited, SUFFIX)
+    return [one for _, one in found if session in ("", one.session)]
 
 
 def spell_question(awaited: Awaited) -> tuple[str, ...]:

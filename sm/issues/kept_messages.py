@@ -24,7 +24,7 @@ from sm.issues.reaching import Elsewhere
 from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
 from sm.sessions.project import Project
 from sm.store import data_folder, events, lock
-from sm.store.damage import read_rebuildable
+from sm.store.damage import read_each
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import ProjectDir
 
@@ -83,12 +83,7 @@ def list_kept(directory: ProjectDir, session: str = "") -> list[KeptMessage]:
 
 
 def _read_kept(directory: ProjectDir) -> Iterator[tuple[str, KeptMessage]]:
-    folder = find_folder(directory)
-    for name in list_names(folder):
-        if name.endswith(".json") and not name.startswith("."):
-            found = read_rebuildable(folder / name, KeptMessage)
-            if found:
-                yield name, found
+    return read_each(find_folder(directory), KeptMessage)
 
 
 def has_kept(directory: ProjectDir, placements: Iterable[Placement]) -> bool:

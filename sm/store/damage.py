@@ -6,12 +6,13 @@ A file that can be made again is removed. Any other is renamed, so that a person
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from sm.base.errors import StateError
 from sm.store import events, journal
-from sm.store.files import FILE_LIMIT, discard, read_json, set_aside
+from sm.store.files import FILE_LIMIT, discard, list_names, read_json, set_aside
 from sm.store.paths import find_journal
 
 T = TypeVar("T")
@@ -31,6 +32,18 @@ def read_rebuildable(path: Path, shape: type[T], *, limit: int = FILE_LIMIT) -> 
             with contextlib.suppress(StateError, OSError):
                 discard(path)
         return None
+
+
+def read_each(folder: Path, shape: type[T], suffix: str = ".json") -> Iterator[tuple[str, T]]:
+    """Yield the name and the value of each file in `folder` with this suffix, in order of names.
+
+    What is damaged, or goes meanwhile, is left out, as in `read_rebuildable`.
+    """
+    for name in list_names(folder):
+        if not name.endswith(suffix) or name.startswith("."):
+            continue
+        if (found := read_rebuildable(folder / name, shape)) is not None:
+            yield name, found
 
 
 def read_irreplaceable(path: Path, shape: type[T], lost: str) -> T | None:

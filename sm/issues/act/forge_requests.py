@@ -19,7 +19,7 @@ from sm.base.errors import SmError, TemporaryError
 from sm.base.nonce import make_nonce
 from sm.sessions import registry
 from sm.sessions.session import IssueSession
-from sm.store.damage import read_rebuildable
+from sm.store.damage import read_each, read_rebuildable
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
 from sm.store.paths import SessionDir
 
@@ -135,10 +135,9 @@ def list_requests(directory: SessionDir) -> list[ForgeRequest]:
     """Return the requests without an answer, oldest first."""
     if not directory.asks.is_dir():
         return []
-    names = [name for name in list_names(directory.asks) if name.endswith(ASKED)]
-    found = [(name, read_rebuildable(directory.asks / name, ForgeRequest)) for name in names]
+    found = read_each(directory.asks, ForgeRequest, ASKED)
     # Its id is a part of paths, so it is that of its own file.
-    known = [one for name, one in found if one and name == f"{one.id}{ASKED}"]
+    known = [one for name, one in found if name == f"{one.id}{ASKED}"]
     return sorted(known, key=lambda one: one.at)
 
 

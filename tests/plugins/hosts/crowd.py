@@ -20,7 +20,7 @@ import yaml
 
 from sm.cli.root import version
 from sm.helper.lines import decode_line, encode_line
-from sm.plugins.cost.nodes.wire import Account, Inquiry, Totals
+from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.wire import Answer, Hello, Request
