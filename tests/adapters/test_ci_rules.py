@@ -174,24 +174,19 @@ def test_a_hundred_pull_requests_with_required_checks_are_one_query(side: Remote
 
 
 @ON_GITHUB
-@pytest.mark.parametrize("graphql", [True, False])
-def test_what_github_says_of_a_merge_is_known_before_one_is_tried(
-    side: RemoteSide, graphql: bool
-) -> None:
+def test_what_github_says_of_a_merge_is_known_before_one_is_tried(side: RemoteSide) -> None:
     side.state.rules = RULES
     number, head = opened(side)
     ran(side, head, "unit")
     pull = side.state.entries[number].pull
     assert pull
-    side.dialect.has_graphql = graphql  # type: ignore[union-attr]
     pull.merge_state, pull.decision = "BLOCKED", "REVIEW_REQUIRED"
     [seen] = side.open().observe().pulls
     assert seen.hold is Hold.BLOCKED
-    if graphql:
-        assert seen.held == (
-            "it waits for an approval that the rules of the branch ask for "
-            "(2 in all, one by an owner of the code)"
-        )
+    assert seen.held == (
+        "it waits for an approval that the rules of the branch ask for "
+        "(2 in all, one by an owner of the code)"
+    )
     pull.merge_state = "BEHIND"
     [seen] = side.open().observe().pulls
     assert (seen.hold, seen.held) == (Hold.BEHIND, "the branch is behind 'main'")

@@ -34,7 +34,6 @@ from sm.plugins.forges.rest import checks
 from sm.plugins.forges.web import client
 from sm.plugins.forges.web.errors import LimitedError, TokenRefusedError
 from tests.forges.gitea import Gitea
-from tests.forges.github import Github
 from tests.forges.server import Asked, Fault, Reply
 from tests.forges.sides import KINDS, RemoteSide, age, opened, remote_side
 from tests.helpers import git
@@ -384,8 +383,6 @@ def test_a_pull_request_that_was_deleted_stops_no_look(side: RemoteSide) -> None
 def test_comments_that_are_gone_stop_no_look(side: RemoteSide) -> None:
     issue = side.open().issues.add("a", author="ada").number
     side.open().issues.comment(issue, "Hello.", author="ada")
-    if isinstance(side.dialect, Github):
-        side.dialect.has_graphql = False
     part = f"/issues/{issue}/{'notes' if side.kind == 'gitlab' else 'comments'}"
     side.site.faults = [Fault(part=part, reply=Reply(404, {"message": "Not Found"}))]
     assert [one.number for one in side.open().observe().issues] == [issue]

@@ -82,6 +82,8 @@ class Github:
     """
     hides_actions: bool = False
     """It was not given the permission "Actions" either."""
+    hides_word: bool = False
+    """GraphQL tells no word for all checks of a commit."""
     is_limited: bool = False
     """No points are left for GraphQL: that is an answer of 200 (yanyongyu/githubkit#271)."""
     scopes: str = ""

@@ -272,7 +272,9 @@ class View:
     def _rollup_of(self, head: str) -> dict[str, Any] | None:
         runs = [one for one in self.state.runs if one.head == head and not one.is_bare]
         statuses = {one.context: one for one in self.state.statuses if one.head == head}
-        return self._rollup(runs, list(statuses.values())) if runs or statuses else None
+        if self.github.hides_word or not (runs or statuses):
+            return None
+        return self._rollup(runs, list(statuses.values()))
 
     def _rollup(self, runs: list[Run], statuses: list[Status]) -> dict[str, Any]:
         words = [one.word or "pending" for one in runs] + [one.word for one in statuses]

@@ -1,4 +1,4 @@
-"""An issue's way on a GitHub that others have written. It has no GraphQL: all goes over REST.
+"""An issue's way on a GitHub that others have written, as far as it goes without GraphQL.
 
 It lists pull requests among the issues as little as it has ETags, so those are asked for by branch.
 """
@@ -16,6 +16,8 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, ReviewState
 from sm.adapters.forge.protocol import Forge
 from sm.config.forges import GithubSettings
+from sm.plugins.forges.github.graphql.client import NoGraphqlError
+from sm.plugins.forges.rest.forge import RestForge
 from tests.hub import make_hub
 from tests.real.emulator import NAME, OWNER, Emulator, emulating
 
@@ -54,8 +56,6 @@ def test_an_issue_is_taken_talked_about_merged_and_closed(
     forge.issues.remove_label(issue.number, "backlog")
     assert forge.issues.comment(issue.number, "On it.", author=BOT, marker="m1")
     assert not forge.issues.comment(issue.number, "On it.", author=BOT, marker="m1")
-    again = forge.observe(seen)
-    assert again.issues[0].labels == ("in-progress",)
     assert [said.body for said in forge.issues.read(issue.number).comments] == ["On it."]
 
     early = emulator.push("fix/1", "crane.txt")
@@ -72,7 +72,8 @@ def test_an_issue_is_taken_talked_about_merged_and_closed(
     assert forge.checks.read(head).state is CheckState.SUCCESS
 
     person.pulls.review(pull.number, ReviewState.APPROVED, "Well done.", author="ada")
-    (review,) = forge.pulls.read(pull.number).reviews
+    assert isinstance(forge, RestForge)
+    (review,) = forge.reader.reviews(pull.number)
     assert (review.author, review.state, review.head) == ("ada", ReviewState.APPROVED, head)
 
     with pytest.raises(MergeRefusedError):
@@ -81,8 +82,15 @@ def test_an_issue_is_taken_talked_about_merged_and_closed(
     assert (merged.state, merged.head) == (PullState.MERGED, head)
     assert forge.pulls.merge(pull.number, author=BOT, head=head).merged_as == merged.merged_as
     assert forge.issues.close(issue.number).state is IssueState.CLOSED
-    (closed,) = forge.observe(again).issues
+    (closed,) = forge.observe(seen).issues
     assert closed.state is IssueState.CLOSED
+
+
+def test_comments_are_not_read_without_graphql_and_it_is_said(forge: Forge) -> None:
+    issue = forge.issues.add("A rope", "", ("backlog",), author="ada")
+    forge.issues.comment(issue.number, "Which one?", author="ada")
+    with pytest.raises(NoGraphqlError, match="sm reads GitHub by GraphQL"):
+        forge.observe()
 
 
 def test_who_may_push_is_asked_of_the_server(forge: Forge) -> None:

@@ -29,11 +29,11 @@ from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import TemporaryError, UsageError
 from sm.config.forges import GithubSettings
 from sm.plugins.forges.github import observe
-from sm.plugins.forges.github.graphql.client import find_graphql
+from sm.plugins.forges.github.graphql.client import NoGraphqlError, QueryError, find_graphql
 from sm.plugins.forges.web.errors import TokenRefusedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges import hour
-from tests.forges.server import Fault, Reply
+from tests.forges.server import Asked, Fault, Reply
 from tests.forges.sides import RemoteSide, age, asked_for, github_of, opened, remote_side
 from tests.forges.state import Pull, Run, Status
 from tests.hub import make_hub
@@ -132,42 +132,63 @@ def test_many_strangers_are_not_asked_for_at_each_look(side: RemoteSide) -> None
     assert asked_for(side, since)[1] == ["GET /issues"]
 
 
-def test_without_graphql_everything_comes_over_rest(side: RemoteSide) -> None:
-    number, head = opened(side)
-    issue = side.open().issues.add("b", author="ada").number
-    side.open().issues.comment(issue, "Hello.", author=BOT, marker="m1")
-    github_of(side).has_graphql = False
-    since = side.open().observe()
-    assert since.pulls[0].check.state is CheckState.PENDING
-    side.finish(head, CheckState.FAILURE, "build", "no\n")
-    seen = side.open().observe(since)
-    assert (seen.pulls[0].number, seen.pulls[0].check.step) == (number, "build")
-    assert seen.issues[0].comments[0].marker == "m1"
+def test_without_graphql_a_look_fails_and_says_what_is_needed(side: RemoteSide) -> None:
+    """A GitHub Enterprise may have none, or a token that may not use it."""
+    opened(side)
+    refusal = Reply(404, {"message": "Not Found"})
+    side.site.faults = [Fault(part="/graphql", reply=refusal)]
+    before = len(side.site.asked)
+    with pytest.raises(NoGraphqlError, match=r"\(404 Not Found\): sm reads GitHub by GraphQL"):
+        side.open().observe()
+    assert not [line for line in side.site.lines(before) if "/pulls/" in line]
 
 
-def test_a_pull_request_that_graphql_did_not_find_out_in_time_comes_over_rest(
+def test_a_server_that_is_too_old_is_named_with_the_version_that_is_needed(
     side: RemoteSide,
 ) -> None:
-    number, _ = opened(side)
+    opened(side)
+    said = {"message": "Field 'isInMergeQueue' doesn't exist on type 'PullRequest'"}
+    side.site.faults = [Fault(part="/graphql", reply=Reply(data={"errors": [said]}))]
+    with pytest.raises(NoGraphqlError, match=r"'isInMergeQueue' doesn't exist.*from 3\.13 on"):
+        side.open().observe()
+
+
+def test_a_pull_request_that_graphql_did_not_find_out_in_time_costs_no_other(
+    side: RemoteSide,
+) -> None:
+    number, head = opened(side)
+    other, _ = opened(side, "fix/2")
+    age(side)
+    since = side.open().observe()
+    side.finish(head, CheckState.SUCCESS)
+    respond = side.site.respond
+    late = {"message": "Something went wrong while executing your query."}
+
+    def drop(asked: Asked) -> Reply:
+        reply = respond(asked)
+        if asked.path != "/graphql":
+            return reply
+        path = ["repository", f"p{number}"]
+        found = {**reply.data["data"]["repository"], f"p{number}": None}
+        data = {**reply.data["data"], "repository": found}
+        return Reply(data={"data": data, "errors": [late | {"path": path}]})
+
+    side.site.respond = drop
+    seen = side.open().observe(since)
+    assert [pull.number for pull in seen.pulls] == [number, other]
+    assert any(f"number {number} is passed over" in one for one in seen.problems)
+    side.site.respond = respond
+    seen = side.open().observe(seen)
+    assert seen.pulls[0].check.state is CheckState.SUCCESS, "asked for again at the next look"
+
+
+def test_a_look_fails_if_graphql_has_found_out_nothing_in_time(side: RemoteSide) -> None:
+    opened(side)
     faults = [{"message": "Something went wrong while executing your query.", "path": ["p1"]}]
     late = {"data": {"rateLimit": {"cost": 1}, "repository": {"p1": None}}, "errors": faults}
     side.site.faults = [Fault(part="/graphql", reply=Reply(data=late))]
-    assert [pull.number for pull in side.open().observe().pulls] == [number]
-
-
-def test_without_graphql_no_pull_request_is_lost_among_those_of_forks(side: RemoteSide) -> None:
-    number, head = opened(side)
-    closed, _ = opened(side, "fix/2")
-    side.open().pulls.close(closed)
-    for _ in range(120):
-        side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
-    github_of(side).has_graphql = False
-    before = len(side.site.asked)
-    found = {pull.number: pull for pull in side.open().observe().pulls}
-    assert len(found) == 122
-    assert (found[number].branch, found[number].check.state) == ("fix/1", CheckState.PENDING)
-    assert found[closed].state is PullState.CLOSED
-    assert len(side.site.asked) - before < 40
+    with pytest.raises(QueryError):
+        side.open().observe()
 
 
 # Checks
@@ -189,14 +210,12 @@ def test_without_graphql_no_pull_request_is_lost_among_those_of_forks(side: Remo
         (["failure", "failure"], [], CheckState.FAILURE, "job0, job1"),
     ],
 )
-@pytest.mark.parametrize("graphql", [True, False])
 def test_statuses_and_check_runs_are_combined(
     side: RemoteSide,
     runs: list[str],
     statuses: list[str],
     state: CheckState,
     step: str,
-    graphql: bool,
 ) -> None:
     side.hub.push("fix/1")
     head = side.open().pulls.open("fix/1", "main", "a", author=BOT).head
@@ -204,7 +223,6 @@ def test_statuses_and_check_runs_are_combined(
         side.state.runs.append(Run(at + 1, head, f"job{at}", word, time.time()))
     for at, word in enumerate(statuses):
         side.state.statuses.append(Status(at + 1, head, f"ci{at}", word, time.time()))
-    github_of(side).has_graphql = graphql
     [pull] = side.open().observe().pulls
     assert (pull.check.state, pull.check.step, pull.check.head) == (state, step, head)
 
@@ -442,6 +460,11 @@ def test_what_is_wrong_is_told_in_the_words_of_the_forge(side: RemoteSide) -> No
     ]
     side.state.labels = ["backlog", "blocked", "in-progress"]
     assert problems() == []
+    refusal = Reply(403, {"message": "Resource not accessible"})
+    side.site.faults = [Fault(part="/graphql", reply=refusal)]
+    [said] = problems()
+    assert "has no GraphQL that sm can use (403 Resource not accessible): " in said
+    side.site.faults = []
     assert problems("https://github.com/Harbor/harb") == []
     assert "does not lead to 'harbor/harb'" in problems("https://github.com/other/harb")[0]
     side.state.name = "gone/gone"

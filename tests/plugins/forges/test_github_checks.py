@@ -44,15 +44,14 @@ def state_of(side: RemoteSide, head: str) -> set[CheckState]:
 # What ends without a job, or asks for something
 
 
-@pytest.mark.parametrize("graphql", [True, False])
 @pytest.mark.parametrize("hides_checks", [True, False])
 @pytest.mark.parametrize("word", ["startup_failure", "failure"])
 def test_a_workflow_that_cannot_begin_has_failed(
-    side: RemoteSide, word: str, graphql: bool, hides_checks: bool
+    side: RemoteSide, word: str, hides_checks: bool
 ) -> None:
     number, head = opened(side)
     side.state.runs = [Run(9, head, "", word, time.time(), workflow="ci.yml", is_bare=True)]
-    github_of(side).has_graphql, github_of(side).hides_checks = graphql, hides_checks
+    github_of(side).hides_checks = hides_checks
     assert state_of(side, head) == {CheckState.FAILURE}
     found = side.open().pulls.read(number).check
     assert (found.step, "its file may be wrong" in found.log) == ("ci.yml", True)
@@ -85,23 +84,17 @@ def test_a_run_that_waits_for_a_person_has_not_failed(side: RemoteSide) -> None:
     github_of(side).hides_checks = True
     side.state.runs = [Run(9, head, "", "action_required", time.time(), is_bare=True)]
     assert state_of(side, head) == {CheckState.PENDING}
-    for graphql in (True, False):
-        github_of(side).has_graphql = graphql
-        check = side.open().observe().pulls[0].check
-        assert check.unapproved.lower() == "ci", "a person is told at once"
-        assert check.url or not graphql
+    check = side.open().observe().pulls[0].check
+    assert check.unapproved.lower() == "ci", "a person is told at once"
+    assert check.url
 
 
-@pytest.mark.parametrize("graphql", [True, False])
-def test_a_check_that_asks_for_something_has_failed_with_its_words(
-    side: RemoteSide, graphql: bool
-) -> None:
+def test_a_check_that_asks_for_something_has_failed_with_its_words(side: RemoteSide) -> None:
     number, head = opened(side)
     said = "Amend the commit with a sign-off line and push again."
     side.state.runs = [
         Run(71, head, "signed-off", "action_required", time.time(), app="sign-off-bot", text=said)
     ]
-    github_of(side).has_graphql = graphql
     assert state_of(side, head) == {CheckState.FAILURE}
     assert said in side.open().pulls.read(number).check.log
 
@@ -121,9 +114,8 @@ def test_a_check_that_asks_for_something_has_failed_with_its_words(
         ([], ["success"], CheckState.PENDING),
     ],
 )
-@pytest.mark.parametrize("graphql", [True, False])
 def test_without_the_permission_checks_the_jobs_of_actions_count(
-    side: RemoteSide, words: list[str], apps: list[str], expected: CheckState, graphql: bool
+    side: RemoteSide, words: list[str], apps: list[str], expected: CheckState
 ) -> None:
     _, head = opened(side)
     side.state.runs.clear()
@@ -132,9 +124,6 @@ def test_without_the_permission_checks_the_jobs_of_actions_count(
     for at, word in enumerate(apps):
         side.state.runs.append(Run(at + 50, head, f"app{at}", word, time.time(), app="other"))
     github_of(side).hides_checks = True
-    github_of(side).has_graphql = graphql
-    if not graphql and apps:
-        pytest.skip("only GraphQL has a word for those that are not told")
     assert state_of(side, head) == {expected}
 
 
@@ -183,7 +172,7 @@ def test_a_token_that_may_read_no_check_at_all_passes_none(side: RemoteSide) -> 
     side.finish(head, CheckState.SUCCESS)
     side.state.statuses.append(Status(1, head, "ci/lint", "success", time.time()))
     github_of(side).hides_checks = github_of(side).hides_actions = True
-    github_of(side).has_graphql = False
+    github_of(side).hides_word = True
     assert state_of(side, head) == {CheckState.PENDING}
 
 
@@ -217,7 +206,7 @@ def test_what_cannot_be_read_of_the_checks_is_no_success_and_costs_no_other(
     _, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
     respond = side.site.respond
-    github_of(side).has_graphql = False
+    side.state.add("Mine", "", "mallory", Pull("fix/1", "main", head, fork="mallory"))
 
     def spoil(reply: Reply) -> Reply:
         key = "check_runs" if "check_runs" in (reply.data or {}) else "statuses"
@@ -240,9 +229,8 @@ def test_what_cannot_be_read_of_the_checks_is_no_success_and_costs_no_other(
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize("graphql", [True, False])
 def test_checks_of_a_fork_at_the_same_commit_are_none_of_ours(
-    side: RemoteSide, graphql: bool, hidden: bool
+    side: RemoteSide, hidden: bool
 ) -> None:
     """A stranger opens a pull request with our commit: its workflows write checks to that."""
     _, head = opened(side)
@@ -250,7 +238,7 @@ def test_checks_of_a_fork_at_the_same_commit_are_none_of_ours(
     side.state.add("Mine", "", "mallory", Pull("fix/1", "old", head, fork="mallory"))
     later = time.time() + 60
     side.state.runs.append(Run(900, head, "build", "success", later, again=1, of_fork=True))
-    github_of(side).has_graphql, github_of(side).hides_checks = graphql, hidden
+    github_of(side).hides_checks = hidden
     assert state_of(side, head) == {CheckState.FAILURE}
     side.finish(head, CheckState.SUCCESS)
     side.state.runs[0].name = side.state.runs[-1].name = "build"

@@ -13,7 +13,7 @@ from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import Reader
 from sm.plugins.forges.web.errors import LimitedError
 from tests.forges.server import Fault, Reply
-from tests.forges.sides import RemoteSide, opened, remote_side
+from tests.forges.sides import RemoteSide, github_of, opened, remote_side
 from tests.forges.state import Run
 from tests.hub import make_hub
 
@@ -90,12 +90,31 @@ def test_the_same_limit_in_an_answer_of_200_leads_to_none_either(side: RemoteSid
         side.open().observe()
 
 
-def test_an_empty_bucket_of_graphql_leaves_rest_to_go_on(side: RemoteSide) -> None:
-    number, _ = opened(side)
+def test_with_an_empty_bucket_of_graphql_a_look_waits_and_writing_goes_on(side: RemoteSide) -> None:
+    opened(side)
+    issue = side.open().issues.add("a", author="ada").number
     empty = {"X-RateLimit-Resource": "graphql", "X-RateLimit-Remaining": "0"}
     empty |= {"X-RateLimit-Limit": "5000", "X-RateLimit-Reset": str(int(time.time()) + 900)}
     side.site.faults = [Fault("/graphql", reply=Reply(403, {"message": "API rate limit"}, empty))]
+    with pytest.raises(LimitedError):
+        side.open().observe()
+    before = len(side.site.asked)
+    with pytest.raises(LimitedError, match="GraphQL takes no more queries until"):
+        side.open().observe()
+    assert side.site.lines(before) == []
+    assert 800 < side.open().pause_s() <= 900
+    side.open().issues.add_label(issue, "x")
+
+
+def test_with_few_points_left_for_graphql_looks_become_rarer(side: RemoteSide) -> None:
+    number, _ = opened(side)
+    github_of(side).used["graphql"] = 4_000
     assert [pull.number for pull in side.open().observe().pulls] == [number]
+    assert side.open().pause_s() > 0
+    github_of(side).used["graphql"] = 4_990
+    side.open().observe()
+    assert side.open().pause_s() > 1700, "the last points are for what was begun"
+    assert side.open().pulls.read(number).number == number
 
 
 def test_a_comment_that_came_too_quickly_is_sent_later(side: RemoteSide) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from sm.adapters.forge.model import BOT, Batch, InlineComment, PullRequest, Review, ReviewState
-from sm.base.errors import TemporaryError
 from sm.plugins.forges.github.graphql import discussion
 from sm.plugins.forges.web import client
 from sm.plugins.forges.web.errors import LimitedError
@@ -64,10 +63,7 @@ def standing(seen: Batch | PullRequest, ident: str) -> Review:
 # Remarks on lines
 
 
-@pytest.mark.parametrize("graphql", [True, False])
-def test_a_remark_whose_code_has_changed_is_outdated_and_stops_no_look(
-    side: RemoteSide, graphql: bool
-) -> None:
+def test_a_remark_whose_code_has_changed_is_outdated_and_stops_no_look(side: RemoteSide) -> None:
     number, _ = opened(side)
     ident = wish(side, number)
     [first] = remarks_of(side, number)
@@ -78,7 +74,6 @@ def test_a_remark_whose_code_has_changed_is_outdated_and_stops_no_look(
         ]
     )
     first.outdated = True
-    github_of(side).has_graphql = graphql
     since = side.open().observe()
     assert side.open().observe(since).pulls == since.pulls
     assert since.problems == ()
@@ -97,7 +92,7 @@ def test_a_remark_that_cannot_be_read_costs_no_other(side: RemoteSide) -> None:
     since = side.open().observe()
     assert standing(since, ident).state is WISH
     assert any("is passed over" in one for one in since.problems)
-    github_of(side).has_graphql = False
+    side.site.respond = respond
     said = standing(side.open().pulls.read(number), ident).comments
     assert [one.body for one in said] == ["Divide by 100."]
 
@@ -126,20 +121,14 @@ def test_an_edit_of_a_remark_is_seen_behind_a_page_of_strangers(side: RemoteSide
 # What strangers write between
 
 
-@pytest.mark.parametrize("graphql", [True, False])
-def test_a_request_for_changes_is_seen_behind_hundreds_of_reviews(
-    side: RemoteSide, graphql: bool
-) -> None:
+def test_a_request_for_changes_is_seen_behind_hundreds_of_reviews(side: RemoteSide) -> None:
     number, _ = opened(side)
     ident = wish(side, number)
     interrupt(side, number, 230)
-    github_of(side).has_graphql = graphql
     since = side.open().observe()
     assert standing(since, ident).state is WISH
     interrupt(side, number, 1)
     assert standing(side.open().observe(since), ident).state is WISH
-    if not graphql:
-        return
     whole = next(one for one in side.open().pulls.read_reviews(number) if one.id == ident)
     assert whole.body == "Please mend it."
     assert [one.body for one in whole.comments] == ["Divide by 100."]
@@ -238,13 +227,15 @@ def test_a_limit_of_graphql_is_an_answer_of_200_and_no_refusal(
     fault = {"type": "RATE_LIMIT", "code": "graphql_rate_limit", "message": "exceeded"}
     limited = Fault(part="/graphql", reply=Reply(200, {"errors": [fault]}, headers))
     side.site.faults = [limited]
-    assert [one.number for one in side.open().observe().pulls] == [number], "over REST"
+    with pytest.raises(LimitedError):
+        side.open().observe()
     before = len(side.site.asked)
-    assert [one.number for one in side.open().observe().pulls] == [number]
-    assert "POST /graphql" not in side.site.lines(before), "until the limit is over"
-    with pytest.raises(TemporaryError):
+    with pytest.raises(LimitedError):
+        side.open().observe()
+    assert side.site.lines(before) == [], "until the limit is over"
+    with pytest.raises(LimitedError):
         side.open().pulls.merge(number, author=BOT)
-    assert side.open().pause_s() == 0, "REST has a limit of its own"
+    assert side.open().pause_s() > 50
 
 
 def test_a_merge_queue_whose_limit_is_reached_has_not_refused(side: RemoteSide) -> None:

@@ -147,11 +147,9 @@ def test_doctor_names_an_archived_repository(side: RemoteSide) -> None:
 
 
 @on("github")
-@pytest.mark.parametrize("graphql", [True, False])
-def test_a_draft_is_held_on_github(side: RemoteSide, graphql: bool) -> None:
+def test_a_draft_is_held_on_github(side: RemoteSide) -> None:
     number, head = opened(side)
     side.finish(head, CheckState.SUCCESS)
-    github_of(side).has_graphql = graphql
     pull = side.state.entries[number].pull
     assert pull
     pull.is_draft = True

@@ -129,12 +129,10 @@ class GiteaReader(RunReader):
             return False
         return False
 
-    def comments(
-        self, number: int, *, on_pull: bool = False, purpose: str = READ
-    ) -> tuple[Comment, ...]:
+    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, which come all at once."""
         path = f"{self.at}/issues/{number}/comments"
-        found = self.web.get(path, purpose).read_page(CommentShape)
+        found = self.web.get(path, READ).read_page(CommentShape)
         self.pass_over(found.bad)
         return space_out(make_comment(one, self.account) for one in found.found)
 

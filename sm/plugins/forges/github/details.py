@@ -1,4 +1,4 @@
-"""Reads many pull requests or issues at once: by GraphQL, or one by one over REST."""
+"""Pull requests and issues of a GitHub repository, many in one query of GraphQL."""
 
 from __future__ import annotations
 
@@ -6,40 +6,28 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from msgspec import Raw, structs
 
-from sm.adapters.forge.errors import MergeRefusedError, NotFoundError, RefusedError
-from sm.adapters.forge.model import Check, Comment, PullRequest, PullState, Review, SourcedText
+from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
+from sm.adapters.forge.model import Check, Comment, PullRequest, Review, SourcedText
 from sm.base.text import one_line
 from sm.plugins.forges.github.graphql import discussion, queries
 from sm.plugins.forges.github.graphql.client import (
     ANSWERED,
-    NOT_TO_BE_HAD,
+    Found,
+    NoGraphqlError,
     QueryError,
-    UnknownFieldError,
     portions,
 )
 from sm.plugins.forges.github.graphql.convert import UNKNOWN, make_pull, make_reviews, make_source
 from sm.plugins.forges.github.graphql.shapes import EnqueueResult, IssueNode, PullNode, QueueEntry
 from sm.plugins.forges.github.reader import GithubReader
-from sm.plugins.forges.rest import convert
 from sm.plugins.forges.rest.combine import combine
-from sm.plugins.forges.rest.held import DRAFT, hold_back
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.rest.rules import BranchRules
-from sm.plugins.forges.rest.shapes import PullShape
 from sm.plugins.forges.web.answer import read_part
-from sm.plugins.forges.web.client import Params
-
-ONE_BY_ONE = 40
-"""Pull requests that are read whole over REST in one observation: the newest of own branches."""
-DISCUSSED = 25
-"""Issues whose comments are."""
-CLOSED_PAGES = 4
-"""Of the list of closed pull requests: those that were changed last."""
-LAST_CHANGED: Params = {"state": "closed", "sort": "updated", "direction": "desc"}
 
 
 class Details:
-    """Of one repository."""
+    """Pull requests and issues of one repository."""
 
     def __init__(
         self, reader: GithubReader, rules: Callable[[str], BranchRules], *, has_ci: bool
@@ -55,16 +43,8 @@ class Details:
         self.of_forks = set[str]()
         """The commits that pull requests of forks are at, as far as they are known."""
 
-    # By GraphQL
-
     def pulls(self, whole: Sequence[int], brief: Sequence[int] = ()) -> dict[int, PullRequest]:
         """These pull requests by number; those `brief` are without reviews and checks."""
-        try:
-            return self._pulls_at_once(whole, brief)
-        except NOT_TO_BE_HAD:
-            return self._pulls_one_by_one(whole) | self._pulls_in_list(brief)
-
-    def _pulls_at_once(self, whole: Sequence[int], brief: Sequence[int]) -> dict[int, PullRequest]:
         nodes, forbidden = dict[int, PullNode](), set[int]()
         asked = [(number, True) for number in whole] + [(number, False) for number in brief]
         for some in portions(asked):
@@ -72,7 +52,7 @@ class Details:
                 [number for number, is_whole in some if is_whole],
                 [number for number, is_whole in some if not is_whole],
             )
-            found = self._graphql.ask(text)
+            found = self._ask_pulls(text)
             nodes |= {node.number: node for node in self._read_pulls(found.there.values())}
             forbidden |= {int(alias[1:]) for alias in found.forbidden}
         self.of_forks |= {one.head_ref_oid for one in nodes.values() if one.is_cross_repository}
@@ -102,7 +82,7 @@ class Details:
         """The reviews without their texts: more than one page of them."""
         try:
             return make_reviews(discussion.read_reviews(self._graphql, node.number, node.reviews))
-        except NOT_TO_BE_HAD:
+        except discussion.UntoldError:
             return self._reader.reviews(node.number)
 
     def _check(self, pull: PullRequest) -> Check:
@@ -111,18 +91,23 @@ class Details:
         found = combine(parts, pull.head, expected=self._has_ci, required=required)
         return structs.replace(found, progress=pull.check.progress)
 
-    def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode] | None:
-        """What changes of these without a trace in a list; None if GraphQL is not to be had.
+    def states(self, numbers: Sequence[int], bare: Collection[int]) -> dict[int, PullNode]:
+        """What changes of these without a trace in a list.
 
         Nothing has checked the `bare` ones yet.
         """
         found = dict[int, PullNode]()
-        try:
-            for some in portions(list(numbers), queries.STATES):
-                there = self._graphql.ask(queries.ask_states(some, bare)).there
-                found |= {node.number: node for node in self._read_pulls(there.values())}
-        except NOT_TO_BE_HAD:
-            return None
+        for some in portions(list(numbers), queries.STATES):
+            there = self._ask_pulls(queries.ask_states(some, bare)).there
+            found |= {node.number: node for node in self._read_pulls(there.values())}
+        return found
+
+    def _ask_pulls(self, text: str) -> Found:
+        """The pull requests of a query. Those that took GraphQL too long are asked for again."""
+        found = self._graphql.ask(text, partly=True)
+        self.unsure |= {int(alias[1:]) for alias in found.late}
+        for alias, why in found.late.items():
+            self._reader.pass_over([f"number {alias[1:]} is passed over: {why}"])
         return found
 
     def _read_pulls(self, entries: Collection[Raw]) -> Iterator[PullNode]:
@@ -132,15 +117,8 @@ class Details:
                 self.unsure.add(node.number)
             yield node
 
-    def one(self, number: int) -> PullNode | None:
-        """How it stands in the merge queue; None without GraphQL."""
-        try:
-            return self.read_queueing(number)
-        except NOT_TO_BE_HAD:
-            return None
-
     def read_queueing(self, number: int) -> PullNode | None:
-        """The same; None if the server is known to have no merge queues, as it is too old for them.
+        """How it stands in the merge queue; None if the server is too old to have such queues.
 
         Raises:
             TemporaryError: GraphQL is not to be had now.
@@ -148,7 +126,7 @@ class Details:
         """
         try:
             found = self._graphql.ask_one(queries.ask_queueing(number))
-        except (RefusedError, UnknownFieldError):
+        except NoGraphqlError:
             return None
         if found is None:
             raise QueryError(f"GraphQL does not say how pull request {number} is to be merged")
@@ -175,13 +153,7 @@ class Details:
         self, numbers: Sequence[int], deep: Collection[int]
     ) -> dict[int, tuple[Comment, ...]]:
         """The last comments on these issues, and more of those on the `deep` ones."""
-        try:
-            return discussion.read_comments_of(self._graphql, numbers, deep)
-        except NOT_TO_BE_HAD:
-            newest = sorted(numbers, reverse=True)[:DISCUSSED]
-            return self._reader.read_each(
-                newest, lambda number: self._reader.comments(number, purpose=OBSERVE)
-            )
+        return discussion.read_comments_of(self._graphql, numbers, deep)
 
     def read_comments(self, number: int, *, on_pull: bool) -> tuple[Comment, ...]:
         """The last comments on an issue or pull request. REST does not say who has edited them.
@@ -223,36 +195,3 @@ class Details:
         if (found := discussion.read_whole_reviews(self._graphql, number, first)) is None:
             raise NotFoundError(f"there is no pull request {number} in '{self._reader.repository}'")
         return found
-
-    # Over REST
-
-    def _pulls_one_by_one(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
-        """All of a few; of many the own ones, and those of forks as the list has them."""
-        forks = self._list_forks() if len(numbers) > ONE_BY_ONE else {}
-        own = sorted(set(numbers) - set(forks), reverse=True)
-        if left := own[ONE_BY_ONE:]:
-            self.unsure |= {*left}
-            said = f"{len(left)} pull requests were not read, as GraphQL is not to be had"
-            self._reader.pass_over([said])
-        found = {number: forks[number] for number in numbers if number in forks}
-        return found | self._reader.read_each(own[:ONE_BY_ONE], self._read_whole)
-
-    def _list_forks(self) -> dict[int, PullRequest]:
-        listed = map(convert.make_pull, self._reader.pull_shapes({"state": "open"}, OBSERVE))
-        return {pull.number: pull for pull in listed if convert.is_of_fork(pull)}
-
-    def _pulls_in_list(self, numbers: Sequence[int]) -> dict[int, PullRequest]:
-        """Closed ones."""
-        if not numbers:
-            return {}
-        shapes = self._reader.entries("/pulls", PullShape, LAST_CHANGED, OBSERVE, CLOSED_PAGES)
-        return {one.number: convert.make_pull(one) for one in shapes if one.number in numbers}
-
-    def _read_whole(self, number: int) -> PullRequest:
-        shape = self._reader.pull_shape(number)
-        pull = convert.make_pull(shape, self._reader.reviews(number))
-        if pull.state is PullState.OPEN:
-            pull = structs.replace(pull, check=self._check(pull))
-            state = DRAFT if shape.draft else shape.mergeable_state
-            pull = hold_back(pull, state, "", self.rules(pull.base))
-        return pull

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from sm.adapters.forge.errors import AtWorkError, NotFoundError, QueueUnknownError, RefusedError
+from sm.adapters.forge.errors import AtWorkError, QueueUnknownError, RefusedError
 from sm.adapters.forge.model import (
+    Batch,
     Comment,
     Hold,
     InlineComment,
@@ -22,8 +23,10 @@ from sm.adapters.forge.model import (
 from sm.base.errors import SmError, TemporaryError, UsageError
 from sm.base.text import one_line
 from sm.plugins.forges.github.details import Details
-from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD
+from sm.plugins.forges.github.graphql import queries
+from sm.plugins.forges.github.graphql.client import BUCKET, NoGraphqlError
 from sm.plugins.forges.github.graphql.convert import read_hold
+from sm.plugins.forges.github.graphql.discussion import UntoldError
 from sm.plugins.forges.github.observe import Observer
 from sm.plugins.forges.github.reader import FORBIDDEN, GithubReader
 from sm.plugins.forges.github.shapes import ActionsRun, Annotation
@@ -43,6 +46,7 @@ from sm.plugins.forges.rest.shapes import Job, Merged
 from sm.plugins.forges.rest.site import Site
 from sm.plugins.forges.web.client import Client
 from sm.plugins.forges.web.errors import LimitedError
+from sm.plugins.forges.web.limits import CORE
 
 if TYPE_CHECKING:
     from sm.plugins.forges.woodpecker.ci import Woodpecker
@@ -95,9 +99,13 @@ class GithubPulls(Pulls[GithubReader]):
     def read(self, number: int) -> PullRequest:
         """One pull request with its texts, its check with the failing log, and what holds it."""
         details = self.checks.open_details()
-        found = self._whole_pull(number, details)
+        try:
+            reviews = details.reviews(number, self.site.settings.trusted)
+        except UntoldError:
+            reviews = self.reader.whole_reviews(number)
+        found = make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
         found = structs.replace(found, check=self.checks.read(found.head, found.base))
-        node = details.one(number) if found.state is PullState.OPEN else None
+        node = details.read_queueing(number) if found.state is PullState.OPEN else None
         if node is None:
             return found
         found = read_hold(found, node, self.checks.rules(found.base))
@@ -105,14 +113,6 @@ class GithubPulls(Pulls[GithubReader]):
             words = f"it was removed from the merge queue: {one_line(node.dropped, 300)}"
             found = structs.replace(found, held="; ".join(filter(None, [words, found.held])))
         return found
-
-    def _whole_pull(self, number: int, details: Details) -> PullRequest:
-        """The texts of all; those of reviews come over REST only without GraphQL."""
-        try:
-            reviews = details.reviews(number, self.site.settings.trusted)
-        except (NotFoundError, *NOT_TO_BE_HAD):
-            return self.reader.whole_pull(number)
-        return make_pull(self.reader.pull_shape(number), reviews, self.reader.comments(number))
 
     def read_reviews(self, number: int) -> tuple[Review, ...]:
         """The reviews with their texts, and who has edited each text last."""
@@ -262,6 +262,7 @@ class GithubForge(RestForge[GithubReader]):
     """One repository on GitHub."""
 
     checks: GithubChecks
+    looked_by = (CORE, BUCKET)
 
     def __init__(
         self, web: Client, settings: RestSettings, woodpecker: Woodpecker | None = None
@@ -271,6 +272,11 @@ class GithubForge(RestForge[GithubReader]):
         site = Site(web, settings, lambda web, name: GithubReader(web, name, labels))
         checks = GithubChecks(site, woodpecker)
         super().__init__(site, GithubIssues(site, checks), GithubPulls(site, checks), checks)
+
+    def observe(self, since: Batch | None = None, *, start_checks: bool = True) -> Batch:
+        """What is open and was closed lately; LimitedError while GraphQL takes no query."""
+        self.reader.graphql.refuse_limited()
+        return super().observe(since, start_checks=start_checks)
 
     def make_observer(self, *, anew: bool) -> Observer:
         """What makes one observation of the repository."""
@@ -306,7 +312,14 @@ class GithubForge(RestForge[GithubReader]):
             )
 
     def find_blindness(self) -> Iterator[str]:
-        """That the token may read nothing of GitHub Actions."""
+        """That there is no GraphQL, or that the token may read nothing of GitHub Actions."""
+        try:
+            self.reader.graphql.ask(queries.ask_pulls([1]))
+        except NoGraphqlError as error:
+            yield error.message
+            return
+        except SmError:
+            pass  # a limit passes, and what else is wrong is told elsewhere
         head = self._blind_at()
         if head and self.reader.actions_runs(head) is None:
             yield (

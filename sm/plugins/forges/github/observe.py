@@ -197,9 +197,6 @@ class Observer:
         if not numbers:
             return {}
         states = self._details.states(numbers, [n for n in numbers if is_bare(pulls[n])])
-        if states is None:
-            waiting = [n for n in numbers if pulls[n].check.state is CheckState.PENDING]
-            return self._details.pulls(waiting)
         changed = [n for n, node in states.items() if self._differs(pulls[n], node)]
         return self._details.pulls(changed)
 

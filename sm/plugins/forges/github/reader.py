@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from sm.adapters.forge.errors import NotFoundError, RefusedError
 from sm.adapters.forge.model import CheckState
-from sm.plugins.forges.github.graphql.client import NOT_TO_BE_HAD, Graphql
+from sm.plugins.forges.github.graphql.client import Graphql
 from sm.plugins.forges.github.graphql.convert import WORDS
 from sm.plugins.forges.github.parts import (
     make_bare_run_part,
@@ -208,11 +208,7 @@ class GithubReader(Reader):
         If that is not told either, and no job, they are taken to be under way: in the end a person
         is asked.
         """
-        try:
-            word = WORDS.get(self.graphql.read_rollup(head))
-        except NOT_TO_BE_HAD:
-            word = None
-        if word is None:
+        if (word := WORDS.get(self.graphql.read_rollup(head))) is None:
             return [Part(HIDDEN, "pending")] if is_dark else []
         known = combine(parts, head, expected=False).state
         is_more = known in (CheckState.SUCCESS, CheckState.NONE) and word is not CheckState.SUCCESS

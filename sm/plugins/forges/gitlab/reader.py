@@ -138,12 +138,10 @@ class GitlabReader(GitlabProject):
         """A comment that is no command."""
         return {"body": defuse(body)}
 
-    def comments(
-        self, number: int, *, on_pull: bool = False, purpose: str = READ
-    ) -> tuple[Comment, ...]:
+    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, oldest first; none on lines."""
         path = self.comments_path(number, on_pull=on_pull).removeprefix(self.at)
-        return self.make_comments(self.entries(path, Note, {"sort": "asc"}, purpose))
+        return self.make_comments(self.entries(path, Note, {"sort": "asc"}))
 
     def make_comments(self, notes: Iterable[Note]) -> tuple[Comment, ...]:
         """What people have said among these notes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Generic, Protocol
+from typing import ClassVar, Generic, Protocol
 
 from msgspec import structs
 
@@ -39,6 +39,9 @@ class Observer(Protocol):
 
 class RestForge(ABC, Generic[R]):
     """One repository elsewhere."""
+
+    looked_by: ClassVar[tuple[str, ...]] = (CORE,)
+    """The limits that the requests of a look count against."""
 
     def __init__(
         self, site: Site[R], issues: Issues[R], pulls: Pulls[R], checks: Checks[R]
@@ -92,7 +95,7 @@ class RestForge(ABC, Generic[R]):
         import time
 
         book = self.site.web.ledger.read()
-        limits = [limit for limit in book.limits.values() if limit.bucket == CORE]
+        limits = [limit for limit in book.limits.values() if limit.bucket in self.looked_by]
         reserve, blocked_until = self.site.settings.reserve, book.blocked_until
         pause = find_pause(limits, reserve, blocked_until, time.time(), sharers)
         # The token is read only if it matters: that may start a program.

@@ -284,11 +284,9 @@ class Reader:
         """A comment as the forge takes it."""
         return {"body": body}
 
-    def comments(
-        self, number: int, *, on_pull: bool = False, purpose: str = READ
-    ) -> tuple[Comment, ...]:
+    def comments(self, number: int, *, on_pull: bool = False) -> tuple[Comment, ...]:
         """The comments on an issue or a pull request, oldest first."""
-        found = self.entries(f"/issues/{number}/comments", CommentShape, purpose=purpose)
+        found = self.entries(f"/issues/{number}/comments", CommentShape)
         return space_out(make_comment(one, self.account) for one in found)
 
     # Pull requests

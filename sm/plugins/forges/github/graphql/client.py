@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
-from sm.adapters.forge.errors import RefusedError, UnreachableError
-from sm.base.errors import TemporaryError
+from sm.adapters.forge.errors import RefusedError
+from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.plugins.forges.github.graphql import queries
 from sm.plugins.forges.github.graphql.shapes import (
@@ -26,15 +26,13 @@ from sm.plugins.forges.github.graphql.shapes import (
 from sm.plugins.forges.rest.reader import OBSERVE
 from sm.plugins.forges.web.answer import Answer, read_part
 from sm.plugins.forges.web.client import Client, Request
-from sm.plugins.forges.web.errors import BadAnswerError, BadShapeError, LimitedError
+from sm.plugins.forges.web.errors import BadShapeError, LimitedError
 from sm.plugins.forges.web.ledger import Count
 from sm.plugins.forges.web.limits import SECONDARY_S, Limit, find_wait, read_limit
 
 T = TypeVar("T")
 Out = TypeVar("Out", bound=Outcome)
 
-FLOOR = 100
-"""With fewer points left, GraphQL is spared: REST has a limit of its own."""
 BUCKET = "graphql"
 NO_FIELD = "doesn't exist on type"
 """What GraphQL says of a field that it does not know."""
@@ -50,22 +48,26 @@ class QueryError(TemporaryError):
     """GraphQL has answered with nothing but errors."""
 
 
-class UnknownFieldError(QueryError):
-    """The server's GraphQL is older than something that was asked for."""
+class NoGraphqlError(SmError):
+    """The server has no GraphQL for our token, or one that is older than what was asked for."""
 
-
-NOT_TO_BE_HAD = (QueryError, RefusedError, LimitedError, BadAnswerError, UnreachableError)
-"""GraphQL has limits and troubles of its own. If REST fails, too, the observation has failed."""
+    def __init__(self, base: str, why: str) -> None:
+        super().__init__(
+            f"'{base}' has no GraphQL that sm can use ({why}): sm reads GitHub by GraphQL, so let "
+            "the token use it; GitHub Enterprise Server has what is needed from 3.13 on"
+        )
 
 
 class Found(Struct, frozen=True):
     """What was found under each alias that is there, still to be read.
 
-    `forbidden` are the aliases of pull requests of which the token may not see all checks.
+    `forbidden` are the aliases of pull requests of which the token may not see all checks, `late`
+    those that were not found out in time, with GraphQL's words.
     """
 
     there: Mapping[str, Raw]
     forbidden: Collection[str] = ()
+    late: Mapping[str, str] = {}
 
 
 def find_graphql(base: str) -> str:
@@ -82,8 +84,8 @@ class Graphql:
         self.passed_over: list[str] = []
         """What could not be read, and why."""
 
-    def ask(self, text: str, **cursors: str) -> Found:
-        """What a query has found.
+    def ask(self, text: str, cursors: Mapping[str, str] = {}, *, partly: bool = False) -> Found:
+        """What a query has found; with `partly` also if a part was not found out in time.
 
         Raises:
             QueryError: it has found nothing, or not all in time.
@@ -93,22 +95,26 @@ class Graphql:
         data = found.data
         self._enter(data.rate_limit if data else None)
         if data is None or data.repository is None:
-            raise _query_error(found.faults)
+            raise self._query_error(found.faults)
         there = {alias: one for alias, one in data.repository.items() if bytes(one) != b"null"}
+        nulls = set(data.repository) - set(there)
         troubles = [fault for fault in found.faults if fault.type != NOT_FOUND]
-        missing = len(there) < len(data.repository)
-        if troubles and (missing or not all(fault.type == FORBIDDEN for fault in troubles)):
-            raise _query_error(troubles)  # what is null is there, and was not found out in time
-        return Found(there, frozenset(_list_aliases(troubles)))
+        lost = nulls - set(_list_words([one for one in found.faults if one not in troubles], nulls))
+        if not troubles or (not lost and all(one.type == FORBIDDEN for one in troubles)):
+            return Found(there, frozenset(_list_aliases(troubles)))
+        late = _list_words(troubles, lost)  # what is null is there, and was not found out in time
+        if not (partly and there and late and lost == set(late)):
+            raise self._query_error(troubles)
+        return Found(there, frozenset(_list_aliases(troubles)) - lost, late)
 
     def ask_issues(self, text: str, **cursors: str) -> list[IssueNode]:
         """The issues or pull requests with comments; what cannot be read is passed over."""
-        found = self.ask(text, **cursors)
+        found = self.ask(text, cursors)
         return list(self.read_each(found.there.values(), IssueNode))
 
     def ask_one(self, text: str, **cursors: str) -> PullNode | None:
         """The only pull request that is asked for; None if there is none."""
-        for one in self.ask(text, **cursors).there.values():
+        for one in self.ask(text, cursors).there.values():
             return read_part(one, PullNode, ANSWERED)
         return None
 
@@ -118,10 +124,10 @@ class Graphql:
         data = found.data
         self._enter(data.rate_limit if data else None)
         if data is None or data.nodes is None:
-            raise _query_error(found.faults)
+            raise self._query_error(found.faults)
         troubles = [one for one in found.faults if one.type not in (NOT_FOUND, FORBIDDEN)]
         if troubles:
-            raise _query_error(troubles)
+            raise self._query_error(troubles)
         return list(self.read_each(data.nodes, shape))
 
     def read_each(self, entries: Iterable[Raw], shape: type[T]) -> Iterator[T]:
@@ -141,7 +147,7 @@ class Graphql:
             QueryError: GraphQL is not to be had.
 
         """
-        found = self.ask(queries.ask_rollup(), head=head)
+        found = self.ask(queries.ask_rollup(), {"head": head})
         for one in found.there.values():
             rollup = read_part(one, CommitNode, ANSWERED).status_check_rollup
             return rollup.state if rollup else ""
@@ -151,8 +157,14 @@ class Graphql:
         """The name of the account whose token we have, also of an app."""
         found = self.send(queries.ASK_VIEWER, Viewed, {})
         if found.data is None or found.data.viewer is None:
-            raise _query_error(found.faults)
+            raise self._query_error(found.faults)
         return found.data.viewer.login
+
+    def _query_error(self, errors: Sequence[Fault]) -> QueryError | NoGraphqlError:
+        said = one_line((errors[0].message or "") if errors else "it has no answer", 200)
+        if NO_FIELD in said:
+            return NoGraphqlError(self._web.base, said)
+        return QueryError(f"GraphQL: {said}")
 
     @property
     def _name(self) -> dict[str, str]:
@@ -163,24 +175,33 @@ class Graphql:
         """Send a query, or the one mutation: either may be sent again.
 
         Raises:
-            QueryError: too little is left of its limit.
-            LimitedError: nothing is.
+            LimitedError: nothing is left of its limit.
+            NoGraphqlError: the server has no GraphQL for us.
 
         """
-        limit = self._web.ledger.read().limits.get(BUCKET)
-        if limit and limit.left < FLOOR and limit.resets_at > time.time():
-            raise QueryError("too few points are left for GraphQL")
+        self.refuse_limited()
         body = {"query": text, "variables": variables}
         where = find_graphql(self._web.base)
         asks = not text.startswith("mutation")
-        answer = self._web.send(
-            Request("POST", where, OBSERVE, body=body, harmless=True, asks=asks)
-        )
+        request = Request("POST", where, OBSERVE, body=body, harmless=True, asks=asks)
+        try:
+            answer = self._web.send(request)
+        except RefusedError as error:
+            raise NoGraphqlError(self._web.base, f"{error.status} {error.said}".strip()) from None
         found = answer.read(shape)
         for fault in found.faults:
             if fault.type in LIMITED or fault.code in LIMITED:
                 raise self._limited(answer, fault)
         return found
+
+    def refuse_limited(self) -> None:
+        """Raise LimitedError if GraphQL is known to take no query now."""
+        book = self._web.ledger.read()
+        limit = book.limits.get(BUCKET)
+        is_empty = limit and not limit.left and limit.resets_at > time.time()
+        if limit and is_empty and self._web.is_limited_by(book):
+            at = time.strftime("%H:%M:%S", time.localtime(limit.resets_at))
+            raise LimitedError(f"GraphQL takes no more queries until {at}", limit.resets_at)
 
     def _limited(self, answer: Answer, fault: Fault) -> LimitedError:
         """The limit, kept so that every process spares GraphQL until its end."""
@@ -190,7 +211,7 @@ class Graphql:
         until = now + (wait_s or SECONDARY_S)
         if told and "retry-after" not in answer.headers:
             until = max(until, told.resets_at)
-        kept = Limit(BUCKET, told.limit if told else FLOOR, 0, until)
+        kept = Limit(BUCKET, told.limit if told else 0, 0, until)
         self._web.ledger.count(OBSERVE, Count(), kept, self._web.token.fingerprint)
         said = one_line(fault.message or "", 200)
         if SECONDARY in said.lower():
@@ -212,10 +233,14 @@ def _list_aliases(faults: Iterable[Fault]) -> Iterator[str]:
             yield str(path[1])
 
 
-def _query_error(errors: Sequence[Fault]) -> QueryError:
-    said = (errors[0].message or "") if errors else "it has no answer"
-    kind = UnknownFieldError if NO_FIELD in said else QueryError
-    return kind(f"GraphQL: {one_line(said, 200)}")
+def _list_words(faults: Iterable[Fault], aliases: Collection[str]) -> dict[str, str]:
+    """What GraphQL says of these aliases in the faults, as far as it does."""
+    return {
+        str(alias): f"GraphQL: {one_line(fault.message or '', 200)}"
+        for fault in faults
+        for alias in fault.path or []
+        if alias in aliases
+    }
 
 
 def portions(things: Sequence[T], size: int = queries.ALIASES) -> Iterator[Sequence[T]]:

@@ -48,6 +48,10 @@ OTHERS = 100
 """Reviews of people who may not push whose texts are read: the last ones."""
 
 
+class UntoldError(QueryError):
+    """A review in a list is null: REST says of this pull request what it is."""
+
+
 # Comments
 
 
@@ -126,7 +130,7 @@ def read_reviews(graphql: Graphql, number: int, page: Reviews | None) -> list[Re
     """The reviews of the page and of those before it, without their texts, oldest first.
 
     Raises:
-        QueryError: one of them is not told: it may be the one that decides.
+        UntoldError: one of them is not told: it may be the one that decides.
 
     """
 
@@ -151,7 +155,7 @@ def _page_on(page: P, ask: Callable[[str], P]) -> Iterator[P]:
 def _told(nodes: Sequence[T | None] | None) -> list[T]:
     found = there(nodes)
     if nodes is None or len(found) < len(nodes):
-        raise QueryError("GraphQL does not tell all reviews")
+        raise UntoldError("GraphQL does not tell all reviews")
     return found
 
 
