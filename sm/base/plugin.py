@@ -49,15 +49,29 @@ class Verb(NamedTuple):
     hidden: bool = False
 
 
+class ForgeKind(NamedTuple):
+    """A kind of forge: a module or object such as `sm.adapters.forge.kinds.Kind`.
+
+    `settings` is where a subclass of `sm.config.forges.ForgeSettings` stands, its tag the kind. It
+    is imported with the configuration, so its module imports little. With `chooser`, a function
+    such as `sm.setup.remote_forge.Chooser`, `sm init --forge` offers the kind.
+    """
+
+    place: Place
+    settings: Place
+    chooser: Place = ""
+
+
 NO_PARTS: Mapping[str, Place] = MappingProxyType({})
+NO_FORGES: Mapping[str, ForgeKind] = MappingProxyType({})
 NO_VERBS: Mapping[str, Verb] = MappingProxyType({})
 
 
 class Plugin(NamedTuple):
     """Parts that a plugin adds: for each kind, their names and where they stand."""
 
-    forges: Mapping[str, Place] = NO_PARTS
-    """Modules or objects such as `sm.adapters.forge.kinds.Kind`, by `forge.kind`."""
+    forges: Mapping[str, ForgeKind] = NO_FORGES
+    """By `forge.kind`."""
     agents: Mapping[str, Place] = NO_PARTS
     """A `Profile` of `sm.adapters.agent.profile`, by `agent.profile`."""
     channels: Mapping[str, Place] = NO_PARTS
@@ -98,7 +112,7 @@ class Part(NamedTuple):
     plugin: str
     name: str
     entry: Any
-    """The part's place, or for a verb a `Verb`."""
+    """A place; of a verb, a `Verb`; of a forge, a `ForgeKind`."""
 
 
 class Failure(NamedTuple):
@@ -204,9 +218,8 @@ def load_entry(part: Part) -> Any:
         UsageError: it cannot be imported.
 
     """
-    place = part.entry.place if isinstance(part.entry, Verb) else part.entry
     try:
-        return load(place)
+        return load(part.entry if isinstance(part.entry, str) else part.entry.place)
     except (
         Exception
     ) as error:  # whatever is wrong with a plugin, its user is told whose fault it is

@@ -15,14 +15,14 @@ from sm.base.redact import redact
 from sm.cli.invocation import find_meant_project, find_project
 from sm.config.check import check_path, find_ref_problem
 from sm.config.convert import make_absolute
-from sm.config.forges import AnyForgeSettings, LocalSettings, RemoteSettings
+from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.load import find, find_user_folder, load
 from sm.sessions.hidden_variables import describe, list_hidden
 from sm.setup import discover, init, provisions, remote_forge
 from sm.setup.existing import find_existing, find_other
 from sm.setup.init import Hub, Setup
 from sm.setup.problems import list_agent_problems, list_first_questions
-from sm.setup.remote_forge import KINDS, Wish
+from sm.setup.remote_forge import Wish, list_kinds
 from sm.setup.repository import find_branch_prefix, list_troubles
 from sm.setup.variables import Variables, recall
 from sm.shell_root import spell_command
@@ -56,7 +56,7 @@ DEFAULT = click.core.ParameterSource.DEFAULT
 @click.option(
     "--forge",
     "kind",
-    type=click.Choice(KINDS),
+    type=click.Choice(list_kinds()),
     default="local",
     show_default=True,
     help="Where the issues are; 'local': a forge of your own beside the clone.",
@@ -196,7 +196,7 @@ def _choose_forge(
     forge_path: Path | None,
     token_file: Path | None,
     given: Mapping[str, str | None],
-) -> tuple[Hub, AnyForgeSettings]:
+) -> tuple[Hub, ForgeSettings]:
     """Where the issues are, and where agents push."""
     remotes = discover.list_remotes(clone)
     if kind == "local":
@@ -433,8 +433,8 @@ def _announce_elsewhere(setup: Setup) -> None:
     say(f"primary branch: {setup.primary}")
     say(f"forge: {setup.forge.kind}, {setup.forge.place}; missing labels are made there")
     _announce_agent(setup)
-    has_ci = isinstance(setup.forge, RemoteSettings) and setup.forge.has_ci
-    say(f"CI: {'what the forge says of each commit' if has_ci else init.NO_CI}")
+    ci = "what the forge says of each commit" if setup.forge.has_ci else init.NO_CI
+    say(f"CI: {ci}")
     say(f"configuration: {setup.output}")
 
 

@@ -19,9 +19,11 @@ from sm.base.nearest import GUESS, advise, find_nearest
 from sm.base.redact import hide_address
 from sm.config import duration, secret
 from sm.config.cache import KeyPath
+from sm.config.forges import ForgeSettings
 from sm.config.read import Document
 from sm.config.schema import MachineSettings, ProjectSettings
 from sm.config.section import Section, Written
+from sm.config.shapes import is_forge, with_every_forge
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
@@ -212,7 +214,8 @@ def _kind(
 
 def _nearest(entry: FoundSection, key: object, shape: type[Section]) -> str:
     is_project = issubclass(shape, ProjectSettings)
-    if not is_project and shape not in SHAPES:  # one that has keys of its own, as a profile
+    is_known = shape in SHAPES or (issubclass(shape, ForgeSettings) and is_forge(shape))
+    if not is_project and not is_known:  # one that has keys of its own, as a profile
         names = [field.encode_name for field in structs.fields(shape)]
         return advise(str(key), names, f"known there: {', '.join(names)}", alike=0.4)
     machine = [field.encode_name for field in structs.fields(MachineSettings)]
@@ -222,7 +225,7 @@ def _nearest(entry: FoundSection, key: object, shape: type[Section]) -> str:
     top = ["projects", *machine] if is_project and not entry.at else []
     if near := find_nearest(str(key), names + top, GUESS):
         return f"did you mean '{near}'?"
-    elsewhere = [_dotted(path) for path in list_key_paths(ProjectSettings) if path[-1] == key]
+    elsewhere = [_dotted(path) for path in list_key_paths(with_every_forge()) if path[-1] == key]
     if elsewhere:
         return f"did you mean '{elsewhere[0]}'?"
     return f"known there: {', '.join(names)}"

@@ -17,8 +17,9 @@ from sm.base import plugin
 from sm.base.need import NeedKind
 from sm.config import duration, secret
 from sm.config.convert import list_choices
-from sm.config.schema import SHARED, MachineSettings, ProjectSettings
+from sm.config.schema import SHARED, MachineSettings
 from sm.config.section import Section, Written
+from sm.config.shapes import with_every_forge
 from sm.config.variants import (
     explain_kinds,
     find_kind_key,
@@ -190,7 +191,7 @@ def render_document() -> str:
         for title, part in (
             *(("The machine", part) for part in _parts(MachineSettings)),
             *(("", part) for part in _parts_of_plugins()),
-            *(("A project", part) for part in _parts(ProjectSettings, but=SHARED)),
+            *(("A project", part) for part in _parts(with_every_forge(), but=SHARED)),
         )
     ]
     return "\n".join([DOCUMENT_HEAD, *tables])
@@ -252,7 +253,7 @@ def render_example() -> str:
     """Return the text of `config.example.yaml`."""
     lines = [EXAMPLE_HEAD.rstrip("\n")]
     parts = (*_parts(MachineSettings), *_parts_of_plugins())
-    for part in (*parts, *_parts(ProjectSettings, but=SHARED)):
+    for part in (*parts, *_parts(with_every_forge(), but=SHARED)):
         if NAME in part.name.split("."):
             lines += ["#", *_example_of_named(part)]
             continue
@@ -279,8 +280,8 @@ def _example_of_named(part: _Part) -> Iterator[str]:
 
 
 def _kinds_of(section: str) -> tuple[type[Section], ...]:
-    """Return the kinds of a section; none if it has no kinds."""
-    shapes = {field.encode_name: field.type for field in structs.fields(ProjectSettings)}
+    """The kinds of a section; none if it has no kinds."""
+    shapes = {field.encode_name: field.type for field in structs.fields(with_every_forge())}
     kinds = list_variants(shapes[section]) if section in shapes else ()
     return kinds if kinds and find_kind_key(kinds[0]) else ()
 

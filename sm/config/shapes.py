@@ -1,6 +1,7 @@
 """Structs for a configuration: our own, with the sections and forges of plugins in them.
 
-Plugins are asked only if a file has a key, or a kind of forge, that is none of ours.
+Plugins are asked for sections only if a file has a key that is none of ours, and for forges only if
+one is not in the core.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.base import plugin
 from sm.base.errors import UsageError
-from sm.config.forges import AnyForgeSettings, ForgeSettings
+from sm.config.forges import ForgeSettings, LocalSettings
 from sm.config.schema import SHARED, Config, MachineSettings, ProjectSettings
 from sm.config.section import Section
-from sm.config.variants import list_variants, name_kind
+from sm.config.variants import name_kind
 
 S = TypeVar("S", bound=Section)
 
@@ -47,33 +48,40 @@ class Shapes(Struct, frozen=True):
 OURS = Shapes()
 MACHINE_KEYS = _list_keys(MachineSettings)
 KEYS = frozenset({PROJECTS, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
-"""Keys that can stand at the top of a file."""
-_FORGES = list_variants(AnyForgeSettings)
-OUR_FORGES = frozenset(map(name_kind, _FORGES))
+"""Those that can stand at the top of a file."""
+OUR_FORGE = name_kind(LocalSettings)
 
 
 def choose_shapes(contents: Iterable[Mapping[str, Any]]) -> Shapes:
-    """Return the structs for files with these contents."""
-    if not any(map(_is_beyond_ours, contents)):
-        return OURS
-    return _extend(tuple(_find_sections()), tuple(_find_forges()))
+    """The structs for files with these contents."""
+    entries = [entry for data in contents for entry in _list_entries(data)]
+    has_others = any(not entry.keys() <= KEYS for entry in entries)
+    sections = tuple(_find_sections()) if has_others else ()
+    forges = tuple(_find_forges()) if any(map(_has_other_forge, entries)) else ()
+    return _extend(sections, forges) if sections or forges else OURS
 
 
-def _is_beyond_ours(data: Mapping[str, Any]) -> bool:
-    """Say whether a file has a key that only a plugin, or nobody, can know."""
+def is_forge(shape: type[ForgeSettings]) -> bool:
+    """Whether a project's forge can be of that kind."""
+    return shape is LocalSettings or shape in _find_forges()
+
+
+def with_every_forge() -> type[ProjectSettings]:
+    """The struct of a project, whatever kind its forge is of."""
+    return _extend((), tuple(_find_forges())).project
+
+
+def _list_entries(data: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The top of a file, and each of its projects."""
     listed = data.get(PROJECTS)
-    entries = [data, *(listed if isinstance(listed, list) else ())]
-    return any(
-        not entry.keys() <= KEYS or _has_other_forge(entry)
-        for entry in entries
-        if isinstance(entry, dict)
-    )
+    for entry in (data, *(listed if isinstance(listed, list) else ())):
+        if isinstance(entry, dict):
+            yield entry
 
 
 def _has_other_forge(entry: Mapping[str, Any]) -> bool:
     forge = entry.get(FORGE)
-    said = forge.get(KIND) if isinstance(forge, dict) else None
-    return isinstance(said, str) and said not in OUR_FORGES
+    return isinstance(forge, dict) and forge.get(KIND) != OUR_FORGE
 
 
 def _find_sections() -> Iterator[tuple[str, type[Section]]]:
@@ -84,19 +92,20 @@ def _find_sections() -> Iterator[tuple[str, type[Section]]]:
 
 
 def _find_forges() -> Iterator[type[ForgeSettings]]:
-    """Yield the settings of the kinds of forges that plugins add to ours."""
-    for name in plugin.list_parts("forges"):
-        if name not in OUR_FORGES and (found := _find_settings(name)):
+    """The settings of the kinds of forges that plugins add to ours."""
+    for name, part in plugin.list_parts("forges").items():
+        if name != OUR_FORGE and (found := _find_settings(part)):
             yield found
 
 
-def _find_settings(kind: str) -> type[ForgeSettings] | None:
+def _find_settings(part: plugin.Part) -> type[ForgeSettings] | None:
+    place = getattr(part.entry, "settings", None)
     try:
-        found = getattr(plugin.load_part("forges", kind), "SETTINGS", None)
+        found = plugin.load_entry(part._replace(entry=place)) if place else None
     except UsageError:  # sm doctor names it; the kind is unknown meanwhile
         return None
-    if isinstance(found, type) and issubclass(found, ForgeSettings) and name_kind(found) == kind:
-        return found
+    if isinstance(found, type) and issubclass(found, ForgeSettings):
+        return found if name_kind(found) == part.name else None
     return None
 
 
@@ -106,29 +115,45 @@ def _extend(
 ) -> Shapes:
     """Return our structs with these sections in each, and these kinds of forges in a project."""
     added = [(name, shape, msgspec.field(default_factory=shape)) for name, shape in sections]
-    kinds: Any = functools.reduce(lambda some, one: some | one, forges, _join(_FORGES))
+    kinds: Any = LocalSettings
+    for one in forges:
+        kinds |= one
 
     def extend(ours: type[Section], *more: Any) -> Any:
-        fields = [*more, *added]
+        if not (fields := [*more, *added]):
+            return ours
         return msgspec.defstruct(
             *(ours.__name__, fields),
             bases=(ours,),
             namespace={"__doc__": ours.__doc__},
+            rename=dict(zip(ours.__struct_fields__, ours.__struct_encode_fields__, strict=True)),
             frozen=True,
             kw_only=True,
         )
 
     return Shapes(
         extend(MachineSettings),
-        extend(ProjectSettings, (FORGE, kinds)),
+        extend(ProjectSettings, *(_redeclare(FORGE, kinds) if forges else ())),
         extend(Config),
         (*SHARED, *(name for name, _ in sections)),
     )
 
 
-def _join(kinds: tuple[type[Section], ...]) -> Any:
-    # mypy takes a union of classes for neither a class nor a value.
-    return functools.reduce(lambda some, one: some | one, kinds)  # type: ignore[arg-type,return-value]
+def _redeclare(name: str, kind: Any) -> Iterator[tuple[str, Any] | tuple[str, Any, Any]]:
+    """The fields of a project from `name` on, which is of that kind, so that all keep their order.
+
+    A field that a subclass declares again goes to the end (asked of msgspec 0.23).
+    """
+    fields = structs.fields(ProjectSettings)
+    start = [field.name for field in fields].index(name)
+    for field in fields[start:]:
+        of = kind if field.name == name else field.type
+        if field.required:
+            yield field.name, of
+        elif field.default is msgspec.NODEFAULT:
+            yield field.name, of, msgspec.field(default_factory=field.default_factory)
+        else:
+            yield field.name, of, msgspec.field(default=field.default)
 
 
 def read_section(holder: MachineSettings | ProjectSettings, section: type[S]) -> S:

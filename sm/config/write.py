@@ -10,6 +10,7 @@ from sm.config.check import make_project
 from sm.config.convert import FoundSection
 from sm.config.read import Document
 from sm.config.schema import ProjectSettings
+from sm.config.shapes import choose_shapes
 
 COMMENTS = {
     "repo": "agents work in worktrees beside it, never in it",
@@ -36,7 +37,8 @@ def check_values(values: Values, path: Path) -> ProjectSettings:
 
     """
     data = dict(values)
-    return make_project(FoundSection(Document(path, str(path), data), (), data, data))
+    entry = FoundSection(Document(path, str(path), data), (), data, data)
+    return make_project(entry, choose_shapes([data]).project)
 
 
 def format_text(values: Values, path: Path) -> str:

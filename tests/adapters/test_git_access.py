@@ -16,11 +16,11 @@ from sm.adapters.git_call import RemoteUnreachableError, add_settings
 from sm.adapters.git_push import ABSENT, Update
 from sm.adapters.tmux import Tmux
 from sm.adapters.token import TokenError, TokenSource
-from sm.config.forges import ForgejoSettings, GithubSettings
 from sm.config.schema import AgentSettings, ProjectSettings
 from sm.plugins.forges.git_credential_verb import answer
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.problems import find_rest_problems
+from sm.plugins.forges.settings import ForgejoSettings, GithubSettings
 from sm.sessions.launch import make_environment
 from sm.sessions.project import Project
 from sm.sessions.record import IssueRecord

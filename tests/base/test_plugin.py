@@ -14,9 +14,9 @@ from sm.base.plugin import KINDS, Failure, Plugin, Registry, Verb
 from sm.plugins import OURS
 
 FIRST = Plugin(
-    forges={"here": "json:dumps", "gone": "json:nothing"}, verbs={"try": Verb("json:loads", "Try.")}
+    agents={"here": "json:dumps", "gone": "json:nothing"}, verbs={"try": Verb("json:loads", "Try.")}
 )
-SECOND = Plugin(forges={"here": "json:loads", "there": "no.such.module"})
+SECOND = Plugin(agents={"here": "json:loads", "there": "no.such.module"})
 NONE = "not a plugin"
 PLACES = {
     "first": f"{__name__}:FIRST",
@@ -35,10 +35,10 @@ def places(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
 
 @pytest.mark.usefixtures("places")
 def test_parts_are_found_by_kind_and_name_and_loaded_when_they_are_used() -> None:
-    assert list(plugin.list_parts("forges")) == ["here", "gone", "there"]
+    assert list(plugin.list_parts("agents")) == ["here", "gone", "there"]
     import json
 
-    assert plugin.load_part("forges", "here") is json.dumps
+    assert plugin.load_part("agents", "here") is json.dumps
     assert plugin.load_part("verbs", "try") is json.loads
     assert plugin.list_parts("channels") == {}
 
@@ -48,24 +48,24 @@ def test_a_plugin_that_cannot_be_used_is_told_of_with_its_reason() -> None:
     assert plugin.list_failures() == [
         Failure("broken", "ModuleNotFoundError: No module named 'no'"),
         Failure("wrong", f"'{__name__}:NONE' is a str, no sm.base.plugin.Plugin"),
-        Failure("second", "forges: 'here' is of plugin 'first'"),
+        Failure("second", "agents: 'here' is of plugin 'first'"),
     ]
 
 
 @pytest.mark.usefixtures("places")
 def test_a_part_that_is_missing_is_an_error_that_names_its_plugin() -> None:
     with pytest.raises(UsageError, match="plugin 'first' cannot give 'gone': AttributeError"):
-        plugin.load_part("forges", "gone")
+        plugin.load_part("agents", "gone")
     with pytest.raises(UsageError, match="plugin 'second' cannot give 'there': ModuleNotFound"):
-        plugin.load_part("forges", "there")
-    with pytest.raises(UsageError, match="no plugin has 'nowhere' among its forges"):
-        plugin.load_part("forges", "nowhere")
+        plugin.load_part("agents", "there")
+    with pytest.raises(UsageError, match="no plugin has 'nowhere' among its agents"):
+        plugin.load_part("agents", "nowhere")
 
 
 @pytest.mark.usefixtures("places")
 def test_a_part_with_a_name_of_the_core_is_told_of() -> None:
-    assert plugin.list_clashes("forges", {"there", "local"}) == [
-        Failure("second", "forges: 'there' is a name of sm's own")
+    assert plugin.list_clashes("agents", {"there", "local"}) == [
+        Failure("second", "agents: 'there' is a name of sm's own")
     ]
 
 
@@ -82,7 +82,7 @@ def test_a_plugin_that_raises_anything_stops_no_other(tmp_path: Path) -> None:
 
 def test_of_two_plugins_with_one_name_the_first_is_used() -> None:
     found = Registry(lambda: [("one", PLACES["first"]), ("one", PLACES["second"])])
-    assert list(found.list_parts("forges")) == ["here", "gone"]
+    assert list(found.list_parts("agents")) == ["here", "gone"]
     why = f"'{PLACES['second']}' is left out: plugin 'one' is '{PLACES['first']}'"
     assert found.list_failures() == [Failure("one", why)]
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sm.config.forges import (
+from sm.config.forges import ForgeSettings, LocalSettings
+from sm.plugins.forges.settings import (
     ForgejoSettings,
-    ForgeSettings,
     GiteaSettings,
     GithubSettings,
     GitlabSettings,
-    LocalSettings,
 )
 
 HOST = "https://git.example.com"

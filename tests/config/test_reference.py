@@ -11,12 +11,17 @@ from msgspec import structs
 from sm.base import plugin
 from sm.config import reference
 from sm.config.convert import list_key_paths
-from sm.config.forges import ForgejoSettings, GiteaSettings, GithubSettings, GitlabSettings
 from sm.config.load import load, load_machine
-from sm.config.schema import MachineSettings, ProjectSettings
+from sm.config.schema import MachineSettings
 from sm.config.secret import Secret
-from sm.config.shapes import read_section
+from sm.config.shapes import read_section, with_every_forge
 from sm.config.show import list_effective
+from sm.plugins.forges.settings import (
+    ForgejoSettings,
+    GiteaSettings,
+    GithubSettings,
+    GitlabSettings,
+)
 from tests.helpers import REPOSITORY
 
 TOP = REPOSITORY
@@ -52,7 +57,7 @@ def test_the_example_misses_no_key() -> None:
     for block in re.findall(r"^# forge:\n(?:#   .*\n)+", text, re.MULTILINE):
         found |= leaves(yaml.safe_load(block.replace("\n# ", "\n").removeprefix("# ")))
     added = {path for name, shape in SECTIONS.items() for path in list_key_paths(shape, (name,))}
-    assert found == {*list_key_paths(MachineSettings), *list_key_paths(ProjectSettings), *added}
+    assert found == {*list_key_paths(MachineSettings), *list_key_paths(with_every_forge()), *added}
 
 
 def test_each_kind_of_forge_has_a_block_of_its_own_in_the_example(tmp_path: Path) -> None:
@@ -85,7 +90,7 @@ def test_every_key_is_in_the_document_with_its_meaning() -> None:
     added = [key for name, shape in SECTIONS.items() for key in reference.list_keys(shape, name)]
     for key in (
         *reference.list_keys(MachineSettings),
-        *reference.list_keys(ProjectSettings),
+        *reference.list_keys(with_every_forge()),
         *added,
     ):
         assert f"\n| `{key.path}` | {key.type} | " in document

@@ -17,16 +17,16 @@ from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import BOT, Batch, CheckState
 from sm.adapters.forge.protocol import Forge
-from sm.config.forges import (
+from sm.config.forges import RemoteSettings
+from sm.config.schema import ProjectSettings
+from sm.plugins.forges.gitea import reader as gitea_reader
+from sm.plugins.forges.gitlab import forge as gitlab_forge
+from sm.plugins.forges.settings import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
     GitlabSettings,
-    RemoteSettings,
 )
-from sm.config.schema import ProjectSettings
-from sm.plugins.forges.gitea import reader as gitea_reader
-from sm.plugins.forges.gitlab import forge as gitlab_forge
 from sm.plugins.forges.web import again
 from tests.forges.gitea import Gitea
 from tests.forges.github import Github

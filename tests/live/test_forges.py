@@ -19,7 +19,7 @@ import pytest
 
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, IssueState, PullState, ReviewState
-from sm.config.forges import AnyForgeSettings
+from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings, Review
 from sm.plugins.forges.rest.forge import RestForge
 from sm.plugins.forges.rest.reader import Reader
@@ -52,7 +52,7 @@ def open_live(kind: str, folder: Path) -> RestForge[Reader]:
     project = ProjectSettings(
         name="live",
         repo=folder,
-        forge=cast("AnyForgeSettings", settings),
+        forge=cast("ForgeSettings", settings),
         review=Review(required=False),
     )
     made = open_forge(project, None, folder)

@@ -15,9 +15,9 @@ from sm.adapters.forge.errors import MergeRefusedError, NotFoundError
 from sm.adapters.forge.kinds import open_forge
 from sm.adapters.forge.model import BOT, CheckState, IssueState, PullState, ReviewState
 from sm.adapters.forge.protocol import Forge
-from sm.config.forges import GithubSettings
 from sm.plugins.forges.github.graphql.client import NoGraphqlError
 from sm.plugins.forges.rest.forge import RestForge
+from sm.plugins.forges.settings import GithubSettings
 from tests.hub import make_hub
 from tests.real.emulator import NAME, OWNER, Emulator, emulating
 

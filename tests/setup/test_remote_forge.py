@@ -11,16 +11,17 @@ import pytest
 
 from sm.__main__ import run
 from sm.base.errors import UsageError
-from sm.config.forges import (
+from sm.config.forges import RemoteSettings
+from sm.config.load import load
+from sm.plugins.forges.chooser import GH
+from sm.plugins.forges.settings import (
     ForgejoSettings,
     GiteaSettings,
     GithubSettings,
     GitlabSettings,
-    RemoteSettings,
 )
-from sm.config.load import load
 from sm.setup.problems import list_project_problems
-from sm.setup.remote_forge import GH, Wish, choose_forge
+from sm.setup.remote_forge import Wish, choose_forge
 from tests.forges.sides import KINDS, RemoteSide, remote_side
 from tests.hub import make_hub
 

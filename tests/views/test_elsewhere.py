@@ -12,12 +12,13 @@ from msgspec import structs, to_builtins
 from sm.adapters.forge.model import Issue, IssueState, PullState
 from sm.base.act import run
 from sm.base.need import NeedKind
-from sm.config.forges import GiteaSettings, LocalSettings
+from sm.config.forges import LocalSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.rules.allowance import TurnAtLimit
 from sm.issues.rules.needs import KINDS, Case
 from sm.issues.runners import Placement, Shown
+from sm.plugins.forges.settings import GiteaSettings
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.views.elsewhere import make_row

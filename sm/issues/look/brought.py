@@ -16,7 +16,6 @@ from msgspec import Struct, structs
 
 from sm.adapters.forge.protocol import Accounted
 from sm.base.errors import UsageError
-from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.issues.look.seen import Snapshot
 from sm.sessions.fence import name_claim
@@ -121,9 +120,8 @@ def narrow(
 def describe_basis(project: ProjectSettings) -> str:
     """Return a word for all that a look depends on, beside the account that looks."""
     forge = project.forge
-    has_ci = isinstance(forge, RemoteSettings) and forge.has_ci
     basis = (
-        *(type(forge).__name__, forge.place, has_ci, project.labels),
+        *(type(forge).__name__, forge.place, forge.has_ci, project.labels),
         *(project.branch_prefix, project.primary_branch),
     )
     return hashlib.sha256(repr(basis).encode()).hexdigest()[:16]

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from sm.adapters.forge.model import CheckState, PullRequest, PullState
-from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 from sm.store.damage import read_rebuildable
 from sm.store.files import write_json
@@ -78,9 +77,8 @@ def can_wait(
 
 
 def _list_awaited(settings: ProjectSettings, pulls: Iterable[PullRequest]) -> Iterator[str]:
-    """Yield the commits of our sessions whose checks are awaited."""
-    has_ci = isinstance(settings.forge, RemoteSettings) and settings.forge.has_ci
-    open_states = {CheckState.PENDING, *([CheckState.NONE] if has_ci else [])}
+    """The commits of our sessions whose checks are waited for."""
+    open_states = {CheckState.PENDING, *([CheckState.NONE] if settings.forge.has_ci else [])}
     for pull in pulls:
         is_ours = pull.branch.startswith(f"{settings.branch_prefix}/")
         if is_ours and pull.state is PullState.OPEN and pull.check.state in open_states:

@@ -183,7 +183,7 @@ def check_ci_exists(project: Project) -> Iterator[Finding]:
     if forge.is_elsewhere:
         yield ok(
             "CI: what the forge says of each commit"
-            if isinstance(forge, RemoteSettings) and forge.has_ci
+            if forge.has_ci
             else "no CI: 'forge.has_ci' is false"
         )
     elif command := project.settings.ci.command:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from sm.base.plugin import Plugin, Verb
+from sm.base.plugin import ForgeKind, Plugin, Verb
+
+SETTINGS = "sm.plugins.forges.settings"
+CHOOSER = "sm.plugins.forges.chooser"
 
 PLUGIN = Plugin(
     forges={
-        "github": "sm.plugins.forges.github.entry",
-        "forgejo": "sm.plugins.forges.gitea.entry",
-        "gitea": "sm.plugins.forges.gitea.entry",
-        "gitlab": "sm.plugins.forges.gitlab.entry",
+        "github": ForgeKind(
+            "sm.plugins.forges.github.entry",
+            f"{SETTINGS}:GithubSettings",
+            f"{CHOOSER}:choose_github",
+        ),
+        "forgejo": ForgeKind(
+            "sm.plugins.forges.gitea.entry",
+            f"{SETTINGS}:ForgejoSettings",
+            f"{CHOOSER}:choose_forgejo",
+        ),
+        "gitea": ForgeKind(
+            "sm.plugins.forges.gitea.entry",
+            f"{SETTINGS}:GiteaSettings",
+            f"{CHOOSER}:choose_gitea",
+        ),
+        "gitlab": ForgeKind(
+            "sm.plugins.forges.gitlab.entry",
+            f"{SETTINGS}:GitlabSettings",
+            f"{CHOOSER}:choose_gitlab",
+        ),
     },
     verbs={
         "quota": Verb(

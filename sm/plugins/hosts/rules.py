@@ -11,7 +11,6 @@ from msgspec import DecodeError, Struct, json
 from sm.base.decoding import decode
 from sm.base.errors import UsageError
 from sm.base.text import one_line
-from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
 
 
@@ -29,7 +28,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 def read_rules(project: ProjectSettings) -> Rules:
     """Return the rules of a configuration."""
     forge = project.forge
-    has_ci = forge.has_ci if isinstance(forge, RemoteSettings) else bool(project.ci.command)
+    has_ci = forge.has_ci if forge.is_elsewhere else bool(project.ci.command)
     return Rules(review=project.review.required, ci=has_ci, trusted=project.trusted)
 
 

@@ -6,10 +6,11 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import Issue, IssueState
-from sm.config.forges import GithubSettings, LocalSettings
+from sm.config.forges import LocalSettings
 from sm.config.schema import Escalation, ProjectSettings
 from sm.issues.look.escalation import list_asked
 from sm.issues.look.snapshot import Snapshot
+from sm.plugins.forges.settings import GithubSettings
 
 ISSUE = Issue(7, "Mend it", IssueState.OPEN, "ada", 1.0)
 

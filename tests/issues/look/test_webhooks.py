@@ -12,7 +12,6 @@ import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import Check, CheckState, PullRequest, PullState
-from sm.config.forges import GithubSettings
 from sm.config.load import load
 from sm.config.schema import ProjectSettings
 from sm.issues.look import webhooks
@@ -32,6 +31,7 @@ from sm.issues.look.webhooks import (
     note_webhook,
     read_heard_webhooks,
 )
+from sm.plugins.forges.settings import GithubSettings
 from sm.sessions.project import Project
 from sm.store.files import read_guarded, write_json
 from sm.store.paths import Root

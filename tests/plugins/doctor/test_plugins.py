@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sm.base import plugin
-from sm.base.plugin import Plugin, Registry, Verb
+from sm.base.plugin import ForgeKind, Plugin, Registry, Verb
 from sm.plugins import OURS
 from sm.plugins.doctor.examine import guard_plugin
 from sm.plugins.doctor.plugins import ADVICE, check_plugins
@@ -13,7 +13,7 @@ from sm.setup.finding import Finding, Level, fail, ok
 
 GOOD = Plugin(verbs={"knock": Verb("json:dumps", "Knock.")}, checks={"door": "json:loads"})
 BAD = Plugin(
-    forges={"nowhere": "no.such.module"},
+    forges={"nowhere": ForgeKind("no.such.module", "no.such.module:SETTINGS")},
     agents={"claude": "json:dumps"},
     sections={"labels": "json:dumps"},
     verbs={"status": Verb("json:dumps", "Show another status.")},

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.config.forges import GithubSettings
 from sm.config.schema import Config, ProjectSettings
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.look.webhooks import note_webhook, read_heard_webhooks
 from sm.plugins.doctor.project import check_dev_poll, check_webhooks
+from sm.plugins.forges.settings import GithubSettings
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, Level, guard
 from sm.store.files import write_json

@@ -27,9 +27,9 @@ from sm.adapters.forge.model import (
 )
 from sm.adapters.forge.protocol import list_signs
 from sm.base.errors import TemporaryError, UsageError
-from sm.config.forges import GithubSettings
 from sm.plugins.forges.github import observe
 from sm.plugins.forges.github.graphql.client import NoGraphqlError, QueryError, find_graphql
+from sm.plugins.forges.settings import GithubSettings
 from sm.plugins.forges.web.errors import TokenRefusedError
 from sm.plugins.forges.web.ledger import read_book
 from tests.forges import hour

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sm.adapters.forge.dialect import Webhooks
 from sm.base.errors import SmError
-from sm.config.forges import ForgeSettings, GitlabSettings
+from sm.config.forges import ForgeSettings
 from sm.config.schema import ProjectSettings
 from sm.plugins.forges.gitlab.forge import GitlabForge
 from sm.plugins.forges.gitlab.shapes import TokenJson
@@ -15,6 +15,7 @@ from sm.plugins.forges.rest.entry import make_client, make_settings, make_woodpe
 from sm.plugins.forges.rest.labels import make_labels
 from sm.plugins.forges.rest.problems import CHECK, find_rest_problems
 from sm.plugins.forges.rest.reader import GONE
+from sm.plugins.forges.settings import GitlabSettings
 from sm.plugins.forges.webhook.dialects import GITLAB
 from sm.plugins.forges.webhook.expected import make_webhooks
 

@@ -29,10 +29,6 @@ class NoticeboardForge(ForgeSettings, frozen=True, kw_only=True, tag="noticeboar
         return str(self.hall)
 
 
-SETTINGS = NoticeboardForge
-"""The section `forge` of a project, if its `kind` is ours."""
-
-
 def open_forge(
     project: ProjectSettings, config: Path | None = None, state: Path | None = None
 ) -> Forge:

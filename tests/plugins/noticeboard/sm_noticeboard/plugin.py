@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from sm.base.plugin import Plugin, Verb
+from sm.base.plugin import ForgeKind, Plugin, Verb
 
 PLUGIN = Plugin(
-    forges={"noticeboard": "sm_noticeboard.forge"},
+    forges={
+        "noticeboard": ForgeKind("sm_noticeboard.forge", "sm_noticeboard.forge:NoticeboardForge")
+    },
     agents={"scribe": "sm_noticeboard.agent:SCRIBE"},
     channels={"noticeboard": "sm_noticeboard.channel:open_board"},
     sections={"noticeboard": "sm_noticeboard.settings:Noticeboard"},
