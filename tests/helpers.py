@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import yaml
 from msgspec import structs
 
-from sm.adapters import procfs
 from sm.adapters.forge.model import (
     Check,
     CheckState,
@@ -34,17 +33,13 @@ from sm.adapters.git import Git
 from sm.adapters.git_push import ABSENT, Update
 from sm.base.act_guard import OvertakenError
 from sm.config.load import load
-from sm.issues.look import phase_file
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.look.snapshot import Snapshot
-from sm.sessions import plan, registry
-from sm.sessions.history import Receipt, Verb
 from sm.sessions.project import Project
-from sm.sessions.record import IssueRecord
-from sm.sessions.session import IssueSession, Session
+from sm.sessions.session import Session
 from sm.store import lock
 from sm.store.files import write_atomic, write_json
-from sm.store.paths import name_session
+from sm.testing.session import put_session as put_session
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 T = TypeVar("T")
@@ -190,50 +185,6 @@ def open_project(config: Path) -> Project:
     """The project of a configuration, or its first one."""
     found = load(config, os.environ, config.parent)
     return Project(found, found.projects[0])
-
-
-def put_session(
-    project: Project,
-    issue: int,
-    title: str = "Mend it",
-    *,
-    phase: str = "",
-    age_s: float = 100.0,
-    receipts: tuple[Receipt, ...] | None = None,
-    alive: bool = True,
-) -> IssueSession:
-    """A session on disk as a started one looks; this very process stands in for its agent."""
-    root, settings = project.root, project.settings
-    created = time.time() - age_s
-    session = IssueSession(
-        IssueRecord(
-            name=name_session(settings.name, issue),
-            project=settings.name,
-            issue=issue,
-            title=title,
-            branch=settings.branch(issue),
-            base=settings.primary_branch,
-            remote=settings.remote,
-            repo=settings.repo,
-            provider="generic",
-            cwd=settings.worktree(issue),
-            config=project.config.source,
-            state_root=root.path,
-            created_at=created,
-        )
-    )
-    registry.create(root, session).provide(project=project)
-    start = Receipt(created, "start", "start", verb=Verb.START)
-    for receipt in (start,) if receipts is None else receipts:
-        plan.add_receipt(session.dir, receipt)
-    phase_file.create(root, settings.name, issue)
-    if phase:
-        root.phase(settings.name, issue).write_text(phase)
-    agent = procfs.find(os.getpid())
-    if alive and agent:
-        session.dir.agent_pid.write_text(f"{agent.pid} {agent.started}\n")
-        session.dir.agent_pid.chmod(0o600)
-    return session
 
 
 def put_snapshot(

@@ -12,8 +12,8 @@ from sm.plugins.notify.model import Memory
 from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.store import lock
+from sm.testing.channel import QUESTION, make_session
 from tests.bench.measure import Bench, Figure
-from tests.channels.channel_contract import QUESTION, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import wait_for
 from tests.plugins.notify.service import Service, end_notifiers, serve
@@ -32,7 +32,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
             "state_root": str(root),
         }
         stage = make_stage(bench.folder, auto=False, settings=settings)
-        services = open_notify(make_session(stage))
+        services = open_notify(make_session(stage.project))
         assert services
         try:
             yield from _figures(bench, services, service)

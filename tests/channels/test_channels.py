@@ -15,7 +15,7 @@ from sm.channels.command import open_command
 from sm.channels.comments import Comments
 from sm.channels.vault import open_vault
 from sm.store.paths import Root
-from tests.channels.channel_contract import (
+from sm.testing.channel import (
     QUESTION,
     ChannelContract,
     Side,
@@ -43,7 +43,7 @@ class TestComments(ChannelContract):
     @pytest.fixture
     def side(self, tmp_path: Path, root: Root) -> Side:
         stage = make_stage(tmp_path, auto=False, settings={"trusted": ["ada"]})
-        return IssueSide(make_session(stage))
+        return IssueSide(make_session(stage.project))
 
 
 class VaultSide(Side):
@@ -78,7 +78,7 @@ class TestVault(ChannelContract):
     @pytest.fixture
     def side(self, tmp_path: Path, root: Root) -> Side:
         settings: dict[str, object] = {"escalation": {"vault": str(tmp_path / "vault")}}
-        return VaultSide(make_session(make_stage(tmp_path, auto=False, settings=settings)))
+        return VaultSide(make_session(make_stage(tmp_path, auto=False, settings=settings).project))
 
     def test_the_file_calls_for_a_pass(self, side: VaultSide) -> None:
         side.open().ask(QUESTION)
@@ -106,4 +106,4 @@ class TestCommand(ChannelContract):
         told = stage.repository.clone.with_name("told")
         command = {"notify_command": f"cat >>'{told}'"}
         stage.config.write_text(f"{stage.config.read_text()}\n{json.dumps(command)[1:-1]}\n")
-        return CommandSide(make_session(stage))
+        return CommandSide(make_session(stage.project))

@@ -18,7 +18,7 @@ from sm.plugins import OURS
 from sm.sessions.session import IssueSession, Session
 from sm.store import events, journal
 from sm.store.paths import Root
-from tests.channels.channel_contract import QUESTION, make_session, read_comments
+from sm.testing.channel import QUESTION, make_session, read_comments
 from tests.e2e.stage import make_stage
 
 ASKED = Asked(QUESTION.id, 0.0)
@@ -72,7 +72,7 @@ BELL = Plugin(channels={"bell": f"{__name__}:Bell"})
 def session(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Iterator[IssueSession]:
     monkeypatch.setattr(Pager, "heard", [])
     plugin.use(PLUGINS.items)
-    yield make_session(make_stage(tmp_path, auto=False))
+    yield make_session(make_stage(tmp_path, auto=False).project)
     plugin.use(OURS.items)
 
 

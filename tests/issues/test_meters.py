@@ -13,7 +13,7 @@ from sm.issues.rules.allowance import Allowance, Stage
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession, Session
 from sm.store.paths import Root
-from tests.channels.channel_contract import make_session
+from sm.testing.channel import make_session
 from tests.e2e.stage import make_stage
 
 NEARLY = Allowance(Stage.NEAR, "day", "$8.20 of $10.00 today")
@@ -41,7 +41,7 @@ PLUGINS = {
 
 @pytest.fixture
 def session(tmp_path: Path, root: Root) -> IssueSession:
-    return make_session(make_stage(tmp_path, auto=False))
+    return make_session(make_stage(tmp_path, auto=False).project)
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

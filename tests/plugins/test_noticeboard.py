@@ -16,13 +16,16 @@ from sm.base.plugin import KINDS, Registry
 from sm.channels.channel import Channel
 from sm.issues import meters
 from sm.issues.rules.allowance import Allowance, Stage
+from sm.issues.runners import Runner, load_runner
 from sm.plugins import OURS
 from sm.sessions.session import IssueSession
 from sm.store import journal
 from sm.store.events import FromPlugin
 from sm.store.paths import Root
+from sm.testing import runner
+from sm.testing.channel import NEWS, ChannelContract, Side, make_session
+from sm.testing.session import make_project
 from sm.views.event_words import tell
-from tests.channels.channel_contract import NEWS, ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
 from tests.shell import REPOSITORY
 
@@ -54,12 +57,10 @@ class BoardSide(Side):
 
 class TestBoard(ChannelContract):
     @pytest.fixture
-    def side(self, tmp_path: Path, root: Root) -> Side:
+    def side(self, tmp_path: Path) -> Side:
         board = tmp_path / "board"
-        stage = make_stage(
-            tmp_path, auto=False, settings={"noticeboard": {"board": str(board), "keep": 3}}
-        )
-        return BoardSide(board, make_session(stage))
+        project = make_project(tmp_path, {"noticeboard": {"board": str(board), "keep": 3}})
+        return BoardSide(board, make_session(project))
 
     def test_what_it_tells_of_itself_is_told_in_its_words(
         self, side: Side, monkeypatch: pytest.MonkeyPatch
@@ -72,10 +73,24 @@ class TestBoard(ChannelContract):
         assert tell(event) == "notice-pinned: was merged", "also once the plugin is gone"
 
 
+class GivenAway(runner.Side):
+    def open(self) -> Runner:
+        return load_runner("noticeboard")
+
+
+class TestGivenAway(runner.RunnerContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> runner.Side:
+        board = tmp_path / "board"
+        board.mkdir()
+        settings = {"noticeboard": {"board": str(board), "keep": 3}}
+        return GivenAway(make_project(tmp_path, settings), "noticeboard", "board")
+
+
 def test_a_notice_says_what_may_still_be_spent(tmp_path: Path, root: Root) -> None:
     board = tmp_path / "board"
     session = make_session(
-        make_stage(tmp_path, auto=False, settings={"noticeboard": {"board": str(board)}})
+        make_stage(tmp_path, auto=False, settings={"noticeboard": {"board": str(board)}}).project
     )
     free = meters.read_allowance(session)
     assert free

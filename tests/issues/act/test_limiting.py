@@ -21,7 +21,7 @@ from sm.sessions.history import STOPPED, Verb
 from sm.sessions.plan import Plan, PlannedStep
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
-from tests.channels.channel_contract import make_session
+from sm.testing.channel import make_session
 from tests.e2e.stage import make_stage
 
 OVER = Allowance(Stage.OVER, "issue:1", "$5.00 of $5.00", None, run("sm budget raise harb 1"))
@@ -32,7 +32,7 @@ PLAN = Plan("limit-stop:1", "limit-stop", "1", time.time(), (PlannedStep(Verb.IN
 def session(tmp_path: Path, root: Root, tmux_socket: str) -> IssueSession:
     """A session whose turn was to be interrupted; the pass that does so has put no mark there."""
     assert tmux_socket
-    session = make_session(make_stage(tmp_path, auto=False))
+    session = make_session(make_stage(tmp_path, auto=False).project)
     plans.save(session.dir, PLAN)
     return session
 

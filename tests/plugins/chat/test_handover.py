@@ -36,8 +36,8 @@ from sm.sessions.session import IssueSession
 from sm.store import journal, lock
 from sm.store.files import write_atomic
 from sm.store.paths import Root, name_session
+from sm.testing.channel import ChannelContract, Side, make_session
 from sm.views.event_words import describe, name_event
-from tests.channels.channel_contract import ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import HANG_S, put_session, wait_for
 
@@ -326,7 +326,7 @@ class ChatSide(Side):
 class TestChat(ChannelContract):
     @pytest.fixture
     def side(self, tmp_path: Path, root: Root) -> Iterator[Side]:
-        session = make_session(make_stage(tmp_path, auto=False))
+        session = make_session(make_stage(tmp_path, auto=False).project)
         said(session.project, session)
         with lock.hold(session.dir.monitor_lock):  # no monitor is started for the answer
             yield ChatSide(session)

@@ -14,7 +14,7 @@ from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
-from tests.channels.channel_contract import ChannelContract, Side, make_session
+from sm.testing.channel import ChannelContract, Side, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import wait_for
 from tests.plugins.notify.service import Service, end_notifiers, serve
@@ -49,7 +49,7 @@ class TestServices(ChannelContract):
         with serve() as service:
             notify = {"channels": {"phone": {"url": service.url}}}
             stage = make_stage(tmp_path, auto=False, settings={"notify": notify})
-            yield ServiceSide(make_session(stage), service)
+            yield ServiceSide(make_session(stage.project), service)
             end_notifiers()
 
 
@@ -57,7 +57,8 @@ def test_a_message_has_a_link_to_its_answer_on_the_page(tmp_path: Path, root: Ro
     with serve() as service:
         notify = {"channels": {"phone": {"url": service.url}}, "page": "https://sm.example.com"}
         side = ServiceSide(
-            make_session(make_stage(tmp_path, auto=False, settings={"notify": notify})), service
+            make_session(make_stage(tmp_path, auto=False, settings={"notify": notify}).project),
+            service,
         )
         side.open().ask(Word("a" * 8, "Which?", shortly="asks", need=NeedKind.QUESTION))
         [told] = side.read()

@@ -20,7 +20,7 @@ from sm.plugins.notify.opening import open_notify
 from sm.plugins.notify.outbox import Post
 from sm.store import lock
 from sm.store.paths import Root
-from tests.channels.channel_contract import QUESTION, make_session
+from sm.testing.channel import QUESTION, make_session
 from tests.e2e.stage import make_stage
 from tests.helpers import wait_for
 from tests.plugins.notify.service import Service, end_notifiers, serve
@@ -39,7 +39,7 @@ def service() -> Iterator[Service]:
 
 def make_services(tmp_path: Path, **notify: object) -> Services:
     stage = make_stage(tmp_path, auto=False, settings={"notify": notify})
-    found = open_notify(make_session(stage))
+    found = open_notify(make_session(stage.project))
     assert found
     return found
 
@@ -175,7 +175,7 @@ def test_projects_share_the_machines_channels_and_have_their_own(
     project["notify"] = {"channels": {"own": {"url": service.url}}}
     shared = {"channels": {"all": {"url": service.url}}}
     stage.config.write_text(yaml.safe_dump({"notify": shared, "projects": [project]}))
-    services = open_notify(make_session(stage))
+    services = open_notify(make_session(stage.project))
     assert services
     services.ask(QUESTION)
     found = [outbox.destination for outbox in Post(root).list_all()]

@@ -1,4 +1,4 @@
-"""What every channel keeps. Its own test inherits the class and writes the fixture `side`."""
+"""Contract of channels: a test inherits `ChannelContract`, and writes the pytest fixture `side`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from sm.issues.look.observe import recall
 from sm.issues.look.snapshot import snapshot
 from sm.sessions import plan
 from sm.sessions.history import Receipt, Verb
+from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
-from tests.e2e.stage import Stage
-from tests.helpers import put_session
+from sm.testing.session import put_session
 
 ASKS, MERGE = NeedKind.QUESTION, NeedKind.MERGE
 QUESTION = Word("m1", "Which colour?", "needs a person: which colour?", need=ASKS)
@@ -54,12 +54,13 @@ class Side:
         raise NotImplementedError
 
 
-def make_session(stage: Stage) -> IssueSession:
+def make_session(project: Project) -> IssueSession:
     """A session whose agent has asked for a person just now; nothing has told anybody."""
-    project = stage.project
-    issue = stage.file_issue()
+    issue = project.forge.issues.add(
+        "Add a file", body="Please.", labels=("backlog",), author="ada"
+    ).number
     session = put_session(project, issue)
-    stage.write_phase(issue, "PHASE:escalate\nReason: which colour?")
+    project.root.phase(project.name, issue).write_text("PHASE:escalate\nReason: which colour?\n")
     write = recall(session, snapshot(project)).facts.write
     key, row = f"escalate:{write}", "escalate"
     told = Receipt(time.time(), key, row, write, verb=Verb.NOTIFY, marker=QUESTION.id)

@@ -1,0 +1,24 @@
+"""The runner of the tests keeps what is asked of every runner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sm.issues.runners import Runner
+from sm.testing.runner import RunnerContract, Side
+from sm.testing.session import make_project
+from tests.issues.farm import RUNNER, use_farm
+
+
+class FarmSide(Side):
+    def open(self) -> Runner:
+        return RUNNER
+
+
+class TestFarm(RunnerContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Side:
+        use_farm(tmp_path, monkeypatch).add("one", 3)
+        return FarmSide(make_project(tmp_path), "farm", "one")
