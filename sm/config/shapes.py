@@ -118,6 +118,8 @@ def _extend(
     kinds: Any = LocalSettings
     for one in forges:
         kinds |= one
+    # Beside sections of plugins, `sm config show` has always had the forge behind the other keys.
+    again = [(FORGE, kinds)] if sections else _redeclare(FORGE, kinds) if forges else ()
 
     def extend(ours: type[Section], *more: Any) -> Any:
         if not (fields := [*more, *added]):
@@ -133,7 +135,7 @@ def _extend(
 
     return Shapes(
         extend(MachineSettings),
-        extend(ProjectSettings, *(_redeclare(FORGE, kinds) if forges else ())),
+        extend(ProjectSettings, *again),
         extend(Config),
         (*SHARED, *(name for name, _ in sections)),
     )

@@ -85,7 +85,7 @@ class Graphql:
         """What could not be read, and why."""
 
     def ask(self, text: str, cursors: Mapping[str, str] = {}, *, partly: bool = False) -> Found:
-        """What a query has found; with `partly` also if a part was not found out in time.
+        """What a query has found; with `partly` also if one thing was not found out in time.
 
         Raises:
             QueryError: it has found nothing, or not all in time.
@@ -103,7 +103,8 @@ class Graphql:
         if not troubles or (not lost and all(one.type == FORBIDDEN for one in troubles)):
             return Found(there, frozenset(_list_aliases(troubles)))
         late = _list_words(troubles, lost)  # what is null is there, and was not found out in time
-        if not (partly and there and late and lost == set(late)):
+        is_all = not there and len(data.repository) > 1
+        if not partly or is_all or not late or lost != set(late):
             raise self._query_error(troubles)
         return Found(there, frozenset(_list_aliases(troubles)) - lost, late)
 
