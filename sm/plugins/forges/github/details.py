@@ -40,6 +40,8 @@ class Details:
         self.rules = rules
         self.unsure = set[int]()
         """Open pull requests of which GitHub has not yet found out whether they conflict."""
+        self.late = set[int]()
+        """Pull requests that GraphQL did not find out in time."""
         self.of_forks = set[str]()
         """The commits that pull requests of forks are at, as far as they are known."""
 
@@ -105,7 +107,9 @@ class Details:
     def _ask_pulls(self, text: str) -> Found:
         """The pull requests of a query. Those that took GraphQL too long are asked for again."""
         found = self._graphql.ask(text, partly=True)
-        self.unsure |= {int(alias[1:]) for alias in found.late}
+        late = {int(alias[1:]) for alias in found.late}
+        self.unsure |= late
+        self.late |= late
         for alias, why in found.late.items():
             self._reader.pass_over([f"number {alias[1:]} is passed over: {why}"])
         return found

@@ -99,7 +99,8 @@ class Observer:
         pulls |= self._keep_known(self._look_again(pulls, asked), pulls)
         pulls |= {} if guard.is_unchanged else self._mark_remarks(pulls, cursor)
         cursor = max([cursor, *(read_moment(one.updated_at) for one in changed)])
-        return self._batch(Found(issues, pulls, recall_people(since)), guard, cursor)
+        people = recall_people(since)
+        return self._batch(Found(issues, pulls, people), *self._go_back(changed, guard, cursor))
 
     def read_all(self) -> Batch:
         """Everything that is open, and what was closed lately."""
@@ -117,7 +118,17 @@ class Observer:
         authors = authors_in(issues.values(), pulls.values())
         known = list_people(self._reader, self._settings, authors)
         # From the beginning: what was changed between the lists may be older than what they show.
-        return self._batch(Found(issues, pulls, known), guard, guard.date)
+        return self._batch(Found(issues, pulls, known), *self._go_back(newest, guard, guard.date))
+
+    def _go_back(
+        self, entries: Iterable[IssueShape], guard: Guard, cursor: float
+    ) -> tuple[Guard, float]:
+        """Where the next look begins: before the entries that GraphQL did not find out in time."""
+        late = [one for one in entries if one.number in self._details.late]
+        if not late:
+            return guard, cursor
+        before = min(read_moment(one.updated_at) for one in late)
+        return Guard(guard.is_unchanged, "", guard.date), min(cursor, before)
 
     @property
     def _token(self) -> str:
