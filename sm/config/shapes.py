@@ -48,7 +48,7 @@ class Shapes(Struct, frozen=True):
 OURS = Shapes()
 MACHINE_KEYS = _list_keys(MachineSettings)
 KEYS = frozenset({PROJECTS, *MACHINE_KEYS, *_list_keys(ProjectSettings)})
-"""Those that can stand at the top of a file."""
+"""Sections that can stand at the top of a file."""
 OUR_FORGE = name_kind(LocalSettings)
 
 

@@ -55,7 +55,7 @@ class Lines:
     """Lines, made of the pieces in which a pipe or a socket hands them over."""
 
     def __init__(self, limit: int) -> None:
-        """Nothing has come yet; `limit` is in bytes, of one line."""
+        """Begin empty; `limit` is the length of a line, in bytes."""
         self._limit, self._rest, self._seen = limit, bytearray(), 0
 
     def add(self, piece: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What `sm init` finds out for a project whose forge is a server: the remote, and the settings."""
+"""Remote and settings of a project whose forge is a server, as `sm init` finds them out."""
 
 from __future__ import annotations
 
