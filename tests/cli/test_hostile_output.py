@@ -216,6 +216,7 @@ def test_no_command_passes_on_what_a_terminal_would_act_upon(
     world: World, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr("sm.plugins.hosts.ssh.link.REST_S", 0.0)  # it serves nobody here
     commands, wrong, shown = dict(leaves(cli)), [], ""
     for path in CALLS:
         for argv in calls_of(world, path, commands[path]):
