@@ -19,13 +19,14 @@ from rich.live import Live
 from rich.text import Text
 from stage import ROOT, Stage
 
-from sm.cli.table import COLUMNS, STYLES, add_host, explain, make_table
-from sm.cli.times import format_span
+from sm.cli.table import COLUMNS, add_host, explain, make_table
 from sm.store import journal
 from sm.store.events import Decided, Event
+from sm.views.columns import STYLES
 from sm.views.event_words import name_event, tell
 from sm.views.open_need import OpenNeed
 from sm.views.states import ShownState
+from sm.views.times import format_span
 
 WIDE = 100
 """Characters, from which on there is room for the host beside all else; squeue shows it, too."""

@@ -12,8 +12,8 @@ from sm.base.output import say, say_lines
 from sm.base.text import one_line
 from sm.cli.arguments import optional_target
 from sm.cli.options import json_option, pass_machine
-from sm.cli.times import format_age
 from sm.cli.words import print_json
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sm.cli.table import LONGEST_AGE, VERY_WIDE, WIDE, Column, make_notes, make_table
-from sm.cli.times import format_age
 from sm.views.contexts import Gauge
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

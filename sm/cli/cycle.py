@@ -12,8 +12,8 @@ from sm.base.errors import SmError, UsageError
 from sm.base.output import say, say_lines
 from sm.cli.arguments import target_argument
 from sm.cli.options import json_option
-from sm.cli.times import format_age, format_span
 from sm.cli.words import print_json
+from sm.views.times import format_age, format_span
 
 if TYPE_CHECKING:
     from sm.context.cycle import Preview

@@ -12,7 +12,7 @@ from sm.base.text import one_line
 from sm.cli.arguments import optional_past_name
 from sm.cli.live import pause_for_reader
 from sm.cli.options import json_option, load_machine
-from sm.cli.times import format_moment
+from sm.views.times import format_moment
 
 if TYPE_CHECKING:
     from sm.store.events import Event

@@ -117,7 +117,7 @@ def print_text(text: str) -> None:
 def print_remarks(remarks: Iterable[Comment | Review]) -> None:
     """Print comments and reviews, oldest first."""
     from sm.adapters.forge.model import Review
-    from sm.cli.times import format_moment
+    from sm.views.times import format_moment
 
     for remark in sorted(remarks, key=lambda one: one.at):
         verdict = f", {remark.state} at {remark.head[:12]}" if isinstance(remark, Review) else ""

@@ -12,8 +12,8 @@ import click
 from sm.base.output import console, say, say_lines
 from sm.cli.arguments import optional_target_name
 from sm.cli.options import json_option, pass_machine
-from sm.cli.times import format_age, format_moment, format_span
 from sm.cli.words import print_json
+from sm.views.times import format_age, format_moment, format_span
 
 if TYPE_CHECKING:
     from sm.cli.table import Column

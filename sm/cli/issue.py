@@ -205,8 +205,8 @@ def show(project: Project, number: int, as_json: bool) -> None:
     To an agent it shows only what trusted people have written.
     """
     from sm.adapters.forge.model import Issue
-    from sm.cli.times import format_moment
     from sm.issues.act.forge_requests import ForgeVerb
+    from sm.views.times import format_moment
 
     if agent := find_agent(project):
         found = ask_for(agent, ForgeVerb.ISSUE, number, Issue)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sm.base.need import CUT
 from sm.base.text import one_line
-from sm.cli.columns import fit
-from sm.cli.times import format_age
+from sm.views.columns import fit
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -104,8 +104,8 @@ def show(project: Project, number: int, as_json: bool) -> None:
     To an agent it shows only what trusted people have written.
     """
     from sm.adapters.forge.model import PullRequest
-    from sm.cli.times import format_moment
     from sm.issues.act.forge_requests import ForgeVerb
+    from sm.views.times import format_moment
 
     if agent := find_agent(project):
         pull = ask_for(agent, ForgeVerb.PULL, number, PullRequest)

@@ -12,8 +12,8 @@ from sm.base.output import say, say_lines, say_text, warn
 from sm.base.text import one_line
 from sm.cli.arguments import target_argument
 from sm.cli.options import json_option
-from sm.cli.times import format_age
 from sm.cli.words import print_json
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.messages.send import QueuedMessage

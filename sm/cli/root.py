@@ -164,18 +164,9 @@ def _find_columns() -> int:
         return HELP_COLUMNS
 
 
-def version() -> str:
-    """Return the version of the installed distribution."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("sm-orchestrator")
-    except PackageNotFoundError:
-        return "(not installed)"
-
-
 def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    from sm.base.version import version
+
     if wanted and not ctx.resilient_parsing:
         say(f"sm {version()}")
         ctx.exit()

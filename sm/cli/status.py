@@ -19,8 +19,8 @@ from sm.cli.options import (
     load_config,
     load_machine,
 )
-from sm.cli.times import format_age
 from sm.cli.words import print_json
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

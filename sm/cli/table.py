@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sm.base.text import format_count, one_line
-from sm.cli.columns import Demand, allot, fit
-from sm.cli.times import format_age
+from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.figures import list_headers
 from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,22 +22,6 @@ READABLE = 16
 """Number of cells that a column with a share needs before one that can be spared has room."""
 UNBOUNDED = 10**6
 """Need of a column that takes whatever room there is."""
-
-STYLES = {
-    **dict.fromkeys(("working", "starting", "pending"), "cyan"),
-    **dict.fromkeys(("awaiting CI", "awaiting review", "changes", "unknown phase"), "yellow"),
-    "parked": "yellow",
-    **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
-    **dict.fromkeys(("failed", "broken", "crashed", "damaged", "conflicts"), "bold red"),
-    "escalated": "bold magenta",
-    **dict.fromkeys(("busy", "running"), "cyan"),
-    **dict.fromkeys(("dialog", "limited", "waiting"), "yellow"),
-    **dict.fromkeys(("dead", "cut short"), "bold red"),
-    "idle": "green",
-    "ok": "green",
-    "critical": "bold red",
-}
-"""Colour of a word, in each column that has only our own words."""
 
 
 class Column(NamedTuple):
@@ -180,9 +164,6 @@ KIN = (
     Column("Directory", lambda row: row.cwd, share=3),
 )
 """Columns of sessions that work on no issue."""
-
-
-LONGEST_FIGURE = 8
 
 
 HOST = Column("Host", lambda row: row.host, share=1)

@@ -13,15 +13,15 @@ from sm.base.output import Styled, say, warn
 from sm.base.text import one_line
 from sm.cli.arguments import past_place_argument
 from sm.cli.options import json_option, load_machine
-from sm.cli.times import format_moment, format_span
 from sm.cli.words import print_json
+from sm.views.times import format_moment, format_span
 
 if TYPE_CHECKING:
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
-    from sm.views.trace import Story, StoryEvent, Summary
+    from sm.views.trace import Story, StoryEvent
 
 COLOURS = {
     "decided": "cyan",
@@ -107,6 +107,8 @@ def _add_node(click_context: click.Context, place: tuple[Project, int] | str, ou
 
 
 def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
+    from sm.views.trace import sum_up
+
     for entry in told.entries:
         yield _line(entry)
     yield ("",)
@@ -118,18 +120,3 @@ def _lines(told: Story) -> Iterator[tuple[str | Styled, ...]]:
 def _line(entry: StoryEvent) -> tuple[str | Styled, ...]:
     told = Styled(one_line(entry.told), COLOURS.get(entry.event))
     return f"{format_moment(entry.at)}  {'+' + format_span(entry.elapsed_s):>7}  ", told
-
-
-def sum_up(summary: Summary) -> str:
-    """Sum up in a sentence: outcome, duration, attempts."""
-    from sm.base.text import format_count
-
-    counted = (
-        (summary.sessions if summary.sessions != 1 else 0, "session"),
-        (summary.fixes, "CI fix"),
-        (summary.rounds, "review round"),
-        (summary.recoveries, "restart"),
-        (summary.rotations, "rotation"),
-    )
-    tries = [format_count(count, what) for count, what in counted if count]
-    return ", ".join([f"{summary.outcome}, {format_span(summary.took_s)}", *tries])

@@ -7,6 +7,8 @@ is switched over: that one would go on in another session, with a shell that tak
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,8 +16,9 @@ from msgspec import Struct
 from sm.adapters import viewers
 from sm.adapters.tmux import Pane, Tmux, TmuxError
 from sm.base.errors import SmError, TemporaryError
+from sm.base.output import say
 from sm.sessions.project import Project
-from sm.sessions.session import AdHocSession
+from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import name_session
 
 
@@ -108,3 +111,37 @@ def _explain_missing(project: Project, name: str, issue: int) -> str:
             f"sm recover {known} {issue}; sm logs {known} {issue} shows what it said last"
         )
     return f"there is no session '{name}': sm status lists those there are"
+
+
+def enter(way: Attachment) -> int:
+    """Show the terminal until the person leaves it; return the exit code."""
+    from sm.adapters.foreground import run_in_foreground, swallow_typing
+
+    if way.note:
+        say(way.note, err=True)
+    way.tmux.detach_at_end(way.pane.session)
+    sys.stdout.flush()
+    code = run_in_foreground(way.argv, way.env)
+    if way.read_only:
+        way.disown_keys()
+    if way.has_ended():
+        say(f"The terminal of '{way.pane.session}' has ended. Press Enter to leave.", err=True)
+        swallow_typing(sys.stdin.fileno())
+        return 0
+    return int(bool(code))
+
+
+def find_way(place: AnySession | tuple[Project, int], *, read_only: bool = False) -> Attachment:
+    """Return how to show the terminal of the session, or of the issue's.
+
+    Raises:
+        SmError: there is none, or the person is in it.
+
+    """
+    if isinstance(place, tuple):
+        project, issue = place
+    elif isinstance(place, AdHocSession):
+        return prepare_ad_hoc_attachment(place, os.environ, read_only=read_only)
+    else:
+        project, issue = place.project, place.issue
+    return prepare_attachment(project, issue, os.environ, read_only=read_only)

@@ -16,6 +16,7 @@ from sm.store import events, journal
 from sm.store.events import Event, Rotation, RotationStep
 from sm.store.paths import Root, name_session
 from sm.views.event_words import describe, name_event, tell
+from sm.views.times import format_span
 
 AT_WORK = "still at work"
 
@@ -153,3 +154,18 @@ def _outcome(found: list[Event]) -> str:
             case events.Kill(done=True) if outcome == AT_WORK:
                 outcome = "ended"
     return outcome
+
+
+def sum_up(summary: Summary) -> str:
+    """Sum up in a sentence: outcome, duration, attempts."""
+    from sm.base.text import format_count
+
+    counted = (
+        (summary.sessions if summary.sessions != 1 else 0, "session"),
+        (summary.fixes, "CI fix"),
+        (summary.rounds, "review round"),
+        (summary.recoveries, "restart"),
+        (summary.rotations, "rotation"),
+    )
+    tries = [format_count(count, what) for count, what in counted if count]
+    return ", ".join([f"{summary.outcome}, {format_span(summary.took_s)}", *tries])

@@ -12,7 +12,7 @@ import pytest
 from sm.__main__ import run
 from sm.base.errors import SmError, TemporaryError
 from sm.base.plugin import Verb
-from sm.cli import root as root_module
+from sm.base.version import version
 from sm.cli.arguments import project_issue
 from sm.cli.options import project_option, projects_option
 from sm.cli.root import COMMANDS, arrange, cli, list_verbs
@@ -151,7 +151,7 @@ def test_no_arguments_show_the_help_but_are_an_error() -> None:
 def test_version() -> None:
     done = sm("--version")
     assert done.returncode == 0
-    assert done.stdout == f"sm {root_module.version()}\n"
+    assert done.stdout == f"sm {version()}\n"
 
 
 # -- how it ends ---------------------------------------------------------------------------------

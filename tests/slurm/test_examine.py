@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import cast
 
-from sm.cli.root import version
+from sm.base.version import version
 from sm.plugins.hosts.slurm import examine
 from sm.plugins.hosts.slurm.cluster import Partition, read_licenses, read_partitions
 from sm.plugins.hosts.slurm.script import write_check

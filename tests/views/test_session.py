@@ -24,7 +24,7 @@ from sm.adapters.tmux import Tmux
 from sm.adapters.tmux_start import start_session
 from sm.base.phase import Phase
 from sm.cli.status import _plain, draw_status
-from sm.cli.table import STYLES, explain, list_plain_lines, make_table
+from sm.cli.table import explain, list_plain_lines, make_table
 from sm.config.load import load
 from sm.context import rotation_files
 from sm.context.rotation import Cause, Step, begin
@@ -39,6 +39,7 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal, lock
 from sm.store.files import write_json
 from sm.store.paths import Root
+from sm.views.columns import STYLES
 from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
 from sm.views.session import StatusRow

@@ -9,8 +9,6 @@ import pytest
 from msgspec import convert, structs
 
 from sm.__main__ import run
-from sm.cli.times import format_age, format_span
-from sm.cli.trace import sum_up
 from sm.issues.act.effects import EFFECTS
 from sm.issues.rules.facts import Limits
 from sm.issues.rules.matrix import BY_NAME, ROWS
@@ -23,7 +21,8 @@ from sm.store.events import Event, Rotation, RotationStep
 from sm.store.paths import Root
 from sm.views.event_words import describe, tell, tell_shortly
 from sm.views.row_words import put_in_words
-from sm.views.trace import OUTCOMES, read_story, summarise
+from sm.views.times import format_age, format_span
+from sm.views.trace import OUTCOMES, read_story, sum_up, summarise
 from tests.events import encode_line
 from tests.helpers import open_project, put_session, remove_tree, sm_yaml
 from tests.residents import settle

@@ -12,8 +12,8 @@ import click
 from sm.base.errors import UsageError
 from sm.base.output import say, say_lines, warn
 from sm.cli.options import json_option, load_machine, pass_machine
-from sm.cli.times import format_moment
 from sm.cli.words import print_json
+from sm.views.times import format_moment
 from sm.web.options import listening, listening_options
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(
 
 
 def _serve_stdio(machine: Machine) -> None:
-    from sm.cli.root import version
+    from sm.base.version import version
     from sm.sessions.caller import identify
 
     caller = identify(machine.root, os.environ)
@@ -87,7 +87,7 @@ def _serve_http(
     public_url: str,
     client_hosts: tuple[str, ...],
 ) -> None:
-    from sm.cli.root import version
+    from sm.base.version import version
     from sm.plugins.chat.mcp import http
     from sm.plugins.chat.mcp.server import Tools, make_server
     from sm.sessions.caller import Caller

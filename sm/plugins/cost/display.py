@@ -36,7 +36,7 @@ class CostTable(Struct, frozen=True):
 
 def make_table(by: By, sums: Sequence[Sum], width: int | None) -> CostTable:
     """Make it no wider than `width`, if given: first without the client's column, then by names."""
-    from sm.cli.columns import fit
+    from sm.views.columns import fit
 
     total = add_up(sums)
     rows: list[tuple[str, ...]] = [(by.capitalize(), *HEADERS, BY_CLIENT)]

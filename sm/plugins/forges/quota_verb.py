@@ -10,9 +10,9 @@ import click
 from sm.base.output import say, say_lines
 from sm.base.text import one_line
 from sm.cli.options import json_option, pass_config, projects_option
-from sm.cli.times import format_moment
 from sm.cli.words import print_json
 from sm.config.schema import Config
+from sm.views.times import format_moment
 
 if TYPE_CHECKING:
     from sm.cli.table import Column

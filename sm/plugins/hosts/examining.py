@@ -8,7 +8,7 @@ from msgspec import DecodeError, Struct
 
 from sm.base.decoding import decode
 from sm.base.text import one_line
-from sm.cli.root import version
+from sm.base.version import version
 from sm.helper.lines import decode_line
 from sm.issues.look.brought import describe_basis
 from sm.plugins.hosts.node.facts import Facts, find_account, name_forge, read_commit, read_primary

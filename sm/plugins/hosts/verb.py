@@ -16,12 +16,12 @@ from sm.base.output import Styled, say, say_lines, say_text, warn
 from sm.base.text import one_line
 from sm.cli.invocation import Invocation, find_project
 from sm.cli.options import json_option, load_any_config, load_config, pass_config
-from sm.cli.times import format_age
 from sm.cli.words import print_json
 from sm.config.schema import Config, ProjectSettings
 from sm.plugins.hosts.slurm.settings import KEEP_S
 from sm.sessions.project import Project
 from sm.store.paths import Root, check_name
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.plugins.hosts.overview import HostRow
@@ -370,7 +370,7 @@ def link(root: Path) -> None:
 @click.pass_context
 def serve(ctx: click.Context) -> None:
     """Answer what comes on stdin, on a node; the other end of the channel starts it."""
-    from sm.cli.root import version
+    from sm.base.version import version
     from sm.issues.look.wishes import Ear
     from sm.plugins.hosts.node.ident import read_ident
     from sm.plugins.hosts.node.serve import Server

@@ -66,7 +66,7 @@ def command(
     Nothing depends on it: sessions, hooks and commands work without it. If a project has a secret
     for webhooks, it also takes the webhooks of its forge: docs/FORGES.md.
     """
-    from sm.cli.root import version
+    from sm.base.version import version
     from sm.plugins.http.app import load_added, serve
     from sm.plugins.http.entry import Entry, print_link, serving
     from sm.web.sites import load_sites

@@ -12,8 +12,8 @@ import click
 from sm.base.clock import format_time
 from sm.base.output import say, say_lines
 from sm.cli.options import json_option, load_any_config
-from sm.cli.times import format_age
 from sm.cli.words import print_json
+from sm.views.times import format_age
 
 if TYPE_CHECKING:
     from sm.config.schema import Config

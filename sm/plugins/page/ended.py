@@ -10,7 +10,6 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import printable
-from sm.cli.trace import sum_up
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.session_parts import Told, shorten
@@ -21,7 +20,7 @@ from sm.store import events, journal
 from sm.store.paths import Root, check_name, prefix_sessions
 from sm.views import logs
 from sm.views.figures import Subject, tell_figures
-from sm.views.trace import read_story_of
+from sm.views.trace import read_story_of, sum_up
 
 SCREEN_LINES = 60
 """Lines of its terminal that are shown."""

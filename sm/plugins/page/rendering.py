@@ -18,10 +18,10 @@ from markupsafe import Markup
 from msgspec import json
 
 from sm.base.text import format_count, printable
-from sm.cli.times import format_age, format_moment
 from sm.sessions.activity import Evidence, Proof
 from sm.views.board import BoardRow, Mark
 from sm.views.figures import list_headers
+from sm.views.times import format_age, format_moment
 
 TEMPLATES = Path(__file__).parent / "templates"
 LINKS = ("https://", "http://")

@@ -12,13 +12,12 @@ from textual.worker import WorkerFailed
 from sm.adapters.foreground import run_in_foreground
 from sm.base.act import ActKind
 from sm.base.errors import SmError
-from sm.cli import attach
 from sm.issues.runners import load_runner
 from sm.plugins.top import lines
 from sm.plugins.top.acts import KEYS, find_there
 from sm.plugins.top.asking import Asking
 from sm.plugins.top.view import Ask, Page
-from sm.sessions import registry
+from sm.sessions import attach, registry
 
 if TYPE_CHECKING:
     from sm.issues.reaching import Elsewhere

@@ -14,14 +14,13 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 from sm.base.need import NeedKind
 from sm.base.text import one_line, printable
-from sm.cli.columns import Demand, allot, fit
-from sm.cli.table import LONGEST_FIGURE, STYLES
-from sm.cli.times import format_age
 from sm.plugins.top.listing import Entry
 from sm.views.board import BoardRow, Mark
+from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.open_need import OpenNeed
 from sm.views.polling import START
 from sm.views.states import ShownState
+from sm.views.times import format_age
 
 Piece = tuple[str, str]
 """A text, and its style in rich's words."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sm.base.errors import SmError
-from sm.cli.times import format_age
 from sm.plugins.top.acts import ShownChange
 from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, wrap
 from sm.plugins.top.listing import Entry
 from sm.sessions import registry
 from sm.store.paths import Root
 from sm.views.known import read_or
+from sm.views.times import format_age
 from sm.views.trace import Story, read_story_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from sm.cli.root import version
+from sm.base.version import version
 from sm.helper.lines import decode_line, encode_line
 from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire

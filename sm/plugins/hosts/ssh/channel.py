@@ -228,7 +228,7 @@ def _check_hello(line: bytes) -> Hello:
 
 def _tell_versions(hello: Hello) -> str:
     """Say that two versions of sm do not understand one another."""
-    from sm.cli.root import version
+    from sm.base.version import version
 
     return (
         f"sm {one_line(hello.sm, 40)} there does not understand sm {version()} here: "

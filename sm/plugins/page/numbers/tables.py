@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct, to_builtins
 
-from sm.cli.times import format_span
 from sm.plugins.cost.display import HEADERS, list_cells, list_csv_rows, name_sum
 from sm.plugins.cost.ledger.sums import By, Sum
 from sm.plugins.page.numbers.charts import TURNS, is_priced, order_by_cost, show_price
 from sm.plugins.page.numbers.data import GROUPS, Shown
 from sm.views.numbers import COUNTED, FIELDS, SECONDS, DayNumbers
+from sm.views.times import format_span
 
 LISTED = 50
 """Rows that a table of the page has at most; its file has all."""

@@ -1,4 +1,4 @@
-"""Widths of a table's columns, and cuts in cells that are too long. Pure."""
+"""Columns of tables: their widths, cuts in cells that are too long, and colours of words. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ LEAST = 6
 COMMAND = re.compile(r"(?:(?<=[:,] )|^)sm [a-z]")
 """Beginning of a command in one of our cells; the command goes on up to the cell's end."""
 NUMBER = re.compile(r"[#!]?\d[\w.,:%/-]*")
+
+LONGEST_FIGURE = 8
+"""Number of cells that a figure of a plugin has at most."""
+STYLES = {
+    **dict.fromkeys(("working", "starting", "pending"), "cyan"),
+    **dict.fromkeys(("awaiting CI", "awaiting review", "changes", "unknown phase"), "yellow"),
+    "parked": "yellow",
+    **dict.fromkeys(("done", "merged", "passed", "approved"), "green"),
+    **dict.fromkeys(("failed", "broken", "crashed", "damaged", "conflicts"), "bold red"),
+    "escalated": "bold magenta",
+    **dict.fromkeys(("busy", "running"), "cyan"),
+    **dict.fromkeys(("dialog", "limited", "waiting"), "yellow"),
+    **dict.fromkeys(("dead", "cut short"), "bold red"),
+    "idle": "green",
+    "ok": "green",
+    "critical": "bold red",
+}
+"""Colour of a word, in each column that has only our own words."""
 
 
 class Demand(NamedTuple):

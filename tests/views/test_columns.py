@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from sm.cli.columns import COMMAND, NUMBER, Demand, allot, fit
+from sm.views.columns import COMMAND, NUMBER, Demand, allot, fit
 
 demands = st.lists(
     st.builds(Demand, st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=12
