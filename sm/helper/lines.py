@@ -12,7 +12,7 @@ writer has died, is no line. Its owner has the shapes, the limit, the line with 
 and what silence means. Readers in an event loop have asyncio's `StreamReader` cut the lines, with
 the same limit; the others have `Lines`.
 
-What nodes tell of costs (`plugins/cost/nodes/wire.py`) is no such line: it is all that a command
+What nodes tell of costs (`plugins/cost/sync/wire.py`) is no such line: it is all that a command
 reads, and all that it prints.
 """
 

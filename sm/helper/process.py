@@ -14,8 +14,8 @@ when it is long. What it is to do is on disk before it is started or woken.
 
 These processes are of another kind. A runner of CI (`adapters/forge/local/checks.py`) inherits the
 lock from its starter, because its starts are counted: one that dies at once must not be started for
-ever. The receiver of telemetry (`plugins/cost/telemetry`) inherits its socket, because agents are
-told of the port before it runs; it is no command of `sm`. What a plugin does aside
+ever. The receiver of telemetry (`plugins/cost/ledger/receiver.py`) inherits its socket, because
+agents are told of the port before it runs; it is no command of `sm`. What a plugin does aside
 (`sessions/aside.py`) is a fork that says nothing, and ends with its deadline.
 """
 

@@ -44,7 +44,7 @@ from sm.passes.fork import (
     read_learned,
 )
 from sm.passes.tally import Tally
-from sm.store.files import open_fifo
+from sm.store.fifo import open_fifo
 from sm.store.paths import Root
 
 LOCK = 9

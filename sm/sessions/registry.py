@@ -14,14 +14,8 @@ from sm.sessions import false_starts, pause, terminal_log
 from sm.sessions.record import AnyRecord
 from sm.sessions.session import AnySession, IssueSession, Session, open_session
 from sm.store.damage import read_rebuildable
-from sm.store.files import (
-    ensure_fifo,
-    ensure_private_dir,
-    list_names,
-    read_json,
-    wake_reader,
-    write_json,
-)
+from sm.store.fifo import ensure_fifo, wake_reader
+from sm.store.files import ensure_private_dir, list_names, read_json, write_json
 from sm.store.paths import OF_ISSUES, Root, SessionDir, check_name, name_session
 from sm.store.repair import repair
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from sm.base.errors import StateError
 from sm.store import events, journal
-from sm.store.files import ensure_fifo, set_aside, write_atomic
+from sm.store.fifo import ensure_fifo
+from sm.store.files import set_aside, write_atomic
 from sm.store.paths import PRIVATE, QUEUE, EntryKind, Layout, ProjectDir, Root, SessionDir, layout
 
 IS = {

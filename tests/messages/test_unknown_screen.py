@@ -131,8 +131,7 @@ def test_it_is_a_need_until_the_agent_goes_on(stage: Stage, root: Root) -> None:
     assert need.kind is NeedKind.DIALOG
     assert need.text == f"Its terminal shows what sm does not know ({SEEN})"
     assert need.command == f"sm attach {stage.session.name}"
-    time.sleep(0.01)
-    stage.session.dir.state.write_text(f"busy {time.time():.6f} context prompt\n")
+    stage.session.dir.state.write_text(f"busy {time.time() + 0.01:.6f} context prompt\n")
     assert list_own_needs(root) == []
 
 
@@ -155,7 +154,6 @@ def test_each_unknown_screen_is_told(stage: Stage, monkeypatch: pytest.MonkeyPat
         stage.draw(screen)
         for _ in range(3):
             stage.tend(drew_before_s=20)
-            time.sleep(0.01)
     assert [text[-6:] for text in stage.told] == ["[n] no", "[r] no", "[n] no"]
 
 

@@ -160,7 +160,7 @@ def test_what_is_foreseen_of_a_first_start_is_what_the_client_asks(
     assert len(foreseen) == said.count("it asks: ") == 1
 
 
-def walked(found: list[Finding]) -> list[str]:
+def list_steps(found: list[Finding]) -> list[str]:
     return [finding.what for finding in found if ", step " in finding.what]
 
 
@@ -176,7 +176,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_first_start_of_claude_is_walked_through_to_its_input_line(
     root: Root, agent: AgentSettings, api: Api, tmp_path: Path, temporary: Path
 ) -> None:
-    steps = walked(tried(root, agent))
+    steps = list_steps(tried(root, agent))
     for number, asks in enumerate(
         (
             "whether the directory is trusted",
@@ -204,7 +204,7 @@ def test_the_first_starts_of_codex_are_walked_through(
     env = environment(folder.parent, api.url)
     env.pop("TERM")
     command = CODEX.command.replace("codex", str(pinned.codex), 1)
-    login, trust, line = walked(tried(root, AgentSettings(command=command, env=env), CODEX))
+    login, trust, line = list_steps(tried(root, AgentSettings(command=command, env=env), CODEX))
     assert login.startswith("a start without a login, step 1: it asks for a login: ")
     assert trust.startswith("a first start, step 1: it asks whether the directory is trusted: ")
     assert line == "a first start, step 2: the input line"

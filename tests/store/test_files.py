@@ -4,7 +4,6 @@ import errno
 import fcntl
 import multiprocessing
 import os
-import re
 import stat
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import pytest
 
 from sm.base.errors import StateError
 from sm.store import files
-from sm.store.files import WakeUp
 from tests.disks import make_read_only, small_disk
 from tests.helpers import wait_for
 
@@ -282,40 +280,3 @@ def _is_awaited(path: Path) -> bool:
     """Whether a process waits for the lock of this file (proc_locks(5))."""
     waiting = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
     return any(line.split()[6].endswith(f":{path.stat().st_ino}") for line in waiting)
-
-
-def test_a_line_in_a_fifo_is_heard_and_nobody_waits_for_a_reader(path: Path) -> None:
-    assert files.wake_reader(path) is WakeUp.ABSENT
-    files.ensure_fifo(path)
-    assert files.wake_reader(path) is WakeUp.UNHEARD
-    reader = files.open_fifo(path, os.O_RDONLY)
-    assert files.wake_reader(path, b"harb\n") is WakeUp.HEARD
-    assert os.read(reader, 100) == b"harb\n"
-    while (answer := files.wake_reader(path, b"x" * 99 + b"\n")) is WakeUp.HEARD:
-        pass
-    assert answer is WakeUp.FULL
-    assert len(os.read(reader, 1 << 20)) % 100 == 0, "a line is whole, or not there"
-    os.close(reader)
-    assert files.wake_reader(path) is WakeUp.UNHEARD
-
-
-@pytest.mark.parametrize("make", [Path.touch, Path.mkdir, make_link])
-def test_what_is_no_fifo_is_not_written_to(path: Path, make: Callable[[Path], None]) -> None:
-    make(path)
-    assert files.wake_reader(path) is WakeUp.ABSENT
-    with pytest.raises(OSError, match=re.escape(str(path))):
-        files.open_fifo(path, os.O_RDWR)
-    with pytest.raises(StateError, match="is not a FIFO of yours: remove it"):
-        files.ensure_fifo(path)
-    assert not path.is_file() or path.read_bytes() in (b"", b"theirs")
-
-
-def test_a_fifo_that_is_made_anew_belongs_to_its_new_reader(path: Path) -> None:
-    earlier = files.listen_anew(path)
-    reader = files.listen_anew(path)
-    assert files.wake_reader(path) is WakeUp.HEARD
-    with pytest.raises(BlockingIOError):
-        os.read(earlier, 9)
-    assert os.read(reader, 9) == b"\n"
-    for end in (earlier, reader):
-        os.close(end)

@@ -76,7 +76,7 @@ def guess_account_folder(profile: Profile, env: Mapping[str, str]) -> Path | Non
 
 
 def read_login(folder: Path) -> str:
-    """Return a mark that is another one when somebody else logs in; '' if nothing tells.
+    """Return a mark that changes when another account logs in; '' if it is not known.
 
     Claude Code writes the account's id into `.claude.json` (2.1.332). Of Codex only `auth.json`
     says who it is, and has the keys, too, so it is not read: its time tells. Codex also renews its

@@ -1,4 +1,4 @@
-"""Contents of a forge, whichever forge it is: issues, pull requests, reviews, checks."""
+"""Issues, pull requests, reviews and checks, in shapes that all forges share."""
 
 from __future__ import annotations
 

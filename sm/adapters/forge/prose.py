@@ -1,4 +1,4 @@
-"""Reads somebody's own words in a text in Markdown: no code, quotations or comments. Pure.
+"""Own words of the author of a Markdown text, without code, quotations and comments. Pure.
 
 Templates explain in comments what may be written, and people quote what others have written:
 neither is meant. The blocks are those of CommonMark 0.31 (4.4 indented code, 4.5 fenced code, 4.6

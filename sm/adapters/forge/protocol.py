@@ -1,4 +1,4 @@
-"""Protocol of a forge, whichever forge it is: a `Forge` of three parts.
+"""Protocol of all forges: a `Forge` of three parts.
 
 `sm.adapters.forge.kinds` opens the one that a project's configuration names. Each forge passes
 the same tests, `tests/adapters/forge_contract.py`.

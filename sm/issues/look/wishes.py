@@ -15,17 +15,8 @@ import time
 from pathlib import Path
 
 from sm.sessions.project import Project
-from sm.store.files import (
-    WakeUp,
-    discard,
-    ensure_fifo,
-    ensure_private_dir,
-    list_names,
-    listen_anew,
-    open_fifo,
-    wake_reader,
-    write_atomic,
-)
+from sm.store.fifo import WakeUp, ensure_fifo, listen_anew, open_fifo, wake_reader
+from sm.store.files import discard, ensure_private_dir, list_names, write_atomic
 from sm.store.paths import ProjectDir, Root, check_name
 
 READ_LIMIT = 1 << 16

@@ -21,7 +21,8 @@ from sm.plugins.notify.delivery import Courier
 from sm.plugins.notify.outbox import Outbox, Post
 from sm.plugins.notify.starting import make_helper
 from sm.store.failpoint import crash_point
-from sm.store.files import ensure_private_dir, listen_anew
+from sm.store.fifo import listen_anew
+from sm.store.files import ensure_private_dir
 
 SOON_S = 60.0
 """What is due within it keeps the process alive; later things, another one sends."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from sm.base.clock import is_ahead
 from sm.base.errors import StateError
 from sm.plugins.notify.outbox import Post
-from sm.store.files import WakeUp, ensure_private_dir, wake_reader
+from sm.store.fifo import WakeUp, wake_reader
+from sm.store.files import ensure_private_dir
 
 if TYPE_CHECKING:
     from sm.helper.process import Helper

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from sm.acts import elsewhere
 from sm.acts.offer import NO_LIMITS, Limits
-from sm.base.act import Act
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
 from sm.issues import meters
 from sm.issues.meters import SetLimit
-from sm.plugins.page.gone import GoneError
 from sm.plugins.page.looks import Looks
 from sm.views.board import Board
 from sm.views.open_need import OpenNeed
@@ -45,27 +43,3 @@ def list_limits(looks: Looks, session: str, project: str = "") -> list[SetLimit]
     if session:
         return meters.list_limits(looks.find_session(session))
     return meters.list_limits(looks.find_project(project))
-
-
-class Found:
-    """Finds what an act on the page is about."""
-
-    def __init__(self, looks: Looks) -> None:
-        """Find by what the page has read."""
-        self._looks = looks
-        self.root = looks.machine.root
-        self.find_project = looks.find_project
-        self.find_session = looks.find_session
-        self.find_there = looks.find_there
-
-    def find_limit(self, act: Act) -> SetLimit:
-        """Find a limit by its key.
-
-        Raises:
-            GoneError: there is none any more.
-
-        """
-        for limit in list_limits(self._looks, act.session, act.project):
-            if limit.key == act.limit:
-                return limit
-        raise GoneError("there is no such limit any more: load the page again")

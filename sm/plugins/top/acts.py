@@ -76,7 +76,7 @@ class ShownChange(Struct, frozen=True):
 def read_change(root: Root, plan: Plan, entry: Entry, projects: Projects) -> ShownChange:
     """Read what the act is about; the commit and its changes are from one look at the forge."""
     try:
-        project = Found(root, projects).find_project(plan.act.project)
+        project = TopFinder(root, projects).find_project(plan.act.project)
         change = review.read_change(project, plan.act.number, limit=PATCH_LIMIT)
         at = bind(root, plan.kind, entry, projects, change.head)
     except SmError as error:
@@ -194,7 +194,7 @@ def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit
     return meters.list_limits(project) if project else []
 
 
-class Found:
+class TopFinder:
     """Finds the subject of an act; `limit` is the one that it would raise."""
 
     def __init__(self, root: Root, projects: Projects, limit: SetLimit | None = None) -> None:
@@ -234,7 +234,7 @@ def carry_out(
     """
     from sm.acts import execution
 
-    found = Found(root, projects, plan.raised)
+    found = TopFinder(root, projects, plan.raised)
     return execution.carry_out(found, plan.act, text, identify(root, os.environ))
 
 

@@ -63,7 +63,7 @@ def without_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probed, "MOVES_S", 0.3)
 
 
-def walked(root: Root, folder: Path, *menus: list[str], profile: Profile = BARE) -> list[Finding]:
+def walk(root: Root, folder: Path, *menus: list[str], profile: Profile = BARE) -> list[Finding]:
     (folder / "client.py").write_text(CLIENT)
     words = [sys.executable, str(folder / "client.py"), str(folder / "log"), json.dumps(menus)]
     found = probe(root, AgentSettings(command=shlex.join(words)), profile, full=False)
@@ -76,7 +76,7 @@ def read_log(folder: Path) -> list[Any]:
 
 
 def test_each_dialog_is_told_with_what_is_done_about_it(root: Root, tmp_path: Path) -> None:
-    found = walked(root, tmp_path, TRUST, KEY)
+    found = walk(root, tmp_path, TRUST, KEY)
     assert [one.what for one in found] == [
         "a first start, step 1: it asks whether the directory is trusted: sm doctor foresees it, "
         "and in a session of an issue you are told, and answer once with sm attach",
@@ -89,7 +89,7 @@ def test_each_dialog_is_told_with_what_is_done_about_it(root: Root, tmp_path: Pa
 
 
 def test_an_unknown_screen_is_shown_with_its_lines(root: Root, tmp_path: Path) -> None:
-    _, told = walked(root, tmp_path, TRUST, ["Shall I reset it all?"])
+    _, told = walk(root, tmp_path, TRUST, ["Shall I reset it all?"])
     assert told.what == (
         "a first start, step 2: sm does not know this screen; in a session you are told of it "
         "after a minute: Shall I reset it all?"
@@ -99,7 +99,7 @@ def test_an_unknown_screen_is_shown_with_its_lines(root: Root, tmp_path: Path) -
 
 
 def test_a_menu_that_no_entry_names_is_not_answered(root: Root, tmp_path: Path) -> None:
-    (told,) = walked(root, tmp_path, ["Shall I reset it all?", "yes", "no"])
+    (told,) = walk(root, tmp_path, ["Shall I reset it all?", "yes", "no"])
     assert told.what.endswith(
         "sm knows this only as some dialog; in a session of an issue you are told of it: "
         "Shall I reset it all? / ❯ yes / no"
@@ -108,13 +108,13 @@ def test_a_menu_that_no_entry_names_is_not_answered(root: Root, tmp_path: Path) 
 
 
 def test_a_dialog_that_does_not_take_its_answer_ends_the_walk(root: Root, tmp_path: Path) -> None:
-    found = walked(root, tmp_path, *[TRUST] * 12)
+    found = walk(root, tmp_path, *[TRUST] * 12)
     assert len(found) <= 11
     assert found[-1].level is Level.WARN
 
 
 def test_a_client_that_ends_at_its_start_is_told(root: Root, tmp_path: Path) -> None:
-    *_, told = walked(root, tmp_path, [f"{KEY[0]}, and leaves", *KEY[1:]])
+    *_, told = walk(root, tmp_path, [f"{KEY[0]}, and leaves", *KEY[1:]])
     assert told.what.startswith("a first start, step 2: it ended: ")
     assert told.what.endswith(" / good bye")
     assert told.level is Level.WARN
@@ -123,7 +123,7 @@ def test_a_client_that_ends_at_its_start_is_told(root: Root, tmp_path: Path) -> 
 def test_it_has_a_configuration_and_a_worktree_that_are_thrown_away(
     root: Root, tmp_path: Path, tmux: Tmux
 ) -> None:
-    walked(root, tmp_path, TRUST)
+    walk(root, tmp_path, TRUST)
     (own, cwd, _), (config, worktree, files), *_ = read_log(tmp_path)
     assert (own, cwd) == ("", str(root.probe))
     assert files == [".git", ".mcp.json"]
@@ -135,5 +135,5 @@ def test_it_has_a_configuration_and_a_worktree_that_are_thrown_away(
 
 
 def test_of_another_program_no_start_is_walked_through(root: Root, tmp_path: Path) -> None:
-    assert walked(root, tmp_path, TRUST, profile=structs.replace(BARE, program="quill")) == []
+    assert walk(root, tmp_path, TRUST, profile=structs.replace(BARE, program="quill")) == []
     assert len(read_log(tmp_path)) == 1

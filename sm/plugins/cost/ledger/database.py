@@ -232,7 +232,7 @@ def _note(row: str) -> str:
 
     Numbers grow like the clock: a ledger that was put back from a copy gives none a second time.
     """
-    last = f"(SELECT max(number) FROM changes WHERE project = {row}.project)"  # noqa: S608
+    last = f"(SELECT max(number) FROM changes WHERE project = {row}.project)"  # noqa: S608 - ours
     return (
         f"INSERT INTO changes VALUES ({row}.key, {row}.project, "  # noqa: S608 - names of ours
         f"max(coalesce({last}, 0) + 1, {NOW_MS})) "
@@ -242,8 +242,9 @@ def _note(row: str) -> str:
 
 def _follow(event: str, row: str) -> str:
     return (
-        f"CREATE TRIGGER request_to_tell_on_{event.lower()} AFTER {event} ON requests "  # noqa: S608
-        f"WHEN {row}.host = '' AND EXISTS (SELECT 1 FROM told WHERE project = {row}.project) "
+        f"CREATE TRIGGER request_to_tell_on_{event.lower()} AFTER {event} "  # noqa: S608 - ours
+        f"ON requests WHEN {row}.host = '' "
+        f"AND EXISTS (SELECT 1 FROM told WHERE project = {row}.project) "
         f"BEGIN {_note(row)} END"
     )
 
