@@ -66,6 +66,7 @@
     const before = new Set([...document.querySelectorAll("#needs > li")].map((item) => item.dataset.key));
     const needs = [...found.querySelectorAll("#needs > li")];
     const rows = [...found.querySelectorAll("#rows > li")];
+    inNeed = new Set(needs.map((item) => item.dataset.session));
     outdateAll([...needs.map((item) => item.querySelector(".desk")), ...rows].filter(Boolean));
     watchShift("needs", () => reconcile(document.getElementById("needs"), needs.filter(isNoNews), needs.map((item) => item.dataset.key)));
     const notes = document.getElementById("notes"), other = found.querySelector("#notes");
@@ -104,7 +105,7 @@
     const there = new Map([...list.children].map((item) => [item.dataset.key, item]));
     const wanted = new Set(order);
     for (const [key, item] of there) {
-      if (wanted.has(key) || isKept(item)) continue;
+      if (wanted.has(key) || (isKept(item) && !hasEnded(item))) continue;
       if (isTyped(item)) settle(item);
       else { item.remove(); there.delete(key); moved = true; }
     }
@@ -115,8 +116,12 @@
     }
   };
 
-  // What has been answered here stays in its place, and so does what is of another commit by now.
+  // What has been answered here stays in its place, and so does what is of another commit by now, for
+  // as long as its session waits for anybody.
+  const isOutdated = (desk) => desk.matches(".outdated");
   const isKept = (item) => item.matches(".answered") || item.querySelector(".desk.outdated") !== null;
+  const hasEnded = (item) => !item.matches(".answered") && !inNeed.has(item.dataset.session);
+  let inNeed = new Set(); // the sessions that need somebody
   const settle = (item) => {
     if (item.querySelector(".settled")) return;
     const note = Object.assign(document.createElement("p"), { className: "note settled", textContent: "This does not wait any more. What you have written is still here." });
@@ -141,11 +146,11 @@
   const outdateAll = (found) => {
     for (const desk of document.querySelectorAll(".desk[data-head]")) {
       const now = found.find((one) => (one.dataset.session || one.dataset.key) === desk.dataset.session && one.dataset.head);
-      if (!now || [desk.dataset.head, desk.dataset.seen].includes(now.dataset.head)) continue;
-      const card = now.closest(".need");
-      if (desk.closest(".answered")) continue;
-      if (card) newer.set(desk.dataset.session, card);
-      outdate(desk, "", now.dataset.head);
+      if (!now || desk.dataset.head === now.dataset.head || desk.closest(".answered")) continue;
+      const isKnown = desk.dataset.seen === now.dataset.head;
+      const card = now.closest(".need"); // a row may have told of the commit before a card does
+      if (card && (!isKnown || isOutdated(desk))) newer.set(desk.dataset.session, card);
+      if (!isKnown) outdate(desk, "", now.dataset.head);
     }
   };
 

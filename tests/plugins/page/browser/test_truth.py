@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from sm.adapters.forge.model import PullState
+from sm.adapters.forge.model import PullState, ReviewState
 from sm.sessions.project import Project
 from sm.store import events
 from tests.helpers import wait_for
@@ -89,6 +89,22 @@ def test_a_push_that_no_look_has_seen_is_refused_with_a_way_to_see_it(site_of: M
     need.get_by_role("button", name="show it").click()
     expect(need.locator("pre.patch")).to_contain_text("+not seen")
     expect(need.locator(".desk")).to_have_attribute("data-head", second)
+
+
+def test_an_outdated_card_goes_when_somebody_else_has_decided(site_of: MakeSite) -> None:
+    site = site_of(ci=NO_CI)
+    project = site.stage.project
+    issue, number = offer(project)
+    site.log_in()
+    page = site.open()
+    need = page.locator("#needs > li")
+    expect(need.get_by_role("button", name="Approve")).to_be_enabled()
+    second = push(project, issue, "not seen\n")
+    tell(project, issue)
+    expect(need.locator(".moved")).to_contain_text("1 new commit: show it")
+    project.forge.pulls.review(number, ReviewState.APPROVED, author="bob", head=second)
+    tell(project, issue)
+    expect(need).to_have_count(0)
 
 
 def open_with_clock(site: Site, path: str) -> Page:
