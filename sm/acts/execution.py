@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from sm.adapters.forge.model import ReviewState
     from sm.context.rotation import Rotation
     from sm.issues.meters import SetLimit
-    from sm.issues.reaching import Elsewhere
     from sm.messages.send import Sent
     from sm.sessions.caller import Caller
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
     from sm.store.paths import Root
+    from sm.views.place import Place
 
 
 class Finder(Protocol):
@@ -36,8 +36,8 @@ class Finder(Protocol):
     def find_session(self, ident: str) -> AnySession:
         """Find a session of this machine by its id."""
 
-    def find_there(self, ident: str) -> Elsewhere | None:
-        """Find a session elsewhere by its id; None if it is none."""
+    def find_place(self, ident: str) -> Place:
+        """Find where the session of that id is."""
 
     def find_limit(self, act: Act) -> SetLimit:
         """Find the limit that an act is about."""
@@ -50,18 +50,24 @@ def carry_out(finder: Finder, act: Act, text: str, caller: Caller) -> list[str]:
         SmError: it cannot be done, or the caller may not do it; then nothing was done.
 
     """
-    from sm.acts import elsewhere
     from sm.messages.delivery import TEXT_LIMIT
 
     if len(text) > TEXT_LIMIT:
         raise UsageError(f"the text is above {TEXT_LIMIT:,} characters")
-    if act.kind in elsewhere.STEERS and (there := finder.find_there(act.session)):
-        return elsewhere.carry_out(caller, there, act.kind, text)
+    if act.kind in OF_SESSION and act.session:
+        return finder.find_place(act.session).carry_out(act, text, caller)
     if act.kind in FOR_PEOPLE and caller.session:
         raise CallerError(f"only a person may {FOR_PEOPLE[act.kind]} here")
     return ACTS[act.kind](finder, act, text, caller)
 
 
+OF_SESSION = frozenset(
+    {
+        *(ActKind.REPLY, ActKind.SEND, ActKind.PAUSE, ActKind.RESUME),
+        *(ActKind.ROTATE, ActKind.RECOVER, ActKind.KILL),
+    }
+)
+"""Acts that are carried out where the session is; all others on the forge, or by a limit."""
 FOR_PEOPLE = {
     ActKind.APPROVE: "approve it",
     ActKind.REQUEST_CHANGES: "review it",

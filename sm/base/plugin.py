@@ -34,6 +34,8 @@ Kind = Literal[
     "meters",
     "variables",
     "runners",
+    "dispatchers",
+    "places",
 ]
 
 
@@ -101,6 +103,10 @@ class Plugin(NamedTuple):
     """A function of `sm.sessions.variables`, which adds to an agent's environment."""
     runners: Mapping[str, Place] = NO_PARTS
     """A `Runner` of `sm.issues.runners`, which has sessions run elsewhere, by `runner`."""
+    dispatchers: Mapping[str, Place] = NO_PARTS
+    """A `Dispatcher` of `sm.issues.dispatch`, which has a tick's issues taken elsewhere."""
+    places: Mapping[str, Place] = NO_PARTS
+    """`Places` of `sm.views.place`, which finds the sessions that are elsewhere."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

@@ -165,27 +165,26 @@ def leave_to_node(project: Project, issue: int) -> None:
         ElsewhereError: the node's own `sm` is to do it.
 
     """
-    if not (project.root.project(project.name).placements.is_dir()):
-        return  # as on most machines
-    from sm.issues.reaching import find_for
     from sm.store.paths import name_session
+    from sm.views.place import find_remote
 
     if project.root.session(name_session(project.name, issue)).identity.exists():
         return
-    if there := find_for(project, issue):
+    if there := find_remote(project, issue):
         raise ElsewhereError(there)
 
 
 def leave_named_to_node(ctx: click.Context, text: str) -> None:
     """Leave the command to the node of a named session that is not on record here."""
     from sm.config.load import NoConfigError
-    from sm.issues.reaching import find_elsewhere
+    from sm.views.place import find_meant_issue, find_remote
 
     try:
         config = load_config(ctx)
     except NoConfigError:
         return
-    if there := find_elsewhere(config, text):
+    meant = find_meant_issue(config, text)
+    if meant and (there := find_remote(*meant)):
         raise ElsewhereError(there)
 
 

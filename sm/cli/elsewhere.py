@@ -13,15 +13,14 @@ from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP, print_json, read_stdin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from click import Command, Context
 
-    from sm.issues.reaching import Elsewhere
-    from sm.issues.runners import Runner
+    from sm.issues.runners import Answer
     from sm.sessions.caller import Caller
     from sm.sessions.project import Project
+    from sm.views.place import RemotePlace
 
 FOLLOWS = ("-f", "--follow")
 WATCHES = ("-w", "--watch")
@@ -39,57 +38,42 @@ def call_there(error: ElsewhereError, argv: list[str]) -> int:
         SmError: the node does not answer, or the caller may not do this.
 
     """
-    from sm.issues import reaching
-    from sm.issues.runners import load_runner
     from sm.sessions.caller import identify
 
     there, (verb, *words) = error.there, _leave_out_root_options(argv)
-    runner = load_runner(there.placement.runner)
     caller = identify(there.project.root, os.environ)
     if verb == "send":
-        return _send(there, runner, words, caller)
+        return _send(there, words, caller)
     if caller.session:
         raise SmError(
             f"'{caller.session.label}' may only send messages to sessions on other machines, and "
-            f"{_where(there)}: ask a person"
+            f"{error.message}: ask a person"
         )
     if by_hand := BY_PERSON.get(verb):
-        return by_hand(there, runner, words)
+        return by_hand(there, words)
     if verb in FOLLOWED and any(option in words for option in FOLLOWS):
         options, is_raw = FOLLOWED[verb](words)
-        return _follow(there, runner, [verb, *options, _name(there)], is_raw=is_raw)
+        return _follow(there, [verb, *options, there.name], is_raw=is_raw)
     if verb == "context" and any(option in words for option in WATCHES):
         return _watch_context(there, words)
     if verb == "wait" and not any(word.startswith("--message") for word in words):
-        return _wait(there, runner, words)
+        return _wait(there, words)
     try:
-        answer = reaching.call(there, runner, [verb, *words], _read_stdin(words))
+        return _pass_on(there.call([verb, *words], _read_stdin(words)))
     except TemporaryError:
-        if verb not in ENDED_HERE or not reaching.is_lost(there):
+        done = there.end_lost(verb)  # it may be dead for good
+        if done is None:
             raise
-        for line in ENDED_HERE[verb](there):
+        for line in done:
             say(line)
         return 0
+
+
+def _pass_on(answer: Answer) -> int:
+    """Say what the node's `sm` has said; return its exit code."""
     say_text(answer.stdout, nl=False)
     say_text(answer.stderr, nl=False, err=True)
     return answer.code
-
-
-def _kill_here(there: Elsewhere) -> list[str]:
-    from sm.issues.kill import kill_lost
-
-    return kill_lost(there.project, there.placement)
-
-
-def _recover_here(there: Elsewhere) -> list[str]:
-    from sm.issues.recover import recover
-
-    session = recover(there.project, there.placement.issue)
-    return [f"'{there.placement.host}' is lost: recovering {session.name} here"]
-
-
-ENDED_HERE = {"kill": _kill_here, "recover": _recover_here}
-"""Verbs that this machine carries out once the host is lost: it may be dead for good."""
 
 
 def _leave_out_root_options(argv: list[str]) -> list[str]:
@@ -102,66 +86,36 @@ def _leave_out_root_options(argv: list[str]) -> list[str]:
     return words
 
 
-def _where(there: Elsewhere) -> str:
-    from sm.issues.reaching import explain
-
-    return explain(there)
-
-
-def _name(there: Elsewhere) -> str:
-    from sm.issues.reaching import name_there
-
-    return name_there(there)
-
-
 def _read_stdin(words: list[str]) -> str:
     return read_stdin() if "-" in words else ""
 
 
-def _send(there: Elsewhere, runner: Runner, words: list[str], caller: Caller) -> int:
-    from sm.issues import kept_messages, reaching
-    from sm.messages.queue import make_id
-
-    ident, said = make_id(), [word for word in words if word != NOTIFY]
-    if len(said) < len(words):
-        reaching.await_turn(there, ident, caller)
-    sender = ["--from", caller.session.address] if caller.session else []
-    argv = ["send", "--id", ident, *sender, *said]
-    message = kept_messages.make_message(there.placement.session, argv, _read_stdin(said), ident)
-    answer = kept_messages.send(there, runner, message)
-    if answer is None:
-        name, why = reaching.name_there(there), kept_messages.explain_waiting(there)
-        if "--json" in said:
-            status = {"id": ident, "session": there.placement.session, "name": name}
-            print_json(status | {"status": "waiting", "reason": why})
-        else:
-            say(f"queued for {name}: {why}, and gets it when it does ({ident})")
-        return TIME_UP if any(word.startswith("--wait") for word in said) else 0
-    if answer.code not in kept_messages.DELIVERED:
-        reaching.forget_turn(there, ident)
-    say_text(answer.stdout, nl=False)
-    say_text(answer.stderr, nl=False, err=True)
-    return answer.code
+def _send(there: RemotePlace, words: list[str], caller: Caller) -> int:
+    said = [word for word in words if word != NOTIFY]
+    sent = there.send(caller, said, _read_stdin(said), notify=len(said) < len(words))
+    if sent.answer:
+        return _pass_on(sent.answer)
+    if "--json" in said:
+        status = {"id": sent.id, "session": there.session, "name": there.name}
+        print_json(status | {"status": "waiting", "reason": sent.why})
+    else:
+        say(f"queued for {there.name}: {sent.why}, and gets it when it does ({sent.id})")
+    return TIME_UP if any(word.startswith("--wait") for word in said) else 0
 
 
-def _reply(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+def _reply(there: RemotePlace, words: list[str]) -> int:
     from sm.cli.reply import command
     from sm.cli.words import read_text
-    from sm.issues.reply_elsewhere import reply
 
     *_, text = _read_options("reply", command, words)["given"]
-    answer = reply(there, runner, read_text(text))
-    say_text(answer.stdout, nl=False)
-    say_text(answer.stderr, nl=False, err=True)
-    return answer.code
+    return _pass_on(there.reply(read_text(text)))
 
 
-def _wait(there: Elsewhere, runner: Runner, words: list[str]) -> int:
+def _wait(there: RemotePlace, words: list[str]) -> int:
     """Wait as long as a person wants, which may be longer than one answer of a node takes."""
     from sm.base.clock import Deadline
     from sm.base.output import warn
     from sm.cli.wait import EVENTS, command
-    from sm.issues import reaching
 
     asked = _read_options("wait", command, words)
     timeout_s: float | None = asked["timeout_s"]
@@ -169,21 +123,19 @@ def _wait(there: Elsewhere, runner: Runner, words: list[str]) -> int:
     while True:
         within_s = min(WAIT_S, deadline.left_s) if deadline else WAIT_S
         argv = ["wait", "--for", asked["event"], "--timeout", f"{max(0.0, within_s):.3f}"]
-        answer = reaching.call(there, runner, [*argv, _name(there)])
+        answer = there.call([*argv, there.name])
         if answer.code != TIME_UP:
-            say_text(answer.stdout, nl=False)
-            say_text(answer.stderr, nl=False, err=True)
-            return answer.code
+            return _pass_on(answer)
         if deadline and deadline.left_s <= 0:
-            warn(f"timed out after {timeout_s:g} s: {_name(there)} {EVENTS[asked['event']]}")
+            warn(f"timed out after {timeout_s:g} s: {there.name} {EVENTS[asked['event']]}")
             return TIME_UP
 
 
-def _follow(there: Elsewhere, runner: Runner, argv: list[str], *, is_raw: bool) -> int:
+def _follow(there: RemotePlace, argv: list[str], *, is_raw: bool) -> int:
     """Pass on what the node's `sm` says, as it says it, until it is over, or Ctrl-C."""
     from sm.adapters.foreground import pass_on_output
 
-    command = runner.stream(there.project, there.placement, argv)
+    command = there.stream(argv)
     sys.stdout.flush()
     text, half = codecs.getincrementaldecoder("utf-8")("replace"), b""
 
@@ -226,64 +178,35 @@ def _read_event_options(words: list[str]) -> tuple[list[str], bool]:
 FOLLOWED = {"logs": _read_log_options, "events": _read_event_options}
 
 
-def _watch_context(there: Elsewhere, words: list[str]) -> int:
+def _watch_context(there: RemotePlace, words: list[str]) -> int:
     """Show how full its context is, asked again each second, until Ctrl-C. It is drawn here."""
     from sm.cli.contexttable import draw_contexts
     from sm.cli.live import show_live
-    from sm.views.there import read_gauge
 
     is_json = "--json" in words
-    show_live("context", lambda *_: draw_contexts([read_gauge(there)]), as_json=is_json)
+    show_live("context", lambda *_: draw_contexts([there.read_gauge()]), as_json=is_json)
     return 0
 
 
-def find_past(ctx: Context, place: tuple[Project, int] | str) -> Elsewhere | None:
-    """Return where a session that is over was, if elsewhere; `place` may be its id."""
+def find_past(ctx: Context, place: tuple[Project, int] | str) -> RemotePlace | None:
+    """Find where a session that is over was, if elsewhere; `place` may be its id."""
     from sm.cli.options import load_config
     from sm.config.load import NoConfigError
-    from sm.issues import reaching
+    from sm.views.place import find_meant_issue, find_past_remote
 
     try:
-        meant = reaching.find_issue(load_config(ctx), place) if isinstance(place, str) else place
+        meant = find_meant_issue(load_config(ctx), place) if isinstance(place, str) else place
     except NoConfigError:
         return None
-    return reaching.find_past(*meant) if meant else None
+    return find_past_remote(*meant) if meant else None
 
 
-def tell_nodes(projects: Iterable[Project], *words: str) -> Iterator[str]:
-    """Have each node with sessions of these projects do it as well; yield its words, or why not.
-
-    A node that does not answer is named on stderr: there it has to be said again.
-    """
-    from sm.base.output import warn
-    from sm.issues.placements import list_placements
-    from sm.issues.runners import load_runner
-
-    for project in projects:
-        nodes = {
-            (one.runner, one.host): one
-            for one in list_placements(project.root.project(project.name))
-        }
-        for placement in nodes.values():
-            try:
-                runner = load_runner(placement.runner)
-                answer = runner.call(project, placement, [*words, project.name])
-            except SmError as error:
-                warn(f"{error.message}: say it again when it does")
-                continue
-            said = (answer.stderr if answer.code else answer.stdout).strip().splitlines()
-            yield from (f"on '{placement.host}': {line}" for line in said)
-
-
-def _attach(there: Elsewhere, runner: Runner, words: list[str]) -> int:
-    from sm.adapters.foreground import run_in_foreground
-
+def _attach(there: RemotePlace, words: list[str]) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("attach needs a terminal: sm logs shows the terminal log without one")
-    read_only = "-r" in words or "--read-only" in words
-    argv = runner.attach(there.project, there.placement, read_only=read_only)
+    enter = there.prepare_attachment(read_only="-r" in words or "--read-only" in words)
     sys.stdout.flush()
-    return int(bool(run_in_foreground(argv, os.environ)))
+    return int(bool(enter()))
 
 
 BY_PERSON = {"reply": _reply, "attach": _attach}

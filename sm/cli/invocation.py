@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sm.config.schema import Config, ProjectSettings
-    from sm.issues.reaching import Elsewhere
     from sm.sessions.project import Project
     from sm.store.paths import Root
+    from sm.views.place import RemotePlace
 
 ISSUE = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -42,9 +42,8 @@ def import_msgspec() -> None:
 class ElsewhereError(SmError):
     """The command is for the `sm` of another machine, as its session runs there."""
 
-    def __init__(self, there: Elsewhere) -> None:
-        one = there.placement
-        super().__init__(f"'{one.project}#{one.issue}' runs on '{one.host}'")
+    def __init__(self, there: RemotePlace) -> None:
+        super().__init__(f"'{there.name}' runs on '{there.host}'")
         self.there = there
 
 

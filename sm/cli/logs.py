@@ -81,10 +81,9 @@ def _read_past_there(
 ) -> str:
     """Return what the node still has of a session that has ended there; '' if it was here."""
     from sm.cli.elsewhere import find_past
-    from sm.views.there import read_past_log
 
     there = find_past(click_context, place) if isinstance(place, tuple | str) else None
-    return read_past_log(there, lines, raw=raw) if there else ""
+    return there.read_past_log(lines, raw=raw) if there else ""
 
 
 def _source(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sm.base.errors import UsageError
-from sm.base.output import say, say_lines
+from sm.base.errors import SmError, UsageError
+from sm.base.output import say, say_lines, warn
 from sm.cli.arguments import leave_named_to_node, spell_in_full
 from sm.cli.options import load_any_config, load_machine
 
@@ -65,6 +65,7 @@ def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
     from sm.config.load import NoConfigError
     from sm.sessions.pause import Extent
     from sm.sessions.project import Project
+    from sm.views.place import tell_remote
 
     try:
         config = load_any_config(ctx)
@@ -74,11 +75,11 @@ def _tell_nodes(ctx: click.Context, parts: list[Part], *words: str) -> None:
     named = {one.name for one in parts if one.extent is Extent.PROJECT}
     meant = [one for one in config.projects if all_of_them or one.name in named]
     for project in (Project(config, one) for one in meant):
-        if project.root.project(project.name).placements.is_dir():
-            from sm.cli.elsewhere import tell_nodes
-
-            for line in tell_nodes([project], *words):
-                say(line)
+        for told in tell_remote(project, *words, project.name):
+            if isinstance(told, SmError):  # there it has to be said again
+                warn(f"{told.message}: say it again when it does")
+            else:
+                say(told)
 
 
 def _find(ctx: click.Context, words: tuple[str, ...]) -> tuple[Root, list[Part], str]:

@@ -95,14 +95,13 @@ def _story(click_context: click.Context, place: AnySession | tuple[Project, int]
 def _add_node(click_context: click.Context, place: tuple[Project, int] | str, ours: Story) -> Story:
     """Add what the node tells of a session that has ended there; if it does not answer, say why."""
     from sm.cli.elsewhere import find_past
-    from sm.views.there import read_past_story
 
     if not (there := find_past(click_context, place)):
         return ours
     try:
-        return read_past_story(ours, there)
+        return there.read_past_story(ours)
     except SmError as error:
-        warn(f"what it did on '{there.placement.host}' cannot be told: {error.message}")
+        warn(f"what it did on '{there.host}' cannot be told: {error.message}")
         return ours
 
 

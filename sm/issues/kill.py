@@ -9,7 +9,6 @@ from sm.issues.act.refusals import REFUSALS
 from sm.issues.act.unblock import spell_unblock
 from sm.issues.look.observe import observe
 from sm.issues.look.taken import AnotherIssueError, refuse_another
-from sm.issues.runners import Placement
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import GIVEN_BACK, KILLED, Receipt
@@ -34,23 +33,8 @@ def kill(project: Project, issue: int) -> list[str]:
         refuse_another(session)
     except AnotherIssueError:
         return _end(session, f"issue #{issue} is another one by now, and is left as it is")
-    said = _end(session, _label(project, issue))
+    said = _end(session, label_blocked(project, issue))
     return [*said, f"to have the issue worked on again: {spell_unblock(project.settings, issue)}"]
-
-
-def kill_lost(project: Project, placement: Placement) -> list[str]:
-    """End the work on an issue whose host is lost and cannot end it; return what happened.
-
-    By the label the next tick gives the claim up. Without the claim, what runs there ends by
-    itself.
-    """
-    said = _label(project, placement.issue)
-    project.record(events.Kill(session=placement.session))
-    return [
-        f"{said}; '{placement.host}' is lost: dev-poll gives the claim up, and what may still run "
-        "there ends by itself",
-        f"to have the issue worked on again: {spell_unblock(project.settings, placement.issue)}",
-    ]
 
 
 def _find_settled(session: IssueSession) -> str:
@@ -90,7 +74,7 @@ def _end(session: IssueSession, said: str) -> list[str]:
     return ended
 
 
-def _label(project: Project, issue: int) -> str:
+def label_blocked(project: Project, issue: int) -> str:
     """Label the issue, which may have been deleted; say how that went."""
     blocked = project.settings.labels.blocked
     try:

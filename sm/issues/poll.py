@@ -14,8 +14,9 @@ from sm.adapters.forge import protocol
 from sm.adapters.forge.model import Issue
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
-from sm.issues import elsewhere, meters, runners
+from sm.issues import meters, runners
 from sm.issues.act.effects import NotNowError
+from sm.issues.dispatch import Away, survey
 from sm.issues.look import doubts
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import keep_outcome
@@ -27,7 +28,6 @@ from sm.issues.rules.supervision import BY_NAME
 from sm.issues.start import PausedError, SettledError, TakenError, start
 from sm.issues.supervise.act import AFTER, BEFORE, Due, tend
 from sm.issues.supervise.find import Scene
-from sm.issues.survey import Survey, survey
 from sm.issues.work import claim, locks, slots
 from sm.sessions import pause, registry, terminal_log
 from sm.sessions.project import Project
@@ -113,29 +113,28 @@ def _tend(
     away = survey(project, seen, hears_wishes=loops)
     if found := scene.pauses.find(project.name):
         yield found.sentence
-        if away:
-            yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
-            yield from _finish(away, dry_run=dry_run)
+        for one in away:
+            yield from one.tend(scene.is_paused, dry_run=dry_run)
+        yield from _finish(away, dry_run=dry_run)
         # One of the monitors has the forge looked at.
         yield from tend(scene, Thing.SESSION, start=begin, dry_run=dry_run)
         return
     if not dry_run:
         slots.correct(project)
     yield from tend(scene, *BEFORE, start=begin, dry_run=dry_run)
-    if away:
-        yield from elsewhere.tend(away, scene.is_paused, dry_run=dry_run)
+    for one in away:
+        yield from one.tend(scene.is_paused, dry_run=dry_run)
     if takes_up:
         yield from _pick_up(project, seen, sessions, away, dry_run=dry_run)
-    if away:
-        yield from _finish(away, dry_run=dry_run)
+    yield from _finish(away, dry_run=dry_run)
     yield from tend(scene, *AFTER, start=begin, dry_run=dry_run)
     if not dry_run:
         terminal_log.prune(project.root, project.config.logs)
 
 
-def _finish(away: Survey, *, dry_run: bool) -> Iterator[str]:
-    if not dry_run:
-        yield from elsewhere.finish(away)
+def _finish(away: Iterable[Away], *, dry_run: bool) -> Iterator[str]:
+    for one in () if dry_run else away:
+        yield from one.finish()
 
 
 def _take_up_again(scene: Scene, due: Sequence[Due], *, dry_run: bool) -> Iterator[str]:
@@ -159,7 +158,7 @@ def _pick_up(
     project: Project,
     seen: Snapshot,
     sessions: list[IssueSession],
-    away: Survey | None,
+    away: Iterable[Away],
     *,
     dry_run: bool,
 ) -> Iterator[str]:
@@ -173,9 +172,11 @@ def _pick_up(
         and not paused.find(project.name, name_session(project.name, issue.number))
     ]
     waiting = doubts.pass_over(project.directory, waiting, keep=not dry_run)
-    if away:
-        waiting, others = away.divide(waiting)
-        yield from _place(away, others, dry_run=dry_run)
+    for one in away:
+        waiting, others = one.divide(waiting)
+        yield from _place(project, one, others, dry_run=dry_run)
+    waiting, unplaced = _divide(project, waiting)
+    yield from (Unable(f"cannot place #{one.number} {one.title}: {why}") for one, why in unplaced)
     short = list_shortages(project) if dry_run else note_shortages(project)
     if waiting and short:
         yield from (f"nothing new is taken up: {one.shortly}" for one in short)
@@ -193,16 +194,28 @@ def _pick_up(
     yield from _start_all(project, (Due(one, "pick up") for one in admitted), dry_run=dry_run)
 
 
-def _place(away: Survey, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
+def _divide(project: Project, waiting: list[Issue]) -> tuple[list[Issue], list[tuple[Issue, str]]]:
+    """Return the issues for this machine, and those that no plugin takes, with the reason."""
+    here, unplaced = list[Issue](), list[tuple[Issue, str]]()
+    for issue in waiting:
+        runner = runners.choose_runner(project.settings, issue.labels)
+        if runner == runners.LOCAL:
+            here.append(issue)
+        else:
+            unplaced.append((issue, f"no plugin has sessions run by '{runner}'"))
+    return here, unplaced
+
+
+def _place(project: Project, away: Away, waiting: list[Issue], *, dry_run: bool) -> Iterator[str]:
     """Place the oldest issues for elsewhere, as many as there are free places."""
     if not waiting:
         return
-    if limit := meters.find_objection(away.project, here=False):
+    if limit := meters.find_objection(project, here=False):
         yield f"nothing new is placed: {meters.describe(limit, time.time())}"
         return
     for issue in waiting:
         try:
-            yield from elsewhere.place_new(away, issue, dry_run=dry_run)
+            yield from away.place(issue, dry_run=dry_run)
         except SmError as error:
             yield Unable(f"cannot place #{issue.number} {issue.title}: {error.message}")
 

@@ -8,6 +8,7 @@ has a `Runner` among its parts of the kind `runners`; a project names one by `ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
@@ -16,12 +17,27 @@ from sm.base import plugin
 from sm.base.errors import SmError, TemporaryError
 from sm.config.schema import LOCAL as LOCAL
 from sm.config.schema import ProjectSettings
-from sm.issues.rules.placing import Standing as Standing
 from sm.sessions.project import Project
 
 SILENT_S = 3.0
 """Time that work which can be done later waits for a node that does not even say it is there, in
 seconds. A lost packet is sent again within a second (RFC 6298)."""
+
+
+class Standing(StrEnum):
+    """Standing of a session elsewhere, by its runner."""
+
+    WAITING = "waits in a queue"
+    RUNNING = "runs"
+    SILENT = "does not answer"
+    LOST = "is lost"
+    """Its runner says that it is gone, or it has been silent for too long."""
+    OVER = "has ended"
+    """The node no longer has such a session."""
+    REFUSED = "is refused by its host"
+    """The host answers, and cannot begin any session."""
+    UNFIT = "is not taken by its host"
+    """The host answers, and does not begin this one; it takes others."""
 
 
 class Placement(Struct, frozen=True):
@@ -198,6 +214,27 @@ class Piper(Protocol):
             TemporaryError: the node cannot be reached.
 
         """
+
+
+class Hindrance(Struct, frozen=True):
+    """Hindrance of a host. `key` stays the same until it is over, and no other has it.
+
+    `text` is one sentence, `command` says more of it here. `since` is in seconds since 1970, 0 if
+    unknown.
+    """
+
+    key: str
+    text: str
+    command: str
+    since: float = 0.0
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Runner that knows what keeps its hosts from having sessions, and only a person can remove."""
+
+    def list_hindrances(self, project: Project) -> Sequence[Hindrance]:
+        """Return what it heard at the last tick, from files: no host is asked."""
 
 
 def choose_runner(settings: ProjectSettings, labels: Collection[str]) -> str:

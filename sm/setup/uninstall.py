@@ -19,7 +19,6 @@ from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
-from sm.issues import kept_messages
 from sm.issues.work import kept_worktrees, remnants
 from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
@@ -80,13 +79,6 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
     for path in (record, record.with_suffix(".lock")):
         if path.is_file():
             yield Part(f"what is paused: {path}", remove=path.unlink)
-    for settings in config.projects if config else ():
-        waiting = kept_messages.find_folder(machine.root.project(settings.name))
-        if waiting.is_dir():
-            yield Part(
-                f"messages that wait for their hosts: {waiting}",
-                remove=partial(shutil.rmtree, waiting),
-            )
     database = machine.settings.bridge_database
     if database.is_file():
         yield Part(f"threads of chats: {database}", kept="they are your own words")

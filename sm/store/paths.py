@@ -50,6 +50,14 @@ def prefix_sessions(project: str) -> str:
     return f"{OF_ISSUES}{project.replace('.', '_')}-"
 
 
+def find_issue_number(project: str, session: str) -> int:
+    """Return the number of the issue whose session in the project has that id; 0 for none."""
+    head = prefix_sessions(project)
+    number = session.removeprefix(head)
+    is_number = number.isascii() and number.isdecimal() and len(number) < 10
+    return int(number) if session.startswith(head) and is_number else 0
+
+
 class EntryKind(StrEnum):
     """Kind of a thing in the private directory."""
 

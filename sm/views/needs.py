@@ -28,10 +28,10 @@ from sm.sessions.session import IssueSession
 from sm.store import events, journal
 from sm.store.paths import Root, name_session
 from sm.views import family
-from sm.views.elsewhere import list_issues, list_of_hosts, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.orphans import list_orphans, make_orphans_need
+from sm.views.place import begin_remote_rows, list_remote_issues, list_remote_needs
 from sm.views.polling import find_missed
 from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
 from sm.views.trace import OUTCOMES
@@ -50,7 +50,7 @@ def list_needs(project: Project, now: float | None = None) -> list[OpenNeed]:
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
     rows = make_rows(project, now, sessions, known)
     silence = read_or(_pass_over, lambda: find_missed(project, sessions, known), None)
-    rows += read_elsewhere(project, now, known, _pass_over)
+    rows += begin_remote_rows(project)(now, known, _pass_over)
     return collect_needs(project, now, rows, sessions, known, silence)
 
 
@@ -93,7 +93,7 @@ def collect_needs(
         (
             *_list_short(project),
             *list_account_needs(project.root),
-            *list_of_hosts(project),
+            *list_remote_needs(project),
             *_list_stopped(project, silence),
             *(() if silence else _list_unread(project, now, known)),
             *(row.need for row in rows if row.need),
@@ -163,7 +163,7 @@ def _list_over_budget(
     project: Project, now: float, sessions: list[IssueSession], known: Snapshot
 ) -> Iterator[OpenNeed]:
     """Yield what keeps ready issues from being taken up until a person decides."""
-    at_work = {session.issue for session in sessions} | list_issues(project)
+    at_work = {session.issue for session in sessions} | list_remote_issues(project)
     if not any(one.number not in at_work for one in list_ready(project, known)):
         return
     limit = find_objection(project)
@@ -187,7 +187,7 @@ def _list_blocked(
 
     A person may have set the label, and the journal may not go back so far.
     """
-    at_work = {session.issue for session in sessions} | list_issues(project)
+    at_work = {session.issue for session in sessions} | list_remote_issues(project)
     blocked = {
         name_session(project.name, issue.number): issue
         for issue in known.issues

@@ -25,7 +25,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
-from sm.views import elsewhere, family
+from sm.views import family
 from sm.views.family import AdHocRow
 from sm.views.figures import NO_FIGURES, Subject, read_figures
 from sm.views.known import read_or
@@ -33,6 +33,7 @@ from sm.views.needs import collect_needs, sort_needs
 from sm.views.open_need import OpenNeed, list_account_needs
 from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.people import People, find_people
+from sm.views.place import begin_remote_rows, list_remote_issues
 from sm.views.polling import START, find_missed, find_silence, word_silence
 from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
 
@@ -205,18 +206,18 @@ def read_overview(
     def report(error: SmError) -> None:
         problems.append(error.message)
 
-    read_elsewhere = elsewhere.begin_to_read(project)
+    read_remote = begin_remote_rows(project)
     sessions = registry.list_for(project, report)
     known = read_or(report, lambda: read_last_look(project), NOTHING_SEEN)
     problems.extend(known.problems)
     kept = dict[int, str]()
     if with_kept:
         kept = read_or(report, lambda: kept_worktrees.list_kept(project, sessions), kept)
-    at_work = {one.issue for one in sessions} | elsewhere.list_issues(project)
+    at_work = {one.issue for one in sessions} | list_remote_issues(project)
     waits = tuple(_list_waiting(project, at_work, known))
     rows = [
         *make(project, now, sessions, known, find_people(project.tmux, sessions, now)),
-        *read_elsewhere(now, known, report),
+        *read_remote(now, known, report),
     ]
     silence = read_or(report, lambda: find_missed(project, sessions, known), None)
     shown = _add_figures(project.config, rows, report)

@@ -14,9 +14,9 @@ from msgspec import structs
 from sm.base import plugin
 from sm.base.errors import TemporaryError
 from sm.base.plugin import Plugin, Registry
-from sm.issues.hindrances import Hindrance
 from sm.issues.runners import (
     Answer,
+    Hindrance,
     NoAnswerError,
     Placement,
     RefusedError,
@@ -25,6 +25,7 @@ from sm.issues.runners import (
     Shown,
     Standing,
 )
+from sm.plugins.hosts.plugin import PLUGIN as HOSTS
 from sm.sessions.project import Project
 from tests.helpers import wait_for
 
@@ -161,7 +162,11 @@ class Farm:
 
 RUNNER = Farm()
 _CHECKED: Runner = RUNNER
-PLUGIN = Plugin(runners={"farm": f"{__name__}:RUNNER"})
+PLUGIN = Plugin(
+    runners={"farm": f"{__name__}:RUNNER"},
+    dispatchers=HOSTS.dispatchers,  # once, also where the plugin itself is in use
+    places=HOSTS.places,
+)
 
 
 def use_farm(

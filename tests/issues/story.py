@@ -17,13 +17,13 @@ from msgspec import json, structs
 
 from sm.adapters.forge.model import BOT, CheckState, PullState, ReviewState
 from sm.config.load import load
-from sm.issues.bringing import MakeShare, bring
 from sm.issues.look import snapshot, wishes
 from sm.issues.look.brought import Share
 from sm.issues.look.observe import Observation, observe
 from sm.issues.look.snapshot import snapshot_as_wished
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Placement
+from sm.plugins.hosts.dispatch.shares import MakeShare, bring
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.e2e.stage import Stage

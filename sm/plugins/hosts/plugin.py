@@ -13,6 +13,9 @@ PLUGIN = Plugin(
         "ssh": "sm.plugins.hosts.ssh.runner:RUNNER",
         "slurm": "sm.plugins.hosts.slurm.runner:RUNNER",
     },
+    dispatchers={"hosts": "sm.plugins.hosts.places:DISPATCHER"},
+    places={"hosts": "sm.plugins.hosts.places:PLACES"},
+    files={"messages": "sm.plugins.hosts.messages.kept:list_files"},
     checks={"slurm": "sm.plugins.hosts.slurm.examine:CHECK"},
     verbs={
         "host": Verb(

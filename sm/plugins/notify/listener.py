@@ -8,8 +8,8 @@ from sm.issues.runners import list_runners
 from sm.issues.ticks import Listener, Tick
 from sm.plugins.notify.settings import Notify
 from sm.sessions.project import Project
-from sm.store.files import list_names
 from sm.store.paths import Root
+from sm.views.place import list_remote_issues
 
 
 def list_addresses(tick: Tick) -> dict[str, tuple[str, ...]]:
@@ -36,11 +36,10 @@ def hear(root: Root, tick: Tick) -> None:
 
 def list_projects_there(tick: Tick) -> list[Project]:
     """Return those of which something runs elsewhere, or did at the last look."""
-    root = Root(tick.config.state_root)
     return [
         Project(tick.config, one)
         for one in tick.config.projects
-        if one.name in tick.projects and list_names(root.project(one.name).placements)
+        if one.name in tick.projects and list_remote_issues(Project(tick.config, one))
     ]
 
 

@@ -25,9 +25,9 @@ from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from sm.views.elsewhere import list_of_hosts, read_elsewhere
 from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
+from sm.views.place import begin_remote_rows, list_remote_needs
 from sm.views.session import NOTHING_SEEN, StatusRow, read_last_look
 
 OURS = "there:"
@@ -76,11 +76,11 @@ def tell(root: Root, config: Config, projects: Iterable[Project]) -> None:
 
 def _list_of_sessions(project: Project) -> list[Untold]:
     known = read_or(_pass_over, lambda: read_last_look(project), NOTHING_SEEN)
-    return list(list_untold(read_elsewhere(project, time.time(), known, _pass_over)))
+    return list(list_untold(begin_remote_rows(project)(time.time(), known, _pass_over)))
 
 
 def _list_of_hosts(config: Config, settings: ProjectSettings) -> list[Untold]:
-    return [Untold(one) for one in list_of_hosts(Project(config, settings))]
+    return [Untold(one) for one in list_remote_needs(Project(config, settings))]
 
 
 def _pass_over(_: SmError) -> None:

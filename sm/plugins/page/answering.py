@@ -21,6 +21,7 @@ from sm.adapters.forge.errors import HeadMovedError
 from sm.base.errors import SmError
 from sm.plugins.page.access import RefusedError, Visitor, check_may_act, check_reads, identify
 from sm.plugins.page.board_page import find_group
+from sm.plugins.page.finder import PageFinder
 from sm.plugins.page.gone import GoneError
 from sm.plugins.page.logins import Logins
 from sm.plugins.page.looks import Looks
@@ -28,6 +29,7 @@ from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
 from sm.views.board import BoardRow
+from sm.views.place import Place
 from sm.web.sites import Entrance
 from sm.web.worker_pools import WorkerPools
 
@@ -71,6 +73,11 @@ class Page(Struct, frozen=True):
         """Return the HTML of a row."""
         return self.drawer.draw(row, find_group(row))
 
+    @property
+    def finder(self) -> PageFinder:
+        """Lookups by what the page has read."""
+        return PageFinder(self.looks)
+
     async def read(self, act: Callable[[], T]) -> T:
         """Read in a thread what is on this machine."""
         return await to_thread.run_sync(act, limiter=self.readers)
@@ -86,6 +93,12 @@ class Page(Struct, frozen=True):
     async def reach(self, act: Callable[[], T]) -> T:
         """Ask a node in a thread of its own kind: a silent node holds up only such threads."""
         return await to_thread.run_sync(act, limiter=self.callers)
+
+    async def visit(self, ident: str, act: Callable[[Place], T], *, asks: bool = False) -> T:
+        """Read in a thread what is at a session's place; `asks`: git or tmux is asked for it."""
+        place = await self.read(partial(self.finder.find_place, ident))
+        read = self.reach if place.host else self.ask if asks else self.read
+        return await read(partial(act, place))
 
 
 Answer = Callable[[Page, Request, Visitor], Awaitable[Response]]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 import time
 
-from sm.acts import elsewhere
 from sm.base.errors import SmError, UsageError
-from sm.issues.reaching import Elsewhere
 from sm.plugins.page.gone import GoneError
 from sm.sessions import registry
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
-from sm.store.paths import NAME
 from sm.views.board import Board, BoardRow
 from sm.views.projects import ProjectsReader
 from sm.views.watched_board import WatchedBoard
@@ -99,12 +96,6 @@ class Looks:
             if project.name == name:
                 return project
         raise GoneError("there is no such project any more")
-
-    def find_there(self, ident: str) -> Elsewhere | None:
-        """Find the session elsewhere of that id; None if it is on record here, or is none."""
-        if not NAME.fullmatch(ident) or self.machine.root.session(ident).identity.exists():
-            return None
-        return elsewhere.find(self.list_projects(), ident)
 
     def find_session(self, ident: str) -> AnySession:
         """Find the session of that id.

@@ -13,7 +13,6 @@ from sm.base.foreign import read_number
 from sm.plugins.page.access import RefusedError, Visitor, identify
 from sm.plugins.page.answering import Page, Way, show
 from sm.plugins.page.board_page import GROUPS, Choice, answer_needs, choose_rows, count_groups
-from sm.plugins.page.limits import find_needed
 from sm.plugins.page.looks import list_changed
 from sm.plugins.page.paths import BELOW, ROOT
 from sm.plugins.page.stream import ALIVE_S
@@ -36,7 +35,7 @@ async def show_overview(page: Page, request: Request, visitor: Visitor) -> Respo
     def make() -> Response:
         board, position = page.looks.read()
         page.drawer.forget_others(board.rows)
-        needs = answer_needs(board, find_needed(page.looks, board))
+        needs = answer_needs(board, page.finder.find_needed(board))
         return show(
             "overview.html",
             visitor,
@@ -61,7 +60,7 @@ async def show_changes(page: Page, request: Request, visitor: Visitor) -> Respon
         # Read last: an event that comes in between is at worst told twice, and never passed over.
         changed = {""} if since is None else list_changed(page.looks.machine, since)[0]
         changed |= named
-        limits = find_needed(page.looks, board)
+        limits = page.finder.find_needed(board)
         chosen = [row for row in choose_rows(board, choice) if only in ("", row.id)]
         whole = "" in changed
         return show(

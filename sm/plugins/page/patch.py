@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sm.adapters.process import Beginning
 from sm.base.text import format_count, printable
-from sm.sessions.session import IssueSession
+from sm.views.place import Bounds, Place
 
 BYTES = 1_000_000
 """Bytes of a patch that are read."""
@@ -46,34 +46,19 @@ class Patch(Struct, frozen=True):
     left_out: str = ""
 
 
-def read_patch(session: IssueSession) -> Patch:
-    """Read what its branch changes, also what is not pushed yet.
+def read_patch(place: Place, head: str | None = None) -> Patch:
+    """Read what a session's branch changes, also what is not pushed yet.
+
+    With `head`, only what its pull request lacks, which is at that commit.
 
     Raises:
         SmError: git cannot tell.
 
     """
-    return _read_since(session, f"refs/remotes/{session.record.remote}/{session.record.base}")
-
-
-def read_unpushed(session: IssueSession, head: str) -> Patch:
-    """Read what is committed in its worktree, and not in its pull request, which is at `head`.
-
-    Raises:
-        SmError: git cannot tell.
-
-    """
-    git, record = session.project.git.at(session.worktree), session.record
-    known = git.rev_parse(head)
-    return _read_since(session, known or git.fetch_branch(record.remote, record.branch))
-
-
-def _read_since(session: IssueSession, base: str) -> Patch:
-    git = session.project.git.at(session.worktree)
-    found = git.read_diff(base, limit=BYTES, timeout_s=GIT_S)
-    stat = git.read_diff_stat(base, files=FILES, limit=BYTES, timeout_s=GIT_S)
+    found = place.read_change(head, Bounds(BYTES, FILES, GIT_S))
+    stat = found.stat
     overview = printable(stat.data.decode("utf-8", "replace")) if stat.is_whole else ""
-    return make_patch(found, overview)
+    return make_patch(found.patch, overview)
 
 
 def make_patch(found: Beginning, stat: str) -> Patch:

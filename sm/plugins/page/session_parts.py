@@ -16,13 +16,13 @@ from sm.base.redact import redact
 from sm.base.text import printable
 from sm.context import rotation_files
 from sm.issues.look.snapshot import full_check
-from sm.messages.queue import Place
-from sm.messages.send import PLACES, QueuedMessage, list_entries
+from sm.messages import queue
+from sm.messages.send import PLACES, QueuedMessage
 from sm.sessions import pause
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
-from sm.store.paths import Root, check_name
-from sm.views.trace import Story, StoryEvent, read_story_of
+from sm.views.place import Place
+from sm.views.trace import Story, StoryEvent
 
 STORY = 200
 """Events of a story that are shown; the earlier ones are counted."""
@@ -40,13 +40,19 @@ class Told(Struct, frozen=True):
     outcome: str
 
 
-def read_told(root: Root, ident: str) -> Told | None:
-    """Read the story of that id's session, also when it is over; None if nothing is known of it."""
+def read_told(place: Place) -> Told | None:
+    """Read the story of the session there; None if nothing is known of it.
+
+    Raises:
+        SmError: its machine does not answer.
+
+    """
     try:
-        story = read_story_of(root, check_name(ident, "session"), ident)
+        return shorten(place.read_story())
     except SmError:
+        if place.host:
+            raise
         return None
-    return shorten(story)
 
 
 def shorten(story: Story) -> Told:
@@ -98,18 +104,22 @@ class ShownMessage(Struct, frozen=True):
     tells: str = ""
 
 
-def list_messages(session: AnySession) -> list[ShownMessage]:
-    """List its messages with what became of them, the newest first."""
-    now, confirms = time.time(), bool(session.profile.hooks)
-    found = list_entries(session, done=DELIVERED)
-    return [_follow(one, now, confirms=confirms) for one in reversed(found)]
+def list_messages(place: Place) -> list[ShownMessage]:
+    """List the messages of the session there with what became of them, the newest first.
+
+    Raises:
+        SmError: its machine does not answer.
+
+    """
+    now, found = time.time(), place.read_messages(DELIVERED)
+    return [_follow(one, now, confirms=place.confirms) for one in reversed(found)]
 
 
 def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessage:
     """Say how far a message is: `seen` if the agent's own hook or transcript has confirmed it."""
-    if message.place == PLACES[Place.WAITING]:
+    if message.place == PLACES[queue.Place.WAITING]:
         stage, tells = Stage.WAITING, message.why or "the agent gets it as soon as it can"
-    elif message.place == PLACES[Place.HANDED]:
+    elif message.place == PLACES[queue.Place.HANDED]:
         stage, tells = Stage.TYPED, "the agent has not confirmed it yet"
     elif confirms:
         stage, tells = Stage.SEEN, ""

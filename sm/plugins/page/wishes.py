@@ -11,12 +11,8 @@ from starlette.responses import Response
 from sm.acts.execution import ACTS, carry_out
 from sm.base.act import Act, ActKind
 from sm.base.foreign import read_number
-from sm.issues.meters import SetLimit
 from sm.plugins.page.access import RefusedError, Visitor, check_acts
 from sm.plugins.page.answering import Page, Way, is_fragment, read_form, show
-from sm.plugins.page.gone import GoneError
-from sm.plugins.page.limits import list_limits
-from sm.plugins.page.looks import Looks
 from sm.plugins.page.paths import BELOW
 from sm.sessions.caller import Caller
 
@@ -29,7 +25,7 @@ async def act(page: Page, request: Request, visitor: Visitor) -> Response:
     fields = await read_form(request)
     check_acts(request, visitor, fields.get("csrf", ""))
     wish, text = _read_act(fields), fields.get("text", "").replace("\r\n", "\n")
-    carry = partial(carry_out, PageFinder(page.looks), wish, text, Caller())
+    carry = partial(carry_out, page.finder, wish, text, Caller())
     try:
         with fail_after(ACT_S):
             worker = await page.pools.enter(wish.session or f"{wish.project}#{wish.number}")
@@ -61,30 +57,6 @@ def _read_act(fields: dict[str, str]) -> Act:
         limit=fields.get("limit", "")[:200],
         known=fields.get("known"),
     )
-
-
-class PageFinder:
-    """Finds what an act on the page is about."""
-
-    def __init__(self, looks: Looks) -> None:
-        """Find by what the page has read."""
-        self._looks = looks
-        self.root = looks.machine.root
-        self.find_project = looks.find_project
-        self.find_session = looks.find_session
-        self.find_there = looks.find_there
-
-    def find_limit(self, act: Act) -> SetLimit:
-        """Find a limit by its key.
-
-        Raises:
-            GoneError: there is none any more.
-
-        """
-        for limit in list_limits(self._looks, act.session, act.project):
-            if limit.key == act.limit:
-                return limit
-        raise GoneError("there is no such limit any more: load the page again")
 
 
 ROUTES = (Way(f"{BELOW}act", act, ("POST",), acts=True),)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from sm.acts import here
 from sm.acts.execution import FOR_PEOPLE
 from sm.acts.offer import list_answers
 from sm.base.act import Act, ActKind
-from sm.base.errors import SmError
+from sm.base.errors import SmError, UsageError
 from sm.base.need import NeedKind
 from sm.issues import meters, review
 from sm.issues.meters import SetLimit
@@ -26,7 +27,7 @@ from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
 
 if TYPE_CHECKING:
-    from sm.issues.reaching import Elsewhere
+    from sm.views.place import Place
 
 Projects = Mapping[str, Project]
 """Projects that are shown, by their names."""
@@ -183,13 +184,11 @@ def _plan_answer(root: Root, act: ActKind, entry: Entry, projects: Projects) -> 
 
 def list_limits(root: Root, need: OpenNeed, projects: Projects) -> list[SetLimit]:
     """List the limits that the need may be about."""
-    if there := find_there(root, need.session, projects):
-        from sm.acts import elsewhere
-
-        return elsewhere.list_limits(there, need)
     if need.session:
-        session = registry.find(root, need.session)
-        return meters.list_limits(session) if session else []
+        try:
+            return find_place(root, need.session, projects).list_limits(need)
+        except UsageError:  # it has just ended
+            return []
     project = projects.get(need.project)
     return meters.list_limits(project) if project else []
 
@@ -212,9 +211,9 @@ class TopFinder:
         """Find a session of this machine."""
         return registry.load(self.root, ident)
 
-    def find_there(self, ident: str) -> Elsewhere | None:
-        """Find a session elsewhere."""
-        return find_there(self.root, ident, self._projects)
+    def find_place(self, ident: str) -> Place:
+        """Find where the session of that id is."""
+        return here.find_place(self, self._projects.values(), ident)
 
     def find_limit(self, _act: Act) -> SetLimit:
         """Find the limit that was shown."""
@@ -238,10 +237,6 @@ def carry_out(
     return execution.carry_out(found, plan.act, text, identify(root, os.environ))
 
 
-def find_there(root: Root, session: str, projects: Projects) -> Elsewhere | None:
-    """Find the session elsewhere of that id; None if it is on record here, or is none."""
-    if not session or root.session(session).identity.exists():
-        return None
-    from sm.acts import elsewhere
-
-    return elsewhere.find(list(projects.values()), session)
+def find_place(root: Root, session: str, projects: Projects) -> Place:
+    """Find where the session of that id is."""
+    return TopFinder(root, projects).find_place(session)

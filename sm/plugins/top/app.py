@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.worker import WorkerFailed
 
-from sm.adapters.foreground import run_in_foreground
 from sm.base.act import ActKind
 from sm.base.errors import SmError
-from sm.issues.runners import load_runner
 from sm.plugins.top import lines
-from sm.plugins.top.acts import KEYS, find_there
+from sm.plugins.top.acts import KEYS, find_place
 from sm.plugins.top.asking import Asking
 from sm.plugins.top.view import Ask, Page
-from sm.sessions import attach, registry
 
 if TYPE_CHECKING:
-    from sm.issues.reaching import Elsewhere
+    from sm.views.place import Place
 
 
 class Top(Asking):
@@ -103,38 +99,30 @@ class Top(Asking):
         if entry is None or entry.row is None:
             self.tell("that is no session: nothing to attach to", "bold yellow")
             return
-        if there := find_there(self.root, entry.row.id, self.feed.projects):
-            self._attach_there(there)
-            return
-        try:
-            way = attach.find_way(registry.load(self.root, entry.row.id))
-            with self.suspend():
-                attach.enter(way)
-        except SmError as error:
-            self.tell(f"not done: {error.message}", "bold red")
-        self.refresh()
-
-    def _attach_there(self, there: Elsewhere) -> None:
-        """Show its terminal by its host, which is connected to while the keys go on."""
-        placement = there.placement
-        self.tell(f"connecting to {placement.host} …", lines.DIM)
+        place = find_place(self.root, entry.row.id, self.feed.projects)
+        if place.host:
+            self.tell(f"connecting to {place.host} …", lines.DIM)
 
         def reach() -> None:
             try:
-                argv = load_runner(placement.runner).attach(there.project, placement)
+                enter = place.prepare_attachment()
             except SmError as error:
                 self.call_from_thread(self.tell, f"not done: {error.message}", "bold red")
             else:
-                self.call_from_thread(self._enter, argv)
+                self.call_from_thread(self._enter, place, enter)
 
         self.run_worker(reach, thread=True, group="attach", exclusive=True)
 
-    def _enter(self, argv: list[str]) -> None:
+    def _enter(self, place: Place, enter: Callable[[], int]) -> None:
         self.message = ()
-        with self.suspend():
-            failed = run_in_foreground(argv, os.environ)
-        if failed:
-            self.tell("the connection to its terminal has ended", "bold yellow")
+        try:
+            with self.suspend():
+                failed = enter()
+        except SmError as error:
+            self.tell(f"not done: {error.message}", "bold red")
+        else:
+            if failed and place.host:
+                self.tell("the connection to its terminal has ended", "bold yellow")
         self.refresh()
 
     def _fatal_error(self) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from sm.base.errors import SmError
-from sm.plugins.top.acts import find_there
+from sm.plugins.top.acts import find_place
 from sm.plugins.top.feed import LOOK_S, Seen
 from sm.plugins.top.listing import make_entries
-from sm.plugins.top.story import Nearby, measure_log, read_nearby, read_nearby_there
+from sm.plugins.top.story import Nearby, measure_log, read_nearby
 from sm.plugins.top.view import Ask, Page, View
 
 AGES_S, OLD_AGES_S = 1.0, 5.0
@@ -105,11 +105,8 @@ class Reading(View):
         name, is_peek = entry.row.id, self.page is not Page.SESSION
 
         def read() -> None:
-            there = find_there(self.root, name, self.feed.projects)
-            if there:
-                near = read_nearby_there(there, is_peek=is_peek)
-            else:
-                near = read_nearby(self.root, name, is_peek=is_peek)
+            place = find_place(self.root, name, self.feed.projects)
+            near = read_nearby(place, self.root, is_peek=is_peek)
             self.call_from_thread(self._take_near, near)
 
         self.run_worker(read, thread=True, group="near")

@@ -18,16 +18,18 @@ from sm.sessions import registry
 from sm.store.paths import Root
 from sm.views.known import read_or
 from sm.views.times import format_age
-from sm.views.trace import Story, read_story_of
+from sm.views.trace import Story
 
 if TYPE_CHECKING:
-    from sm.issues.reaching import Elsewhere
     from sm.messages.send import QueuedMessage
+    from sm.views.place import Place
 
 SCREEN_LINES = 40
 """Lines of a terminal that are read."""
 PATCH_LINES = 2000
 """Lines of a patch that are drawn; the page, and `sm pr diff`, have the rest."""
+DELIVERED = 5
+"""Delivered messages that are shown."""
 EVENTS = 300
 """Events of a story that are shown, the newest ones."""
 
@@ -50,60 +52,38 @@ class Nearby(Struct, frozen=True):
     host: str = ""
 
 
-def read_nearby_there(there: Elsewhere, *, is_peek: bool = False) -> Nearby:
-    """Read a session elsewhere by its node; one that does not answer is the `problem`."""
-    from sm.views import there as looks
+def read_nearby(place: Place, root: Root, *, is_peek: bool = False) -> Nearby:
+    """Read these details, or the terminal alone for a peek; a failure becomes the `problem`.
 
+    A machine that is silent is asked for nothing more.
+    """
     problems: list[str] = []
 
     def report(error: SmError) -> None:
         problems.append(error.message)
 
-    screen = read_or(report, lambda: looks.read_screen(there, SCREEN_LINES), "")
-    messages: list[QueuedMessage] = []
-    story = None
-    if not is_peek and not problems:  # one that is silent is waited for once
-        messages = read_or(report, lambda: looks.read_messages(there), messages)
-        story = read_or(report, lambda: looks.read_story(there), None)
+    session = None
+    if not place.host:
+        session = read_or(report, lambda: registry.find(root, place.session), None)
+    screen, story, is_known = "", None, bool(session or place.host)
+    messages: Sequence[QueuedMessage] = ()
+    if is_known:
+        screen = read_or(report, lambda: place.read_screen(SCREEN_LINES), "")
+    is_silent = bool(place.host and problems)
+    if is_known and not is_peek and not is_silent:
+        messages = read_or(report, lambda: place.read_messages(DELIVERED), messages)
+    if not is_peek and not is_silent:
+        story = read_or(report, place.read_story, None)
     return Nearby(
-        key=there.placement.session,
-        is_peek=is_peek,
-        screen=screen,
-        messages=tuple(messages),
-        story=story,
-        problem=problems[0] if problems else "",
-        host=there.placement.host,
-    )
-
-
-def read_nearby(root: Root, name: str, *, is_peek: bool = False) -> Nearby:
-    """Read these details, or the terminal alone for a peek; a failure becomes the `problem`."""
-    from sm.messages.send import QueuedMessage, list_entries
-    from sm.views import logs
-
-    problems: list[str] = []
-
-    def report(error: SmError) -> None:
-        problems.append(error.message)
-
-    session = read_or(report, lambda: registry.find(root, name), None)
-    screen, messages, log, story = "", list[QueuedMessage](), "", None
-    if session:
-        screen = read_or(report, lambda: logs.read_screen_lines(session, SCREEN_LINES), "")
-        log = str(session.terminal_log)
-    if session and not is_peek:
-        messages = read_or(report, lambda: list_entries(session), messages)
-    if not is_peek:
-        story = read_or(report, lambda: read_story_of(root, name, name), None)
-    return Nearby(
-        key=name,
+        key=place.session,
         is_peek=is_peek,
         screen=screen,
         messages=tuple(messages),
         story=story,
         worktree=str(session.record.cwd) if session else "",
-        log=log,
+        log=str(session.terminal_log) if session else "",
         problem=problems[0] if problems else "",
+        host=place.host,
     )
 
 

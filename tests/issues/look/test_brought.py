@@ -18,13 +18,13 @@ from msgspec import json, structs
 from sm.adapters.forge.model import Issue, IssueState, PullRequest, PullState
 from sm.base.errors import UsageError
 from sm.config.schema import Labels
-from sm.issues import bringing
-from sm.issues.bringing import MakeShare
 from sm.issues.look import brought, snapshot, wishes
 from sm.issues.look.brought import Share
 from sm.issues.look.snapshot import Snapshot, last_snapshot
 from sm.issues.look.wishes import Ear
 from sm.issues.runners import Runner
+from sm.plugins.hosts.dispatch import shares
+from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import lock
@@ -310,8 +310,8 @@ def test_a_node_waits_for_a_loop_alone_and_for_cron_it_looks_at_once(
 ) -> None:
     """What cron calls hears no wish until the next minute."""
     runner = Bringing()
-    with patch.object(bringing, "WAIT_S", 0.2):
-        said = bringing.bring(
+    with patch.object(shares, "WAIT_S", 0.2):
+        said = shares.bring(
             project, see(), cast("Runner", runner), [], hears_wishes=loops, sharers=3
         )
         assert list(said) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sm.issues.kept_messages import list_kept
+from sm.plugins.hosts.messages.kept import list_kept
 from sm.plugins.hosts.ssh.asking import read_trouble
 from sm.plugins.hosts.ssh.node import find_node
 from sm.store.paths import Root

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from sm.issues import placements
-from sm.issues.kept_messages import list_kept
 from sm.issues.runners import NoAnswerError, Placement, Standing
+from sm.plugins.hosts.messages.kept import list_kept
 from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.issues import awaited
+from sm.plugins.hosts.messages import awaited_turns
 from sm.store.paths import Root
 from tests.helpers import REPOSITORY, wait_for
 from tests.plugins.hosts.world import Machine, World, living
@@ -95,7 +95,7 @@ def test_an_agent_here_hears_of_the_end_of_a_turn_there(world_of: MakeWorld) -> 
         return "has ended its turn" in "".join(stage.told(session=f"dev-harb-{here}"))
 
     wait_for(is_told, "the end of the turn to be told", 60)
-    assert not awaited.list_all(world.project.directory)
+    assert not awaited_turns.list_all(world.project.directory)
     person = stage.sm("send", "--notify-on-stop", f"harb#{there}", "x", check=False)
     assert person.returncode == 2
     assert "a person waits with 'sm wait'" in person.stderr

@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from sm.issues import placements
-from sm.issues.kept_messages import list_kept
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement, Standing
 from sm.plugins.hosts import looking
 from sm.plugins.hosts.folder import open_folder
+from sm.plugins.hosts.messages.kept import list_kept
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.ssh.runner import RETURN_S, RUNNER
 from sm.sessions import agent, monitors

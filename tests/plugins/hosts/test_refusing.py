@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sm.issues import elsewhere
 from sm.issues.placements import list_placements
-from sm.issues.rules import placing
-from sm.plugins.hosts import hindering, looking
+from sm.plugins.hosts import hindrances, looking
+from sm.plugins.hosts.dispatch import rules, tick
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.looking import TRY_S, Refusal
 from sm.plugins.hosts.ssh.runner import RUNNER
@@ -43,8 +42,8 @@ def test_a_node_that_cannot_begin_a_session_says_why_and_gets_no_attempt_after_a
     stage, sm = world.stage, world.stage.sm
     head = world.box.place / "clone" / ".git" / "HEAD"
     head.rename(head.with_name("HEAD-aside"))
-    monkeypatch.setattr(placing, "PLACE_FOR_S", 0.0)
-    monkeypatch.setattr(hindering, "REFUSED_S", 0.0)
+    monkeypatch.setattr(rules, "PLACE_FOR_S", 0.0)
+    monkeypatch.setattr(hindrances, "REFUSED_S", 0.0)
     issue = stage.file_issue()
     told = stage.poll(check=False)
     assert "not a git repository" in told.stdout + told.stderr
@@ -62,7 +61,7 @@ def test_a_node_that_cannot_begin_a_session_says_why_and_gets_no_attempt_after_a
     assert RUNNER.list_free(world.project, []) == []
 
     head.with_name("HEAD-aside").rename(head)
-    monkeypatch.setattr(elsewhere, "AGAIN_S", 0.0)
+    monkeypatch.setattr(tick, "AGAIN_S", 0.0)
     assert f"placed #{issue} on box, attempt 1" in stage.poll().stdout
     wait_for(stage.told, "the first prompt")
     assert "cannot begin" not in sm("needs", check=False).stdout
@@ -85,7 +84,7 @@ def test_an_issue_that_a_node_does_not_take_leaves_the_host_to_others(
     world_of: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_of(auto=False, trusted=["ada", "nobody"])
-    monkeypatch.setattr(hindering, "REFUSED_S", 0.0)
+    monkeypatch.setattr(hindrances, "REFUSED_S", 0.0)
     said = world.box.config.read_text()
     world.box.config.write_text(said.replace("- ada\n", ""))
     world.stage.file_issue()
@@ -100,7 +99,7 @@ def test_a_node_with_weaker_rules_begins_nothing_and_the_check_says_so(
     world_of: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_of(auto=True, trusted=["ada", "rita"])
-    monkeypatch.setattr(hindering, "REFUSED_S", 0.0)
+    monkeypatch.setattr(hindrances, "REFUSED_S", 0.0)
     said = yaml.safe_load(world.box.config.read_text())
     weaker = said | {"review": {"required": False}, "trusted": []}
     world.box.config.write_text(yaml.safe_dump(weaker))

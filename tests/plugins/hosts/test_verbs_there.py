@@ -9,16 +9,15 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sm.cli import elsewhere
 from sm.cli.invocation import ElsewhereError
 from sm.cli.words import TIME_UP
-from sm.issues import reaching
 from sm.issues.placements import list_placements
 from sm.issues.runners import Answer
+from sm.plugins.hosts.there import There
 from sm.store.paths import ProjectDir, Root
 from tests.helpers import REPOSITORY, wait_for
 from tests.plugins.hosts.test_following import list_running
@@ -97,15 +96,15 @@ def test_a_node_is_asked_to_wait_again_until_the_time_is_up(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (placement,) = list_placements(world.project.directory)
-    asked, call = list[object](), reaching.call
+    asked, call = list[object](), There.call
 
-    def count(*said: Any) -> Answer:
-        asked.append(said)
-        return call(*said)
+    def count(there: There, argv: list[str]) -> Answer:
+        asked.append(argv)
+        return call(there, argv)
 
-    monkeypatch.setattr(reaching, "call", count)
+    monkeypatch.setattr(There, "call", count)
     monkeypatch.setattr(elsewhere, "WAIT_S", 0.1)
-    there = ElsewhereError(reaching.Elsewhere(world.project, placement))
+    there = ElsewhereError(There(world.project, placement))
     words = ["wait", "harb#1", "--for", "end", "--timeout", "1"]
     assert elsewhere.call_there(there, words) == TIME_UP
     assert len(asked) > 1

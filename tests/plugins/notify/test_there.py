@@ -12,10 +12,9 @@ from msgspec import structs, to_builtins
 from sm.base.need import NeedKind
 from sm.config.load import load
 from sm.issues import placements
-from sm.issues.hindrances import Hindrance
 from sm.issues.look.polled import Clock, Polled
 from sm.issues.rules.needs import Case
-from sm.issues.runners import Placement, Shown, Standing
+from sm.issues.runners import Hindrance, Placement, Shown, Standing
 from sm.issues.ticks import Tick
 from sm.plugins import find_plugins
 from sm.plugins.notify import starting

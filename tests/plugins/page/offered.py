@@ -6,7 +6,11 @@ import time
 from pathlib import Path
 
 from sm.issues.look.snapshot import snapshot
+from sm.plugins.page.finder import PageFinder
+from sm.plugins.page.looks import Looks
 from sm.sessions.project import Project
+from sm.sessions.session import AnySession
+from sm.views.place import Place
 from tests.helpers import git, put_session
 
 WAITS = "PHASE:awaiting_review\n"
@@ -40,3 +44,10 @@ def push(project: Project, issue: int, content: str) -> str:
 def look(project: Project) -> None:
     """Have the forge looked at, as the next pass would."""
     snapshot(project, newer_than=time.time())
+
+
+def find_here(session: AnySession) -> Place:
+    """Find the place of a session of this machine as the page does."""
+    finder = PageFinder(Looks(session.machine))
+    finder.find_session = lambda ident: session
+    return finder.find_place(session.name)

@@ -21,6 +21,7 @@ from sm.store.events import RotationStep
 from sm.store.files import ensure_private_dir
 from tests.helpers import put_session
 from tests.plugins.page.client import Browser
+from tests.plugins.page.offered import find_here
 
 NAME = "dev-harb-3"
 PAGE = f"/page/session/{NAME}"
@@ -131,7 +132,7 @@ def test_a_message_is_waiting_then_typed_then_seen(project: Project, browser: Br
         put(session, ident, place)
 
     def stages() -> dict[str, Stage]:
-        return {one.message.id[0]: one.stage for one in list_messages(session)}
+        return {one.message.id[0]: one.stage for one in list_messages(find_here(session))}
 
     assert session.profile.hooks
     assert stages() == {"a": Stage.WAITING, "b": Stage.TYPED, "c": Stage.SEEN}

@@ -13,6 +13,7 @@ from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from tests.helpers import git, put_session
 from tests.plugins.page.client import Browser, Read
+from tests.plugins.page.offered import find_here
 
 NAMES = (
     "<img src=x onerror=alert(1)>.txt",
@@ -49,7 +50,7 @@ def test_what_is_large_binary_or_strangely_named_is_shown_within_bounds(
         dict.fromkeys(NAMES, b"<script>alert(1)</script>\n")
         | {"binary": bytes(range(256)) * 100, "one-line": b"y" * 50_000, "z-huge": huge},
     )
-    found = read_patch(session)
+    found = read_patch(find_here(session))
     assert found.left_out == "Only the first 1 MB of the changes were read."
     assert len(found.lines) == LINES
     assert max(len(line.text) for line in found.lines) < 6 * WIDEST
@@ -69,7 +70,7 @@ def test_git_that_takes_too_long_is_stopped(
 ) -> None:
     commit(session, {"work.txt": b"done\n"})
     monkeypatch.setattr(patch, "GIT_S", 0.0)
-    assert read_patch(session).left_out.startswith("Git was stopped after 0 s")
+    assert read_patch(find_here(session)).left_out.startswith("Git was stopped after 0 s")
 
 
 def test_a_branch_that_runs_a_program_in_a_diff_runs_none(
@@ -79,7 +80,7 @@ def test_a_branch_that_runs_a_program_in_a_diff_runs_none(
     git(Path(session.worktree), "config", "diff.x.textconv", f"touch {ran}; cat")
     git(Path(session.worktree), "config", "diff.x.command", f"touch {ran}; true")
     commit(session, {".gitattributes": b"* diff=x\n", "work.txt": b"done\n"})
-    assert any(line.text == "+done" for line in read_patch(session).lines)
+    assert any(line.text == "+done" for line in read_patch(find_here(session)).lines)
     assert not ran.exists()
 
 

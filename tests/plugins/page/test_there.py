@@ -12,12 +12,12 @@ from msgspec import to_builtins
 
 from sm.base.need import NeedKind
 from sm.issues import placements
-from sm.issues.kept_messages import list_kept
-from sm.issues.reaching import Elsewhere
 from sm.issues.rules.needs import Case
 from sm.issues.runners import Placement, Shown, Standing
 from sm.messages.send import QueuedMessage
 from sm.plugins import find_plugins
+from sm.plugins.hosts.messages.kept import list_kept
+from sm.plugins.hosts.there import There
 from sm.plugins.page.terminal.there import spell_relay
 from sm.plugins.page.terminal.words import OverError
 from sm.sessions.activity import Evidence, Proof
@@ -173,6 +173,6 @@ def test_a_runner_that_passes_no_pipes_on_has_it_shown_as_text(
     farm: Farm, project: Project
 ) -> None:
     with pytest.raises(OverError) as over:
-        spell_relay(Elsewhere(project, PLACED))
+        spell_relay(There(project, PLACED))
     assert (over.value.what, over.value.why) == ("plain", "the runner 'farm' cannot show it live")
     assert not farm.list_calls()

@@ -16,10 +16,10 @@ from pathlib import Path
 from msgspec import Struct, json, structs
 
 from sm.base.errors import SmError
-from sm.issues.bringing import MakeShare
 from sm.issues.look.brought import Share
 from sm.issues.placements import list_placements
 from sm.issues.runners import Placement
+from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import open_folder
 from sm.plugins.hosts.slurm import step
 from sm.plugins.hosts.slurm.looking import AT_ONCE

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import structs
 
 from sm.issues import placements as records
-from sm.issues.bringing import MakeShare
-from sm.issues.hindrances import Hindrance
-from sm.issues.runners import Answer, Placement, RefusedError, Seen, Shown, Standing
-from sm.plugins.hosts import hindering
+from sm.issues.runners import Answer, Hindrance, Placement, RefusedError, Seen, Shown, Standing
+from sm.plugins.hosts import hindrances
+from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.slurm import bringing, looking, queue, reports, standing, step
 from sm.plugins.hosts.slurm.queue import Job, QueueError, name_job
@@ -136,7 +135,7 @@ class SlurmRunner:
         directory = project.root.project(project.name)
         placed = [one for one in records.list_placements(directory) if one.runner == HOST]
         seen = records.read_seen(directory)
-        return list(hindering.list_of_cluster(placed, seen, PATIENCE_S, time.time()))
+        return list(hindrances.list_of_cluster(placed, seen, PATIENCE_S, time.time()))
 
     def call(
         self,

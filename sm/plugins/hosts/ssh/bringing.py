@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from msgspec import json, structs
 
 from sm.base.errors import SmError
-from sm.issues.bringing import MakeShare
 from sm.issues.runners import SILENT_S, Placement
 from sm.plugins.hosts import looking
+from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.folder import HostFolder
 from sm.plugins.hosts.ssh.asked import Patience
 from sm.plugins.hosts.ssh.asking import Node, ask

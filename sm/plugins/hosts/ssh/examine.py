@@ -13,7 +13,7 @@ from sm.plugins.hosts.examining import PROGRAMS, compare, judge_doctor, judge_pr
 from sm.plugins.hosts.node.facts import read_primary
 from sm.plugins.hosts.ssh import command, master
 from sm.plugins.hosts.ssh.asking import Node, ask, greet
-from sm.plugins.hosts.twins import recall_ident
+from sm.plugins.hosts.ssh.twins import recall_ident
 from sm.sessions.project import Project
 from sm.setup.finding import Finding, fail, ok
 

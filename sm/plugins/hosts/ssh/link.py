@@ -21,7 +21,7 @@ from sm.plugins.hosts.settings import SshHost
 from sm.plugins.hosts.ssh import master
 from sm.plugins.hosts.ssh.asked import Ask, Reply, Trouble
 from sm.plugins.hosts.ssh.channel import CLOSE_S, Channel, NodeError, open_channel
-from sm.plugins.hosts.twins import note_ident
+from sm.plugins.hosts.ssh.twins import note_ident
 from sm.store.files import discard, read_json, write_json
 
 REST_S = 180.0

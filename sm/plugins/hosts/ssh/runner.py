@@ -12,13 +12,11 @@ from msgspec import structs
 from sm.base.errors import SmError, TemporaryError
 from sm.base.text import one_line
 from sm.config.shapes import read_section
-from sm.issues.bringing import MakeShare
-from sm.issues.hindrances import Hindrance
-from sm.issues.kept_messages import TICK_S, hand_on
 from sm.issues.placements import list_placements, read_seen
 from sm.issues.runners import (
     SILENT_S,
     Answer,
+    Hindrance,
     NoAnswerError,
     Placement,
     RefusedError,
@@ -26,8 +24,10 @@ from sm.issues.runners import (
     Shown,
     Standing,
 )
-from sm.plugins.hosts import hindering, looking, standing, wire
+from sm.plugins.hosts import hindrances, looking, standing, wire
+from sm.plugins.hosts.dispatch.shares import MakeShare
 from sm.plugins.hosts.looking import Kept
+from sm.plugins.hosts.messages.kept import TICK_S, hand_on
 from sm.plugins.hosts.rules import read_rules, spell_rules
 from sm.plugins.hosts.settings import Hosts
 from sm.plugins.hosts.ssh import bringing, command, master
@@ -35,7 +35,7 @@ from sm.plugins.hosts.ssh.asked import NONE, Patience
 from sm.plugins.hosts.ssh.asking import Node, ask, read_trouble
 from sm.plugins.hosts.ssh.node import find_node, list_nodes
 from sm.plugins.hosts.ssh.reporting import ask_report, explain
-from sm.plugins.hosts.twins import find_twins
+from sm.plugins.hosts.ssh.twins import find_twins
 from sm.sessions.project import Project
 from sm.store import lock
 
@@ -134,7 +134,7 @@ class SshRunner:
             lacking = [*(kept.report.short if kept else ()), *([refusal.why] if refusal else ())]
             for one in there:
                 row = kept.report.rows.get(one.session) if kept else None
-                words = hindering.tell_refusal(one, seen.get(one.session))
+                words = hindrances.tell_refusal(one, seen.get(one.session))
                 at = kept.at if kept else 0.0
                 found[one.session] = Shown(row, at, why, words, short=", ".join(lacking))
         return found
@@ -262,20 +262,20 @@ def _list_hindrances(project: Project) -> Iterator[Hindrance]:
     for node in nodes:
         silence, kept = looking.read_silence(node.folder), looking.read_report(node.folder, name)
         if silence:
-            found = hindering.explain_silence(node.name, silence, lost_after_s, time.time())
+            found = hindrances.explain_silence(node.name, silence, lost_after_s, time.time())
         else:
-            found = hindering.explain_shortage(node.name, name, kept) if kept else None
+            found = hindrances.explain_shortage(node.name, name, kept) if kept else None
             refusal = looking.read_refusal(node.folder, name)
             if refusal and not found:  # what it lacks may be why it refuses
-                found = hindering.explain_refusal(node.name, name, refusal, time.time())
+                found = hindrances.explain_refusal(node.name, name, refusal, time.time())
         if found:
             yield found
-    yield from hindering.list_twins(find_twins(nodes))
+    yield from hindrances.list_twins(find_twins(nodes))
     placed = list_placements(project.root.project(name))
     of_ours = [one for one in placed if one.runner == RUNNER_NAME]
-    yield from hindering.list_unknown((node.name for node in nodes), of_ours)
+    yield from hindrances.list_unknown((node.name for node in nodes), of_ours)
     directory = project.root.project(name)
-    yield from hindering.list_unfit(of_ours, read_seen(directory), time.time())
+    yield from hindrances.list_unfit(of_ours, read_seen(directory), time.time())
 
 
 def _explain_refusal(node: Node, project: Project, answer: wire.Answer) -> SmError:

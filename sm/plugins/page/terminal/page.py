@@ -20,13 +20,12 @@ from sm.plugins.page.access import (
     identify,
 )
 from sm.plugins.page.answering import Page, Way, show
+from sm.plugins.page.gone import GoneError
 from sm.plugins.page.paths import BELOW
 from sm.plugins.page.terminal.here import Askers, Here
 from sm.plugins.page.terminal.there import Host, There
 from sm.plugins.page.terminal.view import Seats, View, close
 from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Screen
-from sm.views.logs import read_screen_lines
-from sm.views.there import read_screen
 
 VIEWS = 24
 """Terminals that are shown at the same time; each is a process of tmux, here or on its host."""
@@ -60,7 +59,8 @@ async def watch(page: Page, shared: Shared, socket: WebSocket) -> None:
 
 async def _choose(page: Page, shared: Shared, ident: str) -> Screen:
     """Choose who shows it: this machine, or the one that it runs on."""
-    if await page.read(partial(page.looks.find_there, ident)):
+    place = await page.read(partial(page.finder.find_place, ident))
+    if place.host:
         return There(page, shared.hosts, ident)
     return Here(partial(page.looks.find_session, ident), shared.askers)
 
@@ -80,12 +80,10 @@ def check_watches(page: Page, socket: WebSocket) -> None:
 async def show_text(page: Page, request: Request, visitor: Visitor) -> Response:
     """Answer with the end of the screen, as `sm tail` shows it."""
     ident = request.path_params["ident"]
-    there = await page.read(partial(page.looks.find_there, ident))
-    if there is None:
-        text = await page.ask(lambda: read_screen_lines(page.looks.find_session(ident), LINES))
-        return show("terminal_text.html", visitor, text=text, why="")
     try:
-        text = await page.reach(partial(read_screen, there, LINES))
+        text = await page.visit(ident, lambda place: place.read_screen(LINES), asks=True)
+    except GoneError:
+        raise
     except SmError as error:  # its place says so, and it may be asked again
         return show("terminal_text.html", visitor, text="", why=error.message)
     return show("terminal_text.html", visitor, text=text, why="")

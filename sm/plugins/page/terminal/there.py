@@ -13,10 +13,8 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 from msgspec import structs
 
-from sm.base.errors import SmError
+from sm.base.errors import SmError, UsageError
 from sm.base.text import one_line
-from sm.issues.reaching import Elsewhere
-from sm.issues.runners import Piper, load_runner
 from sm.plugins.page.answering import Page
 from sm.plugins.page.terminal import wire
 from sm.plugins.page.terminal.node import WHY, Node, OldError, SilentError
@@ -24,6 +22,7 @@ from sm.plugins.page.terminal.taming import Tamer
 from sm.plugins.page.terminal.view import Seats
 from sm.plugins.page.terminal.wire import Pipes, ToNode
 from sm.plugins.page.terminal.words import TRY_AGAIN, OverError, Tell, Wish, Word
+from sm.views.place import RemotePlace, find_remote_by_id
 
 VIEWS_THERE = 5
 """Terminals on one host that are shown at the same time. Each is a process there, and a session of
@@ -91,15 +90,15 @@ class There:
             await asyncio.sleep(wire.BEAT_S)
             await self._say(ToNode())
 
-    def _find(self) -> tuple[Elsewhere, str]:
+    def _find(self) -> tuple[RemotePlace, str]:
         """Find where the session is now, and what people call that: of a cluster, the node."""
-        there = self._page.looks.find_there(self._ident)
+        there = find_remote_by_id(self._page.looks.list_projects(), self._ident)
         if there is None:
             raise OverError("there is no such session any more")
         row = self._page.looks.read()[0].find(self._ident)
-        return there, (row.host if row else "") or there.placement.host
+        return there, (row.host if row else "") or there.host
 
-    async def _show(self, there: Elsewhere, name: str, host: Host, tell: Tell) -> str:
+    async def _show(self, there: RemotePlace, name: str, host: Host, tell: Tell) -> str:
         """Show what its node shows until that ends; say why it has.
 
         Raises:
@@ -141,7 +140,7 @@ class There:
                 await tell(word)
 
 
-def spell_relay(there: Elsewhere) -> list[str]:
+def spell_relay(there: RemotePlace) -> list[str]:
     """Return the command that has its node show it.
 
     Raises:
@@ -149,11 +148,11 @@ def spell_relay(there: Elsewhere) -> list[str]:
         OverError: its runner has no way to do that.
 
     """
-    placement = there.placement
-    runner = load_runner(placement.runner)
-    if not isinstance(runner, Piper):
-        raise OverError(f"the runner '{placement.runner}' cannot show it live", what="plain")
-    return runner.pipe(there.project, placement, [VERB, placement.project, str(placement.issue)])
+    project, _, issue = there.name.rpartition("#")
+    try:
+        return there.pipe([VERB, project, issue])
+    except UsageError as error:
+        raise OverError(error.message, what="plain") from error
 
 
 def clean(word: Word, *, types: bool) -> Word | None:

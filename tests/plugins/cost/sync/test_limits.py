@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from sm.acts import elsewhere
 from sm.adapters.agent.claude import CLAUDE
 from sm.base.need import NeedKind
 from sm.issues import placements
@@ -35,6 +34,7 @@ from sm.plugins.cost.ledger.nodes import NodeContact
 from sm.plugins.cost.ledger.progress import find_beginning
 from sm.plugins.cost.ledger.scopes import Scope, name_session
 from sm.plugins.cost.sync import home
+from sm.plugins.hosts.there import There
 from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from tests.acts.commands import read_act
@@ -120,11 +120,11 @@ def test_a_person_may_raise_here_what_a_session_elsewhere_is_under(
     assert own.shown == f"1.0M tokens {said}"
     assert own.raise_by("500k").endswith(f": 1.5M tokens {said}")
     need = OpenNeed(key="k", kind=NeedKind.BUDGET, text="all of it", act=own.act)
-    keys = [one.key for one in elsewhere.list_limits(there, need)]
+    keys = [one.key for one in There(there.project, there.placement).list_limits(need)]
     assert len(keys) == 3
     assert not any(key.startswith("there:") for key in keys), "its node was told of it by us"
     of_node = structs.replace(need, act=read_act("sm budget raise --day AMOUNT"))
-    assert elsewhere.list_limits(there, of_node)[-1].key == "there:--day"
+    assert There(there.project, there.placement).list_limits(of_node)[-1].key == "there:--day"
 
 
 def test_only_sessions_that_were_placed_here_are_under_them(tmp_path: Path, root: Root) -> None:

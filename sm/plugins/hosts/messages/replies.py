@@ -13,7 +13,8 @@ import time
 from msgspec import Struct
 
 from sm.base.nonce import make_nonce
-from sm.issues.runners import Answer, Elsewhere, NoAnswerError, Runner
+from sm.issues.runners import Answer, NoAnswerError, Placement, Runner
+from sm.sessions.project import Project
 from sm.store.damage import read_rebuildable
 from sm.store.files import discard, ensure_private_dir, write_json
 from sm.store.paths import ProjectDir
@@ -27,7 +28,13 @@ class Unconfirmed(Struct, frozen=True):
     digest: str
 
 
-def reply(there: Elsewhere, runner: Runner, text: str, patience_s: float | None = None) -> Answer:
+def reply(
+    project: Project,
+    placement: Placement,
+    runner: Runner,
+    text: str,
+    patience_s: float | None = None,
+) -> Answer:
     """Answer the session's question on its node with `text`.
 
     Raises:
@@ -35,7 +42,7 @@ def reply(there: Elsewhere, runner: Runner, text: str, patience_s: float | None 
         StateError: the reply cannot be recorded, and was not sent.
 
     """
-    directory, placement = there.project.directory, there.placement
+    directory = project.directory
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
     file = directory.unconfirmed_replies / f"{placement.session}.json"
     known = read_rebuildable(file, Unconfirmed)
@@ -46,7 +53,7 @@ def reply(there: Elsewhere, runner: Runner, text: str, patience_s: float | None 
         write_json(file, known, durable=True)
     argv = ("reply", "--id", known.ident, placement.project, str(placement.issue), "-")
     try:
-        answer = runner.call(there.project, placement, argv, text, patience_s=patience_s)
+        answer = runner.call(project, placement, argv, text, patience_s=patience_s)
     except NoAnswerError as error:
         if not error.sent:
             raise

@@ -13,51 +13,93 @@ from sm.adapters.forge.model import Issue
 from sm.adapters.git_call import call
 from sm.base.errors import SmError, TemporaryError
 from sm.base.foreign import read_number
-from sm.issues import kept_messages, placements, runners
-from sm.issues.bringing import bring
-from sm.issues.dispatch import Order
+from sm.issues import placements, runners
 from sm.issues.look import doubts, taken
 from sm.issues.look.backlog import is_workable
 from sm.issues.look.taken import UntrustedTextError
-from sm.issues.rules.placing import AGAIN_S, Case, Deed, Holder, judge
 from sm.issues.runners import Placement, RefusedError, Runner, Seen, Standing
 from sm.issues.start import is_due
-from sm.issues.survey import Survey
 from sm.issues.work import claim, takeover
 from sm.issues.work.takeover import LostClaimError
+from sm.plugins.hosts.dispatch.orders import Order
+from sm.plugins.hosts.dispatch.rules import AGAIN_S, Case, Deed, Holder, judge
+from sm.plugins.hosts.dispatch.shares import bring
+from sm.plugins.hosts.dispatch.survey import Survey
+from sm.plugins.hosts.messages import kept
 from sm.sessions.project import Project
 from sm.sessions.undone import Unable
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 
 
-def tend(away: Survey, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
-    """Follow all sessions elsewhere, and do what is due; yield a line for each thing done.
+class Round:
+    """Work elsewhere in one tick: `Away` of sm/issues/dispatch.py, by what a survey has found."""
 
-    The caller calls `finish` in the end.
-    """
-    if not dry_run:
-        yield from _find_unrecorded(away)
-        yield from _bring(away)
-    yield from _follow(away)
-    for placement in list(away.placed):
-        known = away.standings.get(placement.session) or away.find_refusal(placement)
-        deed = judge(_describe(away, placement, known, is_paused))
-        if deed is Deed.LEAVE:
-            continue
+    def __init__(self, survey: Survey) -> None:
+        """Do nothing yet."""
+        self._survey = survey
+
+    def divide(self, issues: list[Issue]) -> tuple[list[Issue], list[Issue]]:
+        """Return the issues for this machine, and those for others that nobody has yet."""
+        return self._survey.divide(issues)
+
+    def tend(self, is_paused: Callable[[str], bool], *, dry_run: bool = False) -> Iterator[str]:
+        """Follow all sessions elsewhere, and do what is due; yield a line for each thing done.
+
+        The caller calls `finish` in the end.
+        """
+        away = self._survey
+        if not dry_run:
+            yield from _find_unrecorded(away)
+            yield from _bring(away)
+        yield from _follow(away)
+        for placement in list(away.placed):
+            known = away.standings.get(placement.session) or away.find_refusal(placement)
+            deed = judge(_describe(away, placement, known, is_paused))
+            if deed is Deed.LEAVE:
+                continue
+            if dry_run:
+                here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
+                yield f"{here}: would {deed}"
+                continue
+            yield from _attempt(away, placement, DEEDS[deed])
+
+    def finish(self) -> Iterator[str]:
+        """Wait for the sessions that this tick has begun, and keep what is known; yield lines."""
+        away = self._survey
+        for one in away.dispatch.take_all():
+            yield from _settle(away, one)
+        _keep_seen(away)
+        kept.give_back(away.project, {one.session for one in away.placed})
+
+    def place(self, issue: Issue, *, dry_run: bool) -> Iterator[str]:
+        """Claim and begin an issue, if its runner has a free place; `finish` waits for that.
+
+        Raises:
+            SmError: its runner cannot say which places are free.
+
+        """
+        away = self._survey
+        runner = runners.choose_runner(away.project.settings, issue.labels)
+        host = away.take_host(runner)
+        if not host:
+            return
         if dry_run:
-            here = f"#{placement.issue}, attempt {placement.attempt} on {placement.host}"
-            yield f"{here}: would {deed}"
-            continue
-        yield from _attempt(away, placement, DEEDS[deed])
+            yield f"would place #{issue.number} {issue.title} on {host}"
+            return
+        there = away.list_there(runner, host)
 
+        def take_up(project: Project, order: Order) -> Placement | None:
+            claimed = _claim(away, project, order)
+            if (
+                claimed is None or claimed.host != host
+            ):  # a tick that has died had placed it elsewhere
+                return claimed
+            return _begin(away, project, claimed, there)
 
-def finish(away: Survey) -> Iterator[str]:
-    """Wait for the sessions that this tick has begun; yield a line for each; keep what is known."""
-    for one in away.dispatch.take_all():
-        yield from _settle(away, one)
-    _keep_seen(away)
-    kept_messages.give_back(away.project, {one.session for one in away.placed})
+        away.dispatch.order(Order((runner, host), issue=issue), take_up)
+        for one in away.dispatch.take_done():
+            yield from _settle(away, one)
 
 
 def _settle(away: Survey, order: Order) -> Iterator[str]:
@@ -243,33 +285,6 @@ def _choose_runner(away: Survey, issue: Issue | None) -> str:
 
 
 # Actions
-
-
-def place_new(away: Survey, issue: Issue, *, dry_run: bool) -> Iterator[str]:
-    """Claim and begin an issue, if its runner has a free place; `finish` waits for that.
-
-    Raises:
-        SmError: its runner cannot say which places are free.
-
-    """
-    runner = runners.choose_runner(away.project.settings, issue.labels)
-    host = away.take_host(runner)
-    if not host:
-        return
-    if dry_run:
-        yield f"would place #{issue.number} {issue.title} on {host}"
-        return
-    there = away.list_there(runner, host)
-
-    def take_up(project: Project, order: Order) -> Placement | None:
-        claimed = _claim(away, project, order)
-        if claimed is None or claimed.host != host:  # a tick that has died had placed it elsewhere
-            return claimed
-        return _begin(away, project, claimed, there)
-
-    away.dispatch.order(Order((runner, host), issue=issue), take_up)
-    for one in away.dispatch.take_done():
-        yield from _settle(away, one)
 
 
 def _claim(away: Survey, project: Project, order: Order) -> Placement | None:

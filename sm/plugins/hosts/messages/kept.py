@@ -7,8 +7,10 @@ has its id from the beginning, so the node takes it once, however often it is ha
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,12 +19,13 @@ from msgspec import Struct, structs
 from sm.base.clock import Deadline
 from sm.base.decoding import decode
 from sm.base.errors import StateError, TemporaryError
-from sm.issues import awaited, lost_messages
-from sm.issues.lost_messages import LostMessage
 from sm.issues.placements import read_seen
-from sm.issues.reaching import Elsewhere
 from sm.issues.runners import SILENT_S, Answer, Placement, Runner, Standing
-from sm.sessions.project import Project
+from sm.plugins.hosts.messages import awaited_turns, lost
+from sm.plugins.hosts.messages.lost import LostMessage
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project, list_configured
+from sm.setup.uninstall import Part
 from sm.store import data_folder, events, lock
 from sm.store.damage import read_each
 from sm.store.files import discard, ensure_private_dir, list_names, write_json
@@ -52,6 +55,15 @@ class KeptMessage(Struct, frozen=True, kw_only=True):
     stdin: str = ""
     at: float = 0.0
     handed_to: int = 0
+
+
+def list_files(machine: Machine, _env: Mapping[str, str]) -> Iterator[Part]:
+    """List the messages that wait for their hosts, for `sm uninstall`."""
+    for project in list_configured(machine):
+        waiting = find_folder(machine.root.project(project.name))
+        if waiting.is_dir():
+            remove = partial(shutil.rmtree, waiting)
+            yield Part(f"messages that wait for their hosts: {waiting}", remove=remove)
 
 
 def keep_message(project: Project, message: KeptMessage) -> None:
@@ -90,7 +102,9 @@ def has_kept(directory: ProjectDir, placements: Iterable[Placement]) -> bool:
     """Whether anything waits for one of these sessions, or somebody for the end of its turn."""
     names = {one.session for one in placements}
     waiting = {message.session for _, message in _read_kept(directory)}
-    return not names.isdisjoint(waiting | {one.session for one in awaited.list_all(directory)})
+    return not names.isdisjoint(
+        waiting | {one.session for one in awaited_turns.list_all(directory)}
+    )
 
 
 def hand_on(
@@ -115,7 +129,7 @@ def hand_on(
     directory = project.root.project(project.name)
     by_session = {one.session: one for one in placements}
     if list_names(directory.awaited_turns):
-        awaited.ask_all(project, by_session, runner, patience_s)
+        awaited_turns.ask_all(project, by_session, runner, patience_s)
     if not list_names(find_folder(directory)):
         return
     with lock.hold(directory.kept_messages_lock, timeout_s=patience_s or LOCK_S):
@@ -231,13 +245,16 @@ def _tell_refused(project: Project, message: KeptMessage, answer: Answer) -> Non
     why = said.removeprefix("sm: ")
     text = f"message {message.id} was not taken: {why}"
     with contextlib.suppress(StateError):  # on a full disk the journal has to do
-        lost = LostMessage(message.id, message.session, why, time.time())
-        lost_messages.note(project.directory, lost)
+        lost.note(project.directory, LostMessage(message.id, message.session, why, time.time()))
     project.record(events.Problem(session=message.session, text=text))
 
 
 def send(
-    there: Elsewhere, runner: Runner, message: KeptMessage, patience_s: float | None = None
+    project: Project,
+    placement: Placement,
+    runner: Runner,
+    message: KeptMessage,
+    patience_s: float | None = None,
 ) -> Answer | None:
     """Hand a message on, after those that wait; None if it waits for the host now.
 
@@ -249,8 +266,7 @@ def send(
         StateError: it can neither be handed on nor kept.
 
     """
-    project, placement = there.project, there.placement
-    if patience_s is None and _is_silent(there):
+    if patience_s is None and _is_silent(project, placement):
         patience_s = SILENT_S
     with contextlib.suppress(lock.HeldError):  # then some are kept, so this one is, too
         hand_on(project, [placement], runner, patience_s, confirms=False)
@@ -274,16 +290,11 @@ def send(
     return answer
 
 
-def _is_silent(there: Elsewhere) -> bool:
-    seen = read_seen(there.project.directory).get(there.placement.session)
+def _is_silent(project: Project, placement: Placement) -> bool:
+    seen = read_seen(project.directory).get(placement.session)
     return seen is not None and seen.standing is Standing.SILENT
 
 
 def make_message(session: str, argv: Iterable[str], stdin: str, ident: str) -> KeptMessage:
     """Return a message, created now."""
     return KeptMessage(id=ident, session=session, argv=tuple(argv), stdin=stdin, at=time.time())
-
-
-def explain_waiting(there: Elsewhere) -> str:
-    """Say what a message waits for that its host has not taken."""
-    return f"its host '{there.placement.host}' does not answer"

@@ -6,21 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-
-class Standing(StrEnum):
-    """Standing of a session elsewhere, by its runner."""
-
-    WAITING = "waits in a queue"
-    RUNNING = "runs"
-    SILENT = "does not answer"
-    LOST = "is lost"
-    """Its runner says that it is gone, or it has been silent for too long."""
-    OVER = "has ended"
-    """The node no longer has such a session."""
-    REFUSED = "is refused by its host"
-    """The host answers, and cannot begin any session."""
-    UNFIT = "is not taken by its host"
-    """The host answers, and does not begin this one; it takes others."""
+from sm.issues.runners import Standing
 
 
 class Holder(StrEnum):

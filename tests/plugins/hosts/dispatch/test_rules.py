@@ -5,7 +5,8 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from sm.issues.rules.placing import PLACE_FOR_S, Case, Deed, Holder, Standing, judge
+from sm.issues.runners import Standing
+from sm.plugins.hosts.dispatch.rules import PLACE_FOR_S, Case, Deed, Holder, judge
 
 RUNS = Case(Holder.OURS, Standing.RUNNING)
 

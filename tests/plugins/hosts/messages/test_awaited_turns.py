@@ -5,25 +5,30 @@ from __future__ import annotations
 import pytest
 
 from sm.base.errors import UsageError
-from sm.issues import awaited, reaching
-from sm.issues.kept_messages import hand_on
-from sm.issues.reaching import Elsewhere
 from sm.messages import queue
 from sm.messages.queue import Place
+from sm.plugins.hosts.messages import awaited_turns
+from sm.plugins.hosts.messages.kept import hand_on
+from sm.plugins.hosts.there import There
 from sm.sessions.caller import Caller
 from sm.sessions.session import IssueSession
-from tests.acts.test_elsewhere import PLACED, answer
-from tests.acts.test_elsewhere import farm as farm
-from tests.acts.test_elsewhere import there as there
 from tests.helpers import put_session
 from tests.issues.farm import Farm
+from tests.plugins.hosts.test_there import PLACED, answer
+from tests.plugins.hosts.test_there import farm as farm
+from tests.plugins.hosts.test_there import there as there
+
+
+def await_turn(there: There, ident: str, waiter: IssueSession) -> None:
+    found = awaited_turns.Awaited(ident, there.session, waiter.name)
+    awaited_turns.add(there.project.directory, found)
 
 
 @pytest.fixture
-def waiter(there: Elsewhere) -> IssueSession:
+def waiter(there: There) -> IssueSession:
     """A session here that waits for the turn of message `abc` there."""
     session = put_session(there.project, 3)
-    reaching.await_turn(there, "abc", Caller(session))
+    await_turn(there, "abc", session)
     return session
 
 
@@ -32,7 +37,7 @@ def list_waiting(session: IssueSession) -> list[str]:
 
 
 def test_the_end_of_a_turn_there_is_told_here_once(
-    farm: Farm, there: Elsewhere, waiter: IssueSession
+    farm: Farm, there: There, waiter: IssueSession
 ) -> None:
     for code in (124, 4):
         answer(farm, code)
@@ -46,12 +51,12 @@ def test_the_end_of_a_turn_there_is_told_here_once(
     assert "Done: " in text
     assert "\x1b" not in text
     assert farm.list_calls()[-1] == "call wait dev-harb-7 --message abc --timeout 0 < "
-    assert not awaited.list_all(there.project.directory)
+    assert not awaited_turns.list_all(there.project.directory)
 
 
 @pytest.mark.parametrize("code", [1, 2])
 def test_a_session_that_is_gone_there_has_ended(
-    farm: Farm, there: Elsewhere, waiter: IssueSession, code: int
+    farm: Farm, there: There, waiter: IssueSession, code: int
 ) -> None:
     answer(farm, code, "sm: there is no such session")
     hand_on(there.project, [PLACED], farm)
@@ -59,24 +64,25 @@ def test_a_session_that_is_gone_there_has_ended(
     assert "has ended" in text
 
 
-def test_a_placement_that_is_forgotten_has_ended(there: Elsewhere, waiter: IssueSession) -> None:
+def test_a_placement_that_is_forgotten_has_ended(there: There, waiter: IssueSession) -> None:
     project = there.project
-    awaited.tell_gone(project.root, project.directory, "dev-harb-8", "harb#8")
+    awaited_turns.tell_gone(project.root, project.directory, "dev-harb-8", "harb#8")
     assert not list_waiting(waiter)
-    awaited.tell_gone(project.root, project.directory, "dev-harb-7", "harb#7")
+    awaited_turns.tell_gone(project.root, project.directory, "dev-harb-7", "harb#7")
     assert "has ended" in list_waiting(waiter)[0]
-    assert not awaited.list_all(project.directory)
+    assert not awaited_turns.list_all(project.directory)
 
 
 def test_a_silent_host_is_asked_once_at_each_look(
-    farm: Farm, there: Elsewhere, waiter: IssueSession
+    farm: Farm, there: There, waiter: IssueSession
 ) -> None:
-    reaching.await_turn(there, "abd", Caller(waiter))
+    await_turn(there, "abd", waiter)
     farm.lose("one")
     hand_on(there.project, [PLACED], farm)
     assert len(farm.list_calls()) == 1
 
 
-def test_a_person_is_not_told_so(there: Elsewhere) -> None:
+def test_a_person_is_not_told_so(there: There) -> None:
     with pytest.raises(UsageError, match="a person waits with 'sm wait'"):
-        reaching.await_turn(there, "abc", Caller())
+        there.send(Caller(), ("harb#7", "hello"), "", notify=True)
+    assert not awaited_turns.list_all(there.project.directory)

@@ -19,9 +19,9 @@ from sm.issues.rules.allowance import TurnAtLimit
 from sm.issues.rules.needs import KINDS, Case
 from sm.issues.runners import Placement, Shown
 from sm.plugins.forges.settings import GiteaSettings
+from sm.plugins.hosts.rows import make_row
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.views.elsewhere import make_row
 from sm.views.open_need import OpenNeed
 from sm.views.session import StatusRow
 from sm.views.states import ShownState

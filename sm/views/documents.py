@@ -23,7 +23,7 @@ BYTES = 200_000
 """Bytes of each document."""
 
 
-class ShownDocument(Struct, frozen=True):
+class Document(Struct, frozen=True):
     """A document: when it was there, its path, and its text, '' if that is gone."""
 
     at: float
@@ -32,7 +32,7 @@ class ShownDocument(Struct, frozen=True):
     is_cut: bool = False
 
 
-def list_documents(root: Root, ident: str, session: AnySession | None) -> list[ShownDocument]:
+def list_documents(root: Root, ident: str, session: AnySession | None) -> list[Document]:
     """List the documents of all contexts, the newest first; `session` is None once it is over."""
     written: dict[str, float] = {}
     for event in journal.read(root.journal, ident):
@@ -54,10 +54,10 @@ def _find_copy(directory: SessionDir) -> Iterator[tuple[str, bytes]]:
             return
 
 
-def _show(path: str, at: float, copy: bytes | None) -> ShownDocument:
+def _show(path: str, at: float, copy: bytes | None) -> Document:
     data = copy or _read(path)
     text = printable(redact(data[:BYTES].decode("utf-8", "replace")))
-    return ShownDocument(at, path, text, is_cut=len(data) > BYTES)
+    return Document(at, path, text, is_cut=len(data) > BYTES)
 
 
 def _read(path: str) -> bytes:

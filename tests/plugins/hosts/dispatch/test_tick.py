@@ -14,14 +14,16 @@ import pytest
 
 from sm.cli import elsewhere
 from sm.cli.invocation import ElsewhereError
-from sm.issues import kept_messages, lost_messages, placements, poll, reaching
+from sm.issues import placements, poll
 from sm.issues.look.snapshot import snapshot
 from sm.issues.runners import NoAnswerError, Placement, Standing
 from sm.issues.work import claim
+from sm.plugins.hosts.host_needs import list_host_needs
+from sm.plugins.hosts.messages import kept, lost
+from sm.plugins.hosts.places import PLACES
+from sm.plugins.hosts.there import There
 from sm.store import events, lock
 from sm.store.paths import Root
-from sm.views.elsewhere import list_of_hosts
-from sm.views.there import read_past_log, read_past_story
 from sm.views.trace import read_story
 from tests.e2e.stage import Stage, make_stage
 from tests.helpers import git
@@ -156,7 +158,7 @@ def test_a_host_that_refuses_work_is_asked_again_and_given_up_at_last(
     (farm.folder / "one" / "away").write_text(Standing.SILENT)
     assert any("does not answer" in line for line in tick(stage))
     assert placed(stage)[0].handle == ""
-    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    monkeypatch.setattr("sm.plugins.hosts.dispatch.rules.PLACE_FOR_S", 0.0)
     farm.add("two", 1)
     farm.lose("one", Standing.SILENT)
     assert f"placed #{issue} on two, attempt 2" in tick(stage)
@@ -185,13 +187,13 @@ def test_no_new_attempt_begins_on_a_host_that_refuses(
     issue = stage.file_issue()
     refuses = farm.folder / "one" / "refuses"
     refuses.write_text("the clone is broken")
-    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    monkeypatch.setattr("sm.plugins.hosts.dispatch.rules.PLACE_FOR_S", 0.0)
     for _ in range(3):
         tick(stage)
     asked = [call for call in farm.list_calls() if call.startswith("place")]
     assert asked == [f"place {issue} 1 one"], "it is left alone for a while"
     assert (placed(stage)[0].attempt, count_commits(stage, issue)) == (1, 0)
-    monkeypatch.setattr("sm.issues.elsewhere.AGAIN_S", 0.0)
+    monkeypatch.setattr("sm.plugins.hosts.dispatch.tick.AGAIN_S", 0.0)
     tick(stage)
     refuses.unlink()
     assert f"placed #{issue} on one, attempt 1" in tick(stage)
@@ -222,7 +224,7 @@ def test_an_issue_that_a_host_does_not_take_goes_nowhere_else_and_holds_no_other
     (farm.folder / "one" / "refuses").unlink()
     farm.add("two", 1)
     second = stage.file_issue()
-    monkeypatch.setattr("sm.issues.rules.placing.PLACE_FOR_S", 0.0)
+    monkeypatch.setattr("sm.plugins.hosts.dispatch.rules.PLACE_FOR_S", 0.0)
     tick(stage)
     known = {one.issue: (one.host, one.attempt, bool(one.handle)) for one in placed(stage)}
     assert known == {first: ("one", 1, False), second: ("one", 1, True)}
@@ -244,7 +246,7 @@ def test_what_a_tick_has_no_time_to_begin_the_next_one_begins(
 ) -> None:
     issue = stage.file_issue()
     with monkeypatch.context() as patch:
-        patch.setattr("sm.issues.dispatch.HOLD_S", 0.0)
+        patch.setattr("sm.plugins.hosts.dispatch.orders.HOLD_S", 0.0)
         assert not tick(stage)
         assert not refs(stage, "claims"), "another installation may have it meanwhile"
     assert f"placed #{issue} on one, attempt 1" in tick(stage)
@@ -252,7 +254,7 @@ def test_what_a_tick_has_no_time_to_begin_the_next_one_begins(
 
 def call_there(stage: Stage, verb: str) -> int:
     """Call `sm` for the session elsewhere."""
-    there = reaching.Elsewhere(stage.project, placed(stage)[0])
+    there = There(stage.project, placed(stage)[0])
     return elsewhere.call_there(ElsewhereError(there), [verb, "harb#1"])
 
 
@@ -431,28 +433,28 @@ STORY = {
 
 def test_the_story_of_an_ended_session_is_asked_of_its_node(stage: Stage, farm: Farm) -> None:
     placement = end_first(stage, farm)
-    there = reaching.find_past(stage.project, placement.issue)
+    there = PLACES.find_past(stage.project, placement.issue)
     assert there
     (farm.folder / placement.host / "answer").write_text(f"0 {json.dumps(STORY)}")
-    story = read_past_story(read_story(stage.project, placement.issue), there)
+    story = there.read_past_story(read_story(stage.project, placement.issue))
     told = [entry.told for entry in story.entries]
     assert told == ["began its work", "claimed the issue", "placed on one, attempt 1"]
     assert story.entries[1].elapsed_s > 1000.0
     assert (story.summary.outcome, story.log) == ("merged", "one:/tmp/log")
     assert farm.list_calls()[-1] == "call trace dev-harb-1 --json < "
     (farm.folder / placement.host / "answer").write_text("0 the last line")
-    assert read_past_log(there, 100, raw=False) == "the last line"
+    assert there.read_past_log(100, raw=False) == "the last line"
     assert farm.list_calls()[-1] == "call logs dev-harb-1 --lines 100 < "
     farm.lose(placement.host)
     with pytest.raises(NoAnswerError):
-        read_past_log(there, 100, raw=False)
+        there.read_past_log(100, raw=False)
 
 
 def test_a_session_that_was_here_later_is_not_asked_for_elsewhere(stage: Stage, farm: Farm) -> None:
     placement = end_first(stage, farm)
-    assert reaching.find_past(stage.project, placement.issue)
+    assert PLACES.find_past(stage.project, placement.issue)
     stage.project.record(events.Claimed(session=placement.session, how="won"))
-    assert reaching.find_past(stage.project, placement.issue) is None
+    assert PLACES.find_past(stage.project, placement.issue) is None
 
 
 def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
@@ -461,21 +463,21 @@ def test_a_message_that_waits_for_a_host_is_told_of_once_its_session_has_ended(
     issue = stage.file_issue()
     tick(stage)
     [placement] = placed(stage)
-    message = kept_messages.make_message(placement.session, ["send", "hello"], "", "id-of-it")
-    kept_messages.keep_message(stage.project, message)
+    message = kept.make_message(placement.session, ["send", "hello"], "", "id-of-it")
+    kept.keep_message(stage.project, message)
     stage.project.forge.issues.close(issue)
     farm.say(placement, Standing.OVER)
     tick(stage)
-    assert not kept_messages.list_kept(stage.project.directory)
+    assert not kept.list_kept(stage.project.directory)
     told = stage.project.root.journal.read_text()
     assert "message id-of-it was not taken: its session has ended" in told
-    [need] = list_of_hosts(stage.project)
+    [need] = list_host_needs(stage.project)
     assert need.text == "A message for harb#1 was not taken, and is gone: its session has ended"
     assert (need.key, need.command) == ("message:id-of-it", "sm trace harb#1")
-    [again] = list_of_hosts(stage.project)
+    [again] = list_host_needs(stage.project)
     assert again == need, "the same key is told once"
-    recent = lost_messages.list_recent
-    assert recent(stage.project.directory, time.time() + lost_messages.SHOWN_S) == []
+    recent = lost.list_recent
+    assert recent(stage.project.directory, time.time() + lost.SHOWN_S) == []
 
 
 def test_a_message_that_waits_for_a_host_outlives_an_emptied_tmp(stage: Stage, farm: Farm) -> None:
@@ -484,17 +486,17 @@ def test_a_message_that_waits_for_a_host_outlives_an_emptied_tmp(stage: Stage, f
     tick(stage)
     [placement] = placed(stage)
     argv = ["send", "--id", "id-of-it", "hello"]
-    message = kept_messages.make_message(placement.session, argv, "", "id-of-it")
-    kept_messages.keep_message(stage.project, message)
+    message = kept.make_message(placement.session, argv, "", "id-of-it")
+    kept.keep_message(stage.project, message)
     shutil.rmtree(stage.project.root.private)
     tick(stage)
     [found] = placed(stage)
     assert found.session == placement.session
-    assert kept_messages.list_kept(stage.project.directory) == [message]
+    assert kept.list_kept(stage.project.directory) == [message]
     (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
-    kept_messages.hand_on(stage.project, [found], farm)
+    kept.hand_on(stage.project, [found], farm)
     assert "call send --id id-of-it hello < " in farm.list_calls()
-    assert kept_messages.list_kept(stage.project.directory) == []
+    assert kept.list_kept(stage.project.directory) == []
 
 
 def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
@@ -505,18 +507,17 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [placement] = placed(stage)
     queued = ("0 queued for harb#1: it is at work", "accepted by harb#1")
     messages = [
-        kept_messages.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
+        kept.make_message(placement.session, ["send", "--id", name, "hello"], "", name)
         for name in ("waits", "arrives", "arrived")
     ]
     answer = farm.folder / "one" / "answer"
-    there = reaching.Elsewhere(stage.project, placement)
     for message, said in zip(messages, (queued[0], queued[0], f"0 {queued[1]}"), strict=True):
         answer.write_text(said)
-        assert kept_messages.send(there, farm, message)
-    assert kept_messages.list_kept(stage.project.directory) == [], "none waits for its host"
+        assert kept.send(stage.project, placement, farm, message)
+    assert kept.list_kept(stage.project.directory) == [], "none waits for its host"
     queue = [{"id": "arrives", "place": "delivered"}, {"id": "waits", "place": "waiting"}]
     answer.write_text(f"0 {json.dumps(queue)}")
-    kept_messages.hand_on(stage.project, [placement], farm)
+    kept.hand_on(stage.project, [placement], farm)
     farm.lose("one")
     farm.add("two", 1)
     tick(stage)
@@ -524,7 +525,7 @@ def test_a_message_in_the_queue_of_a_lost_host_gets_to_the_next_attempt_once(
     [moved] = placed(stage)
     (farm.folder / "two" / "answer").write_text('0 {"id": "waits", "status": "typed"}')
     for _ in range(2):
-        kept_messages.hand_on(stage.project, [moved], farm)
+        kept.hand_on(stage.project, [moved], farm)
     assert farm.list_calls()[before:] == ["call send --id waits hello < "]
 
 
@@ -534,29 +535,29 @@ def test_a_tick_hands_on_for_a_few_seconds_and_the_next_goes_on(stage: Stage, fa
     [placement] = placed(stage)
     for name in ("one", "two", "three"):
         argv = ["send", "--id", name, "hello"]
-        message = kept_messages.make_message(placement.session, argv, "", name)
-        kept_messages.keep_message(stage.project, message)
+        message = kept.make_message(placement.session, argv, "", name)
+        kept.keep_message(stage.project, message)
     (farm.folder / "one" / "answer").write_text("0 accepted by harb#1")
     before = len(farm.list_calls())
-    kept_messages.hand_on(stage.project, [placement], farm, 0.0)
+    kept.hand_on(stage.project, [placement], farm, 0.0)
     assert len(farm.list_calls()) == before, "no time is left for any"
-    kept_messages.hand_on(stage.project, [placement], farm, 60.0)
-    assert kept_messages.list_kept(stage.project.directory) == []
+    kept.hand_on(stage.project, [placement], farm, 60.0)
+    assert kept.list_kept(stage.project.directory) == []
 
 
 def test_a_tick_does_not_wait_for_who_hands_on(stage: Stage, farm: Farm) -> None:
     stage.file_issue()
     tick(stage)
-    message = kept_messages.make_message("dev-harb-9", ["send", "hello"], "", "id-of-it")
-    kept_messages.keep_message(stage.project, message)
+    message = kept.make_message("dev-harb-9", ["send", "hello"], "", "id-of-it")
+    kept.keep_message(stage.project, message)
     with lock.hold(stage.project.directory.kept_messages_lock):
         began = time.monotonic()
         tick(stage)
         assert time.monotonic() - began < lock_s()
-    assert kept_messages.list_kept(stage.project.directory)
+    assert kept.list_kept(stage.project.directory)
     tick(stage)
-    assert not kept_messages.list_kept(stage.project.directory)
+    assert not kept.list_kept(stage.project.directory)
 
 
 def lock_s() -> float:
-    return kept_messages.LOCK_S / 2
+    return kept.LOCK_S / 2

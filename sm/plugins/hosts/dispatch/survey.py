@@ -8,11 +8,12 @@ from functools import cached_property
 from msgspec import Struct
 
 from sm.adapters.forge.model import Issue
-from sm.issues import awaited, placements, reply_elsewhere, runners
-from sm.issues.dispatch import Dispatch
+from sm.issues import placements, runners
 from sm.issues.look.snapshot import Snapshot
-from sm.issues.rules.placing import REFUSALS
 from sm.issues.runners import Placement, Runner, Seen
+from sm.plugins.hosts.dispatch.orders import Dispatch
+from sm.plugins.hosts.dispatch.rules import REFUSALS
+from sm.plugins.hosts.messages import awaited_turns, replies
 from sm.sessions.project import Project
 
 
@@ -96,8 +97,8 @@ class Survey(Struct, dict=True):
         project, session = self.project, placement.session
         placements.forget(project.directory, placement.issue)
         name = f"{placement.project}#{placement.issue}"
-        awaited.tell_gone(project.root, project.directory, session, name)
-        reply_elsewhere.forget(project.directory, session)
+        awaited_turns.tell_gone(project.root, project.directory, session, name)
+        replies.forget(project.directory, session)
         self.placed = [one for one in self.placed if one.issue != placement.issue]
 
 

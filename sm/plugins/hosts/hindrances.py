@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sm.base.text import one_line
-from sm.issues.hindrances import Hindrance
-from sm.issues.rules.placing import REFUSALS
-from sm.issues.runners import Placement, Seen, Standing
+from sm.issues.runners import Hindrance, Placement, Seen, Standing
+from sm.plugins.hosts.dispatch.rules import REFUSALS
 from sm.plugins.hosts.looking import Kept, Refusal, Silence
 
 CERTAIN = re.compile(

@@ -8,7 +8,7 @@ import pytest
 
 from sm.issues.runners import Placement, Seen, Standing
 from sm.plugins.hosts.folder import HostFolder
-from sm.plugins.hosts.hindering import (
+from sm.plugins.hosts.hindrances import (
     explain_shortage,
     explain_silence,
     list_of_cluster,

@@ -8,23 +8,20 @@ about that very session; its pull request is the one that was seen here on the f
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 from msgspec import structs
 
 from sm.adapters.forge.model import PullRequest, PullState
-from sm.base.act import Act, ActKind, run
+from sm.base.act import Act, ActKind
 from sm.base.decoding import convert
 from sm.base.errors import SmError
-from sm.base.need import NeedKind
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.config import duration
-from sm.issues import lost_messages
-from sm.issues.hindrances import list_hindrances
 from sm.issues.look.escalation import find_review_page
 from sm.issues.look.snapshot import Snapshot
 from sm.issues.placements import list_placements
@@ -32,9 +29,8 @@ from sm.issues.rules.needs import Case, describe_need, find_approval_page
 from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.store.files import list_names
-from sm.store.paths import prefix_sessions
 from sm.views.open_need import NO_ACT, OpenNeed, put_into_words
+from sm.views.place import ReadRows
 from sm.views.quotation import bound
 from sm.views.session import StatusRow
 from sm.views.states import ShownState
@@ -44,31 +40,13 @@ TIME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}")
 TEXT_LIMIT = 500
 
 
-def read_elsewhere(
-    project: Project, now: float, known: Snapshot, report: Callable[[SmError], None]
-) -> list[StatusRow]:
-    """Return a row for each session of the project that runs elsewhere, by issue.
+def begin_rows(project: Project) -> ReadRows:
+    """Ask the hosts for the rows of all sessions, by issue; return a function that waits for them.
 
-    `known` is what was seen of the forge. `report` gets a problem for each host that does not
-    answer. Takes half a second if one does not answer, and no time if nothing runs elsewhere.
+    A host that does not answer is waited for half a second, and is a problem.
     """
-    return begin_to_read(project)(now, known, report)
-
-
-Finish = Callable[[float, Snapshot, Callable[[SmError], None]], list[StatusRow]]
-
-
-def begin_to_read(project: Project) -> Finish:
-    """Ask the hosts, and return a function that waits for their answers, as `read_elsewhere`.
-
-    Meanwhile the caller can read what is here.
-    """
-    directory = project.root.project(project.name)
-    if not list_names(directory.placements):
-        return lambda now, known, report: []
-    from concurrent.futures import ThreadPoolExecutor
-
-    placements, unasked = list_placements(directory), list[SmError]()
+    placements = list_placements(project.root.project(project.name))
+    unasked = list[SmError]()
     pool = ThreadPoolExecutor(1)
     asked = pool.submit(_ask, project, placements, unasked.append)
     pool.shutdown(wait=False)
@@ -263,45 +241,5 @@ def _list_raises(placement: Placement) -> tuple[Act, ...]:
     return tuple(Act(ActKind.RAISE, limit=limit) for limit in limits)
 
 
-def list_of_hosts(project: Project) -> Iterator[OpenNeed]:
-    """Yield what keeps hosts of the project from sessions, or sessions from messages, by files."""
-    for one in list_hindrances(project):
-        yield OpenNeed(
-            key=one.key,
-            kind=NeedKind.HOST,
-            project=project.name,
-            since=one.since,
-            text=one_line(one.text, TEXT_LIMIT),
-            act=run(one.command),
-        )
-    yield from _list_lost_messages(project, time.time())
-
-
-def _list_lost_messages(project: Project, now: float) -> Iterator[OpenNeed]:
-    """Yield the messages for sessions elsewhere that came to nothing, from a file alone."""
-    directory = project.root.project(project.name)
-    for one in lost_messages.list_recent(directory, now):
-        number = one.session.removeprefix(prefix_sessions(project.name))
-        name = f"{project.name}#{number}"
-        yield OpenNeed(
-            key=f"message:{one.id}",
-            kind=NeedKind.HOST,
-            project=project.name,
-            since=one.at,
-            text=one_line(
-                f"A message for {name} was not taken, and is gone: {one.why}", TEXT_LIMIT
-            ),
-            act=run(f"sm trace {name}"),
-        )
-
-
 def _format_age(seconds: float) -> str:
     return duration.show(max(0, round(seconds)))
-
-
-def list_issues(project: Project) -> set[int]:
-    """Return the issues that are worked on elsewhere."""
-    directory = project.root.project(project.name)
-    if not list_names(directory.placements):
-        return set()
-    return {one.issue for one in list_placements(directory)}
