@@ -13,11 +13,11 @@ from sm.config.load import load
 from sm.config.schema import ProjectSettings
 from sm.sessions.project import Project
 from sm.store.lock import is_held
+from sm.testing.forge import push
 from tests.forked import run_sm
 from tests.helpers import Repository, git, make_repository, wait_for
 
 PENDING = "pending"
-PUSHER = "Ada Tester <ada@example.com> 1767323045 +0000"
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,7 @@ class Hub:
         Returns the commit. The clone knows nothing of it before `check_out`: a commit and a push
         there are a dozen processes.
         """
-        ref, words = f"refs/heads/{branch}", f"work on {branch}"
-        start = ref if (self.repository.bare / ref).exists() else "refs/heads/main"
-        order = (
-            f"commit {ref}\nmark :1\ncommitter {PUSHER}\ndata {len(words)}\n{words}\n"
-            f"from {start}^0\n"
-            f"M 100644 inline {name}\ndata {len(content.encode())}\n{content}\n"
-            "get-mark :1\n"
-        )
-        line = ["git", "-C", str(self.repository.bare), "fast-import", "--quiet"]
-        done = subprocess.run(line, input=order.encode(), capture_output=True, check=True)
-        return done.stdout.decode().strip()
+        return push(self.repository.bare, branch, name, content)
 
     def check_out(self, branch: str) -> None:
         """Have the clone go on with a branch of the remote."""

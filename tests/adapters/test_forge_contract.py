@@ -15,8 +15,8 @@ from sm.plugins.forges.gitea import entry as gitea
 from sm.plugins.forges.github import entry as github
 from sm.plugins.forges.gitlab import entry as gitlab
 from sm.store.paths import Root
+from sm.testing.forge import ForgeContract, Side
 from tests.adapters import memory_forge
-from tests.adapters.forge_contract import ForgeContract, Side
 from tests.adapters.forge_sides import CI, LocalSide, MemorySide, memory_side
 from tests.forges.sides import remote_side
 from tests.hub import make_hub

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from sm.adapters.agent.profiles import BUILTIN, NoTerminalError
 from sm.base.errors import UsageError
 from sm.config import reference
 from sm.config.schema import AgentSettings
+from sm.testing.agent import ProfileContract, Side
 from tests.helpers import REPOSITORY, make_repository, sm_yaml
 
 MINE: dict[str, dict[str, Any]] = {
@@ -30,12 +32,12 @@ def error(name: str, fields: dict[str, Any]) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("profile", BUILTIN.values(), ids=BUILTIN)
-def test_what_is_built_in_can_stand_in_a_configuration(profile: Profile) -> None:
-    data = structs.asdict(profile)
-    del data["name"]
-    lists = {key: list(one) if isinstance(one, tuple) else one for key, one in data.items()}
-    assert profiles.find(profile.name, {profile.name: lists}) == profile
+class TestBuiltIn(ProfileContract):
+    """Those that come with sm; `tests/real` and `sm doctor --probe` try the clients."""
+
+    @pytest.fixture(params=BUILTIN)
+    def side(self, request: pytest.FixtureRequest, tmp_path: Path) -> Side:
+        return Side(BUILTIN[request.param], tmp_path)
 
 
 @pytest.mark.parametrize(

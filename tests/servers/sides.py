@@ -17,7 +17,7 @@ from sm.adapters.forge.model import BOT, CheckState
 from sm.adapters.forge.protocol import Forge
 from sm.config.forges import RemoteSettings
 from sm.config.schema import ProjectSettings
-from tests.adapters.forge_contract import Side
+from sm.testing.forge import Side
 from tests.forges.gitea import WAYS, Gitea
 from tests.forges.sides import SETTINGS, ManyHands, RemoteSide, remote_side
 from tests.forges.state import Pull, Status

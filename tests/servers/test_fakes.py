@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.forge_contract import ForgeContract
+from sm.testing.forge import ForgeContract
 from tests.forges.hook import Hook
 from tests.servers.compare import HOOK, find_differences
 from tests.servers.hooks import DIALECTS

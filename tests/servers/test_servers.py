@@ -26,7 +26,7 @@ from sm.adapters.forge.model import BOT, PullState, ReviewState
 from sm.plugins.forges.web import again
 from sm.plugins.forges.web.answer import Answer
 from sm.plugins.forges.web.client import Client, Request
-from tests.adapters.forge_contract import ForgeContract
+from sm.testing.forge import ForgeContract
 from tests.helpers import wait_for
 from tests.servers.conftest import Servers
 from tests.servers.hooks import Receiver, receiving

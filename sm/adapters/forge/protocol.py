@@ -1,7 +1,7 @@
 """Protocol of all forges: a `Forge` of three parts.
 
 `sm.adapters.forge.kinds` opens the one that a project's configuration names. Each forge passes
-the same tests, `tests/adapters/forge_contract.py`.
+the same tests, `sm/testing/forge.py`.
 """
 
 from __future__ import annotations
