@@ -74,9 +74,9 @@ def launch_of(project: ProjectSettings, prompt: str = "") -> Launch:
 
 
 def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
-    """The identity of a session whose worktree exists."""
+    """The identity of a session whose worktree exists; no configuration is there."""
     worktree.mkdir(parents=True, exist_ok=True)
-    return IssueSession(
+    session = IssueSession(
         IssueRecord(
             name=name_session("harb", issue),
             project="harb",
@@ -93,6 +93,7 @@ def make_session(root: Root, worktree: Path, issue: int = 7) -> IssueSession:
             created_at=1000.0,
         )
     )
+    return session.provide(holder=make_project(worktree.parent, ["agent"]))
 
 
 def environment(log: Path) -> dict[str, str]:

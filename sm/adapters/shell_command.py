@@ -7,14 +7,14 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sm.adapters import procfs
 from sm.base.clock import Deadline
 from sm.store.files import read_json, write_json
 
-GATE = 'read -r go || exit 125; exec /bin/sh -c "$1" </dev/null'
+GATE = 'read -r go || exit 125; exec "$@" </dev/null'
 """Shell words that wait until their process is on record, and end where that never happens."""
 
 LOOK_S = 0.1
@@ -25,17 +25,22 @@ GRACE_S = 5.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
+def spell(line: str) -> list[str]:
+    """Return the command that has a shell run a line of the configuration."""
+    return ["/bin/sh", "-c", line]
+
+
 @contextlib.contextmanager
 def running(
-    command: str, cwd: Path, env: dict[str, str], record: Path
+    argv: Sequence[str], cwd: Path, env: dict[str, str], record: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a shell command in a session of its own, and end whatever is left of it afterwards.
+    """Run a command in a session of its own, and end whatever is left of it afterwards.
 
     Both its outputs are in `stdout` of what is yielded. While it runs, the file `record` says which
     process it is.
     """
     with subprocess.Popen(  # noqa: S603 - the project's own command, from its configuration
-        ["/bin/sh", "-c", GATE, "sh", command],
+        ["/bin/sh", "-c", GATE, "sh", *argv],
         cwd=cwd,
         env=env,
         stdin=subprocess.PIPE,

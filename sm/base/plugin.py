@@ -36,6 +36,8 @@ Kind = Literal[
     "runners",
     "dispatchers",
     "places",
+    "services",
+    "sandboxes",
 ]
 
 
@@ -107,6 +109,10 @@ class Plugin(NamedTuple):
     """A `Dispatcher` of `sm.issues.dispatch`, which has a tick's issues taken elsewhere."""
     places: Mapping[str, Place] = NO_PARTS
     """`Places` of `sm.views.place`, which finds the sessions that are elsewhere."""
+    services: Mapping[str, Place] = NO_PARTS
+    """A `Service` of `sm.helper.services`, which lives as a process of its own."""
+    sandboxes: Mapping[str, Place] = NO_PARTS
+    """A `Sandbox` of `sm.sessions.sandboxes`, in which agents start, by `sandbox`."""
 
 
 KINDS: tuple[Kind, ...] = Plugin._fields  # type: ignore[assignment]  # a test compares both

@@ -81,6 +81,7 @@ def command(
             say(f"{_now()} {line}")
             unable |= isinstance(line, Unable)
         _tell_plugins(root, config, projects, problems, began)
+        _keep_services(root, config)
     if loop:
         _tell_loop(f"watch {path}" for path in _signs(projects))
         _tell_loop([f"watch {pause.locate(root)}", f"sessions {root.sessions}"])
@@ -116,6 +117,13 @@ def _tell_plugins(
     errors = {name: said for name, said in problems.items() if name not in done}
     if done or errors:
         tell_listeners(root, Tick(config, done, errors))
+
+
+def _keep_services(root: Root, config: Config) -> None:
+    """Start the services of plugins that do not run, and end those that nobody wants."""
+    from sm.helper.services import ensure_services
+
+    ensure_services(root, config)
 
 
 def _signs(projects: Iterable[Project]) -> Iterator[Path]:

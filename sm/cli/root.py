@@ -58,6 +58,7 @@ COMMANDS: dict[str, Verb] = {
     "news": Verb("pass_verbs:news", "Tell what has happened meanwhile.", hidden=True),
     "poll": Verb("poll", "One tick of dev-poll.", hidden=True),
     "start-session": Verb("start_session", "Start the session of one issue.", hidden=True),
+    "service": Verb("service", "Be the service of a plugin.", hidden=True),
     "ci-run": Verb("ci_run", "Run the CI command for one commit.", hidden=True),
 }
 """Verbs of the core: each the `command` of a module of this package, or what is named there."""

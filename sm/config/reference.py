@@ -83,8 +83,8 @@ have never allowed counts as it is.
 - A file holds one project, with its keys at the top, or a list of projects under `projects`.
 - In a file with such a list, project keys beside `projects` are defaults for all its projects.
 - Relative paths start at the folder of the file; `~` is your home.
-- `context_monitor`, `handoff_cycle` and the sections of plugins (`notify`), at the top of a file
-  with one project, hold for that project.
+- `sandbox`, `context_monitor`, `handoff_cycle` and the sections of plugins (`notify`), at the top
+  of a file with one project, hold for that project.
   Beside `projects`, or in a file without a project, they hold for the whole machine: for sessions
   without a project, and for every project. A project can override each of their keys in its own
   file or in its entry of `projects`. If every file holds one project, a session without a project
@@ -206,9 +206,9 @@ class _Part(Struct, frozen=True):
 
 
 def _parts(shape: type[Section], but: tuple[str, ...] = ()) -> Iterator[_Part]:
-    """Yield the sections of a struct in order, without those that `but` names."""
+    """Yield the sections of a struct in order, without the keys and sections that `but` names."""
     shapes = {field.encode_name: field.type for field in structs.fields(shape)}
-    every = [key for key in list_keys(shape) if key.section not in but]
+    every = [key for key in list_keys(shape) if key.section not in but and key.path not in but]
     for name in dict.fromkeys(key.section for key in every):
         doc = read_first_line(list_variants(shapes[name])[0] if name else shape)
         yield _Part(name, doc, [key for key in every if key.section == name])

@@ -291,6 +291,7 @@ class Logs(Section, frozen=True, rename={"keep_s": "keep"}):
     ] = 500
 
 
+SANDBOX = "sandbox of a plugin in which agents and setup commands start; empty: none"
 LOCAL = "local"
 """Name for no runner: sessions run on this machine."""
 
@@ -336,6 +337,7 @@ class ProjectSettings(
             description="people whose issues and comments reach an agent; empty: all collaborators"
         ),
     ] = ()
+    sandbox: Annotated[str, Meta(description=SANDBOX)] = ""
     labels: Labels = msgspec.field(default_factory=Labels)
     agent: AgentSettings = msgspec.field(default_factory=AgentSettings)
     new_worktree: NewWorktree = msgspec.field(default_factory=NewWorktree)
@@ -393,14 +395,15 @@ class MachineSettings(Section, frozen=True):
         str,
         Meta(description="a shell runs it with one line for each thing that a person has to know"),
     ] = ""
+    sandbox: Annotated[str, Meta(description=SANDBOX)] = ""
     logs: Logs = msgspec.field(default_factory=Logs)
     keep_free: KeepFree = msgspec.field(default_factory=KeepFree)
     context_monitor: ContextMonitor = msgspec.field(default_factory=ContextMonitor)
     handoff_cycle: HandoffCycle = msgspec.field(default_factory=HandoffCycle)
 
 
-SHARED = ("context_monitor", "handoff_cycle")
-"""The machine's values of these sections are defaults for each project."""
+SHARED = ("sandbox", "context_monitor", "handoff_cycle")
+"""The machine's values of these keys are defaults for each project."""
 
 
 class Config(MachineSettings, frozen=True, kw_only=True):

@@ -197,7 +197,8 @@ def _relaunch(session: Session, move: Move, relaunch: Relaunch | None) -> float 
         save(session, record)
         note(session, events.Rotation(step=RotationStep.RELAUNCHED))
     crash_point("rotate:relaunching")
-    relaunch(record.generation)
+    with alerts.telling_of_sandbox(session):
+        relaunch(record.generation)
     return time.time() + RETRY_S
 
 

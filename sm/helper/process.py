@@ -6,17 +6,23 @@
 | `sm host link` | its socket | a connection | when no host was asked for a while |
 | `sm host look` | its lock | – | when it has asked all jobs once |
 | `sm host carry` | its lock | – | when it has brought all jobs their share |
+| `sm service` | its lock | its FIFO | when the configuration does not want it any more |
 
 All of them have this in common. A helper holds a lock as long as it lives, and one that finds the
 lock held ends at once, so whoever misses it may start it, and two starts are no fault. It outlives
 its starter, and has an environment for what lasts. Its log has its faults alone, and begins again
 when it is long. What it is to do is on disk before it is started or woken.
 
+The first four are started by whoever needs them at that moment, and end when nobody does: so none
+of them is a service (`services.py`), which is wanted by a configuration and lives on. A notifier
+loads 50 MB and is there for seconds, and it is needed without dev-poll; a link is asked for by the
+command that then waits for it.
+
 These processes are of another kind. A runner of CI (`adapters/forge/local/checks.py`) inherits the
 lock from its starter, because its starts are counted: one that dies at once must not be started for
 ever. The receiver of telemetry (`plugins/cost/ledger/receiver.py`) inherits its socket, because
 agents are told of the port before it runs; it is no command of `sm`. What a plugin does aside
-(`sessions/aside.py`) is a fork that says nothing, and ends with its deadline.
+(`aside.py`) is a fork that says nothing, and ends with its deadline.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from sm.issues.rules.prompts import write_prompt
 from sm.issues.work import claim, slots, worktree
 from sm.issues.work.claim import Claim
 from sm.issues.work.furnish import make_ready
+from sm.messages import alerts
 from sm.messages.queue import Place
 from sm.sessions import agent_process, monitors, pause, plan, registry
 from sm.sessions.history import Receipt, Verb
@@ -272,7 +273,8 @@ def _find_issue(session: IssueSession) -> Issue:
 def _noted(session: IssueSession) -> Iterator[None]:
     """Keep what prevents a start beside the session, for people to see."""
     try:
-        yield
+        with alerts.telling_of_sandbox(session):
+            yield
     except TakenError:
         raise
     except SmError as error:

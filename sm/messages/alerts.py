@@ -7,20 +7,44 @@ parent and every other channel hear of it at once, for any session.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import time
+from collections.abc import Iterator
 
 from sm.base.need import NeedKind
+from sm.base.redact import redact
+from sm.base.text import one_line
 from sm.channels import people
 from sm.channels.channel import Word
 from sm.messages.telling import tell_parent
 from sm.sessions import plan as plans
 from sm.sessions import registry
 from sm.sessions.history import Receipt
+from sm.sessions.sandboxes import SandboxError
 from sm.sessions.session import Session
 from sm.store import events, journal
 from sm.store.failpoint import crash_point
 
 ROW = "told"
+
+
+@contextlib.contextmanager
+def telling_of_sandbox(session: Session) -> Iterator[None]:
+    """Let a person know, once for each reason, that no agent is started, as its sandbox is missing.
+
+    Raises:
+        SandboxError: that; it is raised again.
+
+    """
+    try:
+        yield
+    except SandboxError as error:
+        why = hashlib.sha256(error.message.encode()).hexdigest()[:8]
+        text = f"has no agent started: {one_line(redact(error.message))}"
+        need = NeedKind.MACHINE
+        note(session, text, f"sandbox:{why}", need=need, command="sm doctor", comment=False)
+        raise
 
 
 def note(

@@ -14,7 +14,7 @@ from sm.base.errors import SmError, UsageError
 from sm.base.nonce import make_nonce
 from sm.base.text import clean
 from sm.config.load import load_any
-from sm.config.schema import AgentSettings, ProjectSettings
+from sm.config.schema import AgentSettings
 from sm.context import documents
 from sm.messages import queue
 from sm.messages.queue import Message
@@ -23,6 +23,7 @@ from sm.personal import reactor
 from sm.personal.first_signs import await_first_signs
 from sm.sessions import agent_process, monitors, registry
 from sm.sessions.machine import Machine
+from sm.sessions.project import find_of_folder
 from sm.sessions.record import AdHocRecord
 from sm.sessions.session import AdHocSession
 from sm.store import events, journal, lock
@@ -81,18 +82,9 @@ def select_environment(machine: Machine, order: Order) -> tuple[str, ...]:
     if machine.source is None:
         return order.pass_env
     projects = load_any(machine.source, os.environ, order.directory).projects
-    folder = follow_links(order.directory)
-    own = [p for p in projects if folder.is_relative_to(p.repo) or _is_worktree(folder, p)]
-    names = [set(project.agent.pass_env) for project in own[:1] or projects]
+    own = find_of_folder(projects, order.directory)
+    names = [set(project.agent.pass_env) for project in ([own] if own else projects)]
     return (*order.pass_env, *sorted(set.intersection(*names) if names else ()))
-
-
-def _is_worktree(folder: Path, project: ProjectSettings) -> bool:
-    """Say whether `folder` is within a worktree of an issue of the project."""
-    own = project.worktree(0)
-    within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
-    head = own.name.removesuffix("0")
-    return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
 
 
 def _check(machine: Machine, order: Order) -> None:

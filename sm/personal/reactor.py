@@ -16,6 +16,7 @@ from sm.config.load import list_watched
 from sm.config.schema import AgentSettings
 from sm.context.monitor import tend_context
 from sm.issues.act import limiting
+from sm.messages import alerts
 from sm.messages.follow_up import see_to, tend_messages
 from sm.messages.peer_texts import explain_session
 from sm.messages.queue import Place
@@ -115,7 +116,8 @@ def _restart(session: AdHocSession, prompt: str, resume: str, generation: int) -
     start = structs.replace(
         launch_with(session, session.profile), prompt=prompt, resume=resume, keeps_environment=True
     )
-    agent_process.relaunch(session.tmux, session, start, generation=generation)
+    with alerts.telling_of_sandbox(session):
+        agent_process.relaunch(session.tmux, session, start, generation=generation)
 
 
 def launch_with(session: AdHocSession, profile: Profile) -> Launch:

@@ -14,7 +14,7 @@ from sm.adapters.tmux_start import RESERVED, SessionExistsError, start_session
 from sm.base.clock import wait_until
 from sm.base.errors import SmError, StateError
 from sm.base.foreign import read_number
-from sm.sessions import strays
+from sm.sessions import sandboxes, strays
 from sm.sessions.agent import Agent, has_lost_client, is_alive, load, read_process, runs_in_pane
 from sm.sessions.launch import Launch, write_launch_files
 from sm.sessions.session import Session
@@ -48,6 +48,7 @@ def launch(tmux: Tmux, session: Session, start: Launch, *, generation: int) -> A
         AgentError: its program cannot be started, or another session of this name runs
             already.
         UsageError: its command or environment cannot be used.
+        SandboxError: its sandbox cannot be had.
 
     """
     directory = session.dir
@@ -72,6 +73,7 @@ def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) ->
     Raises:
         AgentError: the old one cannot be ended, or the new one cannot be started.
         UsageError: its command or environment cannot be used.
+        SandboxError: its sandbox cannot be had; the old agent stays.
 
     """
     known = load(session.dir)
@@ -79,6 +81,7 @@ def relaunch(tmux: Tmux, session: Session, start: Launch, *, generation: int) ->
         return known
     pane = tmux.pane(session.name)
     if pane is None or pane.mark != name_mark(session.dir, generation):
+        sandboxes.check(session)  # or the old agent would be gone, and no other could start
         stop(tmux, session)
     crash_point("relaunch:stopped")
     return launch(tmux, session, start, generation=generation)
@@ -176,6 +179,7 @@ def stop(tmux: Tmux, session: Session) -> None:
         tmux.kill(session.name, pane.pid)
     _end(leaders | family)
     _end(strays.find_strays(session.dir))  # what one of them started while it ended
+    sandboxes.clean(session)
 
 
 def end_strays(session: Session) -> None:

@@ -15,9 +15,14 @@ PAUSE_S = 300.0
 """The longest pause before another try."""
 RESUMED = 5
 """Number of tries to resume the conversation, which may be what the client cannot do."""
-NO_PROGRAM = re.compile(r"cannot start '[^'\n]*': no such program|^(?:\S*/)?env: .*: \S")
+NO_PROGRAM = re.compile(
+    r"cannot start '[^'\n]*': no such program"
+    r"|^(?:\S*/)?env: .*: \S"
+    r"|^sandbox '[^'\n]*' cannot be had"
+)
 """The words of `lib/launch` and of env(1) where the agent's program cannot be run: it is missing or
-just being replaced, or its interpreter is. No issue has caused that."""
+just being replaced, or its interpreter is; and those of `sandboxes.py`, where its sandbox cannot be
+had. No issue has caused that."""
 VARYING = re.compile(r"[0-9a-f]{6,}|[0-9]+")
 """Differences between the same words of two processes: numbers, times, ids."""
 

@@ -22,6 +22,7 @@ from sm.base.quoting import take_out
 from sm.base.text import normalise
 from sm.config.check import find_variable_problem
 from sm.config.schema import AgentSettings
+from sm.sessions import sandboxes
 from sm.sessions.agent_hooks import write_settings
 from sm.sessions.personal_hooks import find_default_settings, read_status_line
 from sm.sessions.session import Session
@@ -55,16 +56,19 @@ def write_launch_files(tmux: Tmux, session: Session, launch: Launch) -> None:
 
     Raises:
         UsageError: the configured command or environment cannot be used.
+        SandboxError: the sandbox that is configured cannot be had.
 
     """
     directory = session.dir
     _clear(directory)
     environment = make_environment(tmux, session, launch.settings)
     environment = add_variables(session, launch.profile, environment)
-    if not (launch.keeps_environment and directory.launch_env.exists()):
+    if launch.keeps_environment and directory.launch_env.exists():
+        environment = read_environment(directory)
+    else:
         entries = [f"{name}={value}" for name, value in environment.items()]
         write_atomic(directory.launch_env, _entries(entries, "environment"))
-    command = _command(directory, launch, environment)
+    command = sandboxes.wrap(session, _command(directory, launch, environment), environment)
     write_atomic(directory.launch_argv, _entries(command, "command"))
 
 

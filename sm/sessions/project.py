@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from msgspec import Struct, structs
 
 from sm.base.errors import SmError
 from sm.config.schema import Config, ProjectSettings
+from sm.store.files import follow_links
 from sm.store.paths import ProjectDir, Root
 
 if TYPE_CHECKING:
@@ -178,6 +180,21 @@ def list_configured(machine: Machine) -> list[Project]:
         return []
     config = load_any(machine.source, os.environ, Path.cwd())
     return [Project(config, settings) for settings in config.projects]
+
+
+def find_of_folder(projects: Iterable[ProjectSettings], folder: Path) -> ProjectSettings | None:
+    """Return the project in whose clone, or worktree of an issue, a folder is; None if in none."""
+    found = follow_links(folder)
+    within = (one for one in projects if found.is_relative_to(one.repo) or _is_in_tree(found, one))
+    return next(within, None)
+
+
+def _is_in_tree(folder: Path, project: ProjectSettings) -> bool:
+    """Say whether `folder` is within a worktree of an issue of the project."""
+    own = project.worktree(0)
+    within = [each.name for each in (folder, *folder.parents) if each.parent == own.parent]
+    head = own.name.removesuffix("0")
+    return any(name.startswith(head) and name[len(head) :].isdecimal() for name in within)
 
 
 def find_person() -> str:

@@ -21,7 +21,7 @@ from sm.store.paths import Root, SessionDir
 if TYPE_CHECKING:
     from sm.adapters.agent.profile import Profile
     from sm.adapters.tmux import Tmux
-    from sm.config.schema import ProjectSettings
+    from sm.config.schema import MachineSettings, ProjectSettings
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.settings import Settings
@@ -95,6 +95,16 @@ class Session(Struct, frozen=True, dict=True):
 
         """
         return self.provide(machine=self.machine)
+
+    @cached_property
+    def holder(self) -> MachineSettings | ProjectSettings:
+        """The settings from which plugins read their sections: its project's, or the machine's.
+
+        Raises:
+            UsageError: its configuration cannot be used.
+
+        """
+        return self.machine.settings
 
     @property
     def name(self) -> str:
@@ -272,6 +282,11 @@ class IssueSession(Session, frozen=True, dict=True):
         """Open the project; return the session."""
         return self.provide(project=self.project)
 
+    @cached_property
+    def holder(self) -> ProjectSettings:
+        """The settings of its project."""
+        return self.project.settings
+
     @property
     def own_settings(self) -> ProjectSettings:
         """The project's settings, with the branch that the session was begun on."""
@@ -403,6 +418,14 @@ class AdHocSession(Session, frozen=True, dict=True):
     """A session that `sm new` has begun."""
 
     record: AdHocRecord
+
+    @cached_property
+    def holder(self) -> MachineSettings | ProjectSettings:
+        """The settings of the project that its folder belongs to, else the machine's."""
+        from sm.sessions.project import find_of_folder, list_configured
+
+        projects = [one.settings for one in list_configured(self.machine)]
+        return find_of_folder(projects, self.record.cwd) or self.machine.settings
 
     @property
     def label(self) -> str:

@@ -19,6 +19,7 @@ from sm.base.errors import SmError, UsageError
 from sm.base.nearest import advise
 from sm.config.schema import LOCAL, AgentSettings, Config, ProjectSettings
 from sm.sessions.launch import select_environment, split_command
+from sm.sessions.sandboxes import find_problem
 from sm.setup.discover import advise_on_branch, remote_url
 
 
@@ -30,6 +31,8 @@ def list_project_problems(project: ProjectSettings, overrides: Overrides) -> Ite
     yield from _repository(project)
     yield from _forge(project)
     yield from _runners(project)
+    if problem := find_problem(project):
+        yield problem
     vault = project.escalation.vault
     if vault is not None and not vault.is_dir():
         yield f"'escalation.vault' is '{vault}', which is no directory: create it"
@@ -68,6 +71,8 @@ def list_machine_problems(config: Config) -> Iterator[str]:
     for program in ("git", "tmux"):
         if shutil.which(program) is None:
             yield f"'{program}' is not on PATH: install it"
+    if problem := find_problem(config):
+        yield problem
     for name in config.profiles:
         try:
             profiles.find(name, config.profiles)

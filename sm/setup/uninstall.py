@@ -19,6 +19,7 @@ from sm.base.errors import SmError
 from sm.config.forges import LocalSettings
 from sm.config.load import find_user_folder, list_files
 from sm.config.schema import Config
+from sm.helper.services import end_service, list_running
 from sm.issues.work import kept_worktrees, remnants
 from sm.sessions import pause, registry
 from sm.sessions.machine import Machine
@@ -72,6 +73,8 @@ def list_parts(machine: Machine, config: Config | None, env: Mapping[str, str]) 
         yield from _list_hub(project)
         yield from _list_files(project)
     yield from _list_hooks(env)
+    for files in list_running(machine.root):
+        yield Part(f"service: {files.name}", remove=partial(end_service, files))
     if machine.root.private.is_dir():
         state = machine.root.private
         yield Part(f"state: {state}", remove=lambda: shutil.rmtree(state))

@@ -297,6 +297,8 @@ class SessionDir(Folder, frozen=True):
     """The agent's environment, NUL-separated."""
     launch_argv = StateEntry("launch.argv")
     """The agent's command, NUL-separated."""
+    sandbox = StateEntry("sandbox")
+    """The name of the sandbox in which something was started last."""
     agent_pid = StateEntry("agent.pid")
     """`PID STARTTICKS` of the agent, written by its launcher."""
     launch_error = StateEntry("launch.error")

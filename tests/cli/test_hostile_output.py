@@ -133,6 +133,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "start-session": ("harb 1", "harb 99"),
     "uninstall": ("--dry-run",),
     "ci-run": ("{hostile}",),
+    "service": ("{hostile}",),
     "react": ("nothing", "harb 99"),
     "react-server": ("nothing x",),
     "rotate": ("nothing",),

@@ -105,7 +105,7 @@ LEFT_OUT: dict[str, str] = {
     **dict.fromkeys(
         [
             *("react-server", "rotate", "watch", "news", "notifier", "terminal", "ci-run"),
-            *("start-session", "ledger tell"),
+            *("start-session", "ledger tell", "service"),
         ],
         "is called by programs, and starts some",
     ),

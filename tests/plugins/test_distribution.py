@@ -8,16 +8,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import site
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sm.adapters.forge.local.setup import create
+from sm.helper import services
+from sm.sessions import agent
+from sm.store.paths import Root
 from tests.helpers import make_repository, wait_for
 from tests.shell import REPOSITORY
 
@@ -105,7 +109,8 @@ def test_its_verb_is_in_the_help_and_works(sm: Sm, tmp_path: Path) -> None:
 def test_its_section_is_checked_and_shown(sm: Sm, tmp_path: Path) -> None:
     assert sm("config", "check").stdout == "harb: OK\n"
     shown = json.loads(sm("config", "show", "--json").stdout)
-    assert shown["noticeboard"] == {"board": str(tmp_path / "board"), "keep": 20}
+    expected = {"board": str(tmp_path / "board"), "keep": 20, "answers": False}
+    assert shown["noticeboard"] == expected
     assert shown["projects"][0]["noticeboard"] == shown["noticeboard"]
     config = tmp_path / "sm.yaml"
     config.write_text(config.read_text().replace("board: board}", "boards: board}"))
@@ -142,10 +147,106 @@ def test_the_doctor_shows_its_check_and_what_it_adds(sm: Sm, tmp_path: Path) -> 
         "sections 'noticeboard', verbs 'notices', checks 'noticeboard', files 'noticeboard', "
         "events 'notice-pinned', sites 'noticeboard', ticks 'noticeboard', "
         "followers 'noticeboard', figures 'noticeboard', meters 'noticeboard', "
-        "variables 'noticeboard', runners 'noticeboard'"
+        "variables 'noticeboard', runners 'noticeboard', services 'noticeboard', "
+        "sandboxes 'noticeboard'"
     )
     assert told[adds] == ("ok", "machine")
     assert not any("cannot be used" in what for what in told)
+
+
+ASKER = """\
+env >"$SM_CLONE/../seen"
+printf 'PHASE:escalate\\nReason: which colour?\\n' >"$PHASE_FILE"
+exec cat
+"""
+"""An agent that asks a person as soon as it begins."""
+
+
+@pytest.fixture
+def asking(sm: Sm, tmp_path: Path) -> Iterator[Root]:
+    """An issue whose agent asks, in the sandbox of the board, on which answers may be pinned."""
+    (tmp_path / "asker.sh").write_text(ASKER)
+    config = tmp_path / "sm.yaml"
+    agent = f"{{command: sh {tmp_path / 'asker.sh'}, env: {{SSH_AUTH_SOCK: /keys}}}}"
+    for old, new in (
+        ("{board: board}", "{board: board, answers: true}\nsandbox: noticeboard"),
+        ("{command: cat}", agent),
+        ("max_sessions: 0", "max_sessions: 1\n  worktree: {setup: 'echo $INSIDE >made'}"),
+    ):
+        assert old in config.read_text()
+        config.write_text(config.read_text().replace(old, new))
+    assert sm("issue", "add", "Paint it", "--label", "backlog").returncode == 0
+    polled = sm("poll")
+    assert polled.returncode == 0, polled.stdout + polled.stderr
+    root = Root(tmp_path / "state")
+    yield root
+    sm("kill", "harb#1")
+    for files in services.list_running(root):
+        services.end_service(files)
+
+
+def test_its_sandbox_is_around_each_agent_and_the_setup(
+    sm: Sm, asking: Root, tmp_path: Path
+) -> None:
+    seen = wait_for(lambda: (tmp_path / "seen").exists() and (tmp_path / "seen").read_text(), "it")
+    assert seen
+    assert "INSIDE=noticeboard\n" in seen
+    assert "SSH_AUTH_SOCK" not in seen
+    [made] = tmp_path.glob("clone-worktrees/harb-1/made")
+    assert made.read_text() == "noticeboard\n"
+    assert (tmp_path / "board" / "dev-harb-1.inside").exists()
+    (tmp_path / "seen").unlink()
+    known = agent.load(asking.session("dev-harb-1"))
+    assert known
+    os.kill(known.pid, signal.SIGKILL)
+    again = wait_for(lambda: (tmp_path / "seen").exists() and (tmp_path / "seen").read_text(), "it")
+    assert again
+    assert "INSIDE=noticeboard\n" in again, "the next agent is inside, too"
+    assert sm("kill", "harb#1").returncode == 0
+    assert not (tmp_path / "board" / "dev-harb-1.inside").exists()
+
+
+def test_without_its_sandbox_nothing_begins_and_people_are_told(
+    sm: Sm, asking: Root, tmp_path: Path
+) -> None:
+    assert sm("kill", "harb#1").returncode == 0
+    config = tmp_path / "sm.yaml"
+    before = config.read_text()
+    config.write_text(before.replace("sandbox: noticeboard", "sandbox: nobody"))
+    said = "sandbox 'nobody' cannot be had: no plugin has it: there are 'noticeboard'"
+    assert sm("issue", "add", "Paint another", "--label", "backlog").returncode == 0
+    for _ in range(2):
+        assert said in sm("poll").stdout
+    assert said in sm("needs").stdout
+    assert said in sm("doctor").stdout
+    assert said in sm("new", "--dir", str(tmp_path / "clone"), "--command", "cat").stderr
+    told = [json.loads(line) for line in sm("events", "--json").stdout.splitlines()]
+    assert [one["kind"] for one in told if said in str(one)].count("person") == 1
+    config.write_text(before)
+    assert sm("poll").returncode == 0
+    assert sm("kill", "harb#2").returncode == 0
+
+
+def test_its_service_hears_answers_also_after_it_was_killed(
+    sm: Sm, asking: Root, tmp_path: Path
+) -> None:
+    files = services.ServiceFiles(asking.plugins / "noticeboard", "noticeboard")
+    wait_for(lambda: files.is_running() and files.read(), "the service")
+    run = files.read()
+    assert run
+    os.kill(run.pid, signal.SIGKILL)
+    wait_for(lambda: not files.is_running(), "its end")
+
+    def is_back() -> bool:
+        assert sm("poll").returncode == 0
+        return files.is_running()
+
+    wait_for(is_back, "the next one", every_s=0.5)
+    wait_for(lambda: "which colour" in sm("needs").stdout, "the question")
+    (tmp_path / "board" / "1.answer").write_text("Blue.\n")
+    wait_for(lambda: not (tmp_path / "board" / "1.answer").exists(), "somebody to hear it")
+    wait_for(lambda: "Blue." in sm("issue", "show", "1").stdout, "the answer on the issue")
+    assert "service 'noticeboard' runs, since " in sm("doctor").stdout
 
 
 def test_plugins_that_are_broken_stop_nothing_and_are_named(

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from msgspec import structs
+from sm_noticeboard.agent import SCRIBE
 from sm_noticeboard.channel import open_board
+from sm_noticeboard.forge import NoticeboardForge
 from sm_noticeboard.notices import list_notices, pin
 
-from sm.adapters.agent import profiles
+from sm.adapters.forge.kinds import open_forge
+from sm.adapters.forge.protocol import Forge
 from sm.base import plugin
 from sm.base.act import run
 from sm.base.plugin import KINDS, Registry
@@ -22,11 +30,13 @@ from sm.sessions.session import IssueSession
 from sm.store import journal
 from sm.store.events import FromPlugin
 from sm.store.paths import Root
-from sm.testing import runner
+from sm.testing import agent, forge, runner
 from sm.testing.channel import NEWS, ChannelContract, Side, make_session
 from sm.testing.session import make_project
 from sm.views.event_words import tell
+from tests.adapters.forge_sides import CI, LocalSide
 from tests.e2e.stage import make_stage
+from tests.hub import make_hub
 from tests.shell import REPOSITORY
 
 NOTICEBOARD = REPOSITORY / "tests" / "plugins" / "noticeboard"
@@ -110,12 +120,53 @@ def test_the_oldest_notices_are_taken_down(tmp_path: Path) -> None:
     assert left == ["notice 2", "notice 3", "notice 4"]
 
 
-def test_its_agent_is_found_by_name_by_program_and_as_a_model() -> None:
-    assert profiles.find("scribe", {}).glyph == ">"
-    assert profiles.find_by_command("/opt/scribe -x", {}).name == "scribe"
-    own = profiles.find("mine", {"mine": {"like": "scribe", "program": "mine"}})
-    assert (own.program, own.busy) == ("mine", ("writing",))
-    assert profiles.find_by_command("claude", {}).name == "claude"
+SCRIBE_PROGRAM = r"""
+import os, re, sys, tty
+
+tty.setraw(0)
+line = ""
+os.write(1, b"\x1b[?2004h")
+while True:
+    os.write(1, f"\x1b[2J\x1b[Hscribe\r\n> {line}".encode())
+    for key in re.sub(r"\x1b\[20[01]~", "", os.read(0, 65536).decode()):
+        if key == "\r" and line in ("exit", "quit"):
+            sys.exit()
+        line = "" if key in "\r\x15" else line + key if key.isprintable() else line
+"""
+"""A scribe: C-u erases its line, and it does nothing else."""
+
+
+class Scribe(agent.Side):
+    idle = ("scribe\n> \n",)
+    busy = ("writing the minutes\n> \n",)
+    dialogs = ("Shall I sign?\n> 1. Yes\n  2. No\n",)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(SCRIBE, folder)
+        (folder / "scribe.py").write_text(SCRIBE_PROGRAM)
+        self.command = shlex.join([sys.executable, str(folder / "scribe.py")])
+
+
+@pytest.mark.long_lived
+class TestScribe(agent.AgentContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path) -> agent.Side:
+        return Scribe(tmp_path)
+
+
+class OnTheBoard(LocalSide):
+    """Issues that hang on a board: the forge of `sm` does the work, and has its CI."""
+
+    def open(self) -> Forge:
+        project = structs.replace(self.hub.project, forge=NoticeboardForge(hall=self.hub.folder))
+        return open_forge(project, self.hub.config)
+
+
+class TestHall(forge.ForgeContract):
+    @pytest.fixture
+    def side(self, tmp_path: Path, root: Root) -> Iterator[forge.Side]:
+        with ExitStack() as running:
+            yield OnTheBoard(make_hub(tmp_path, ci=CI), running)
 
 
 def test_the_document_shows_this_example() -> None:

@@ -204,6 +204,7 @@ from tests.terminal import launch_of, make_project
 root, folder = Root(Path(sys.argv[1])), Path(sys.argv[2])
 session = registry.load(root, "dev-harb-7")
 project = make_project(folder, sys.argv[4:])
+session.provide(holder=project)
 agent_process.launch(Tmux(sys.argv[3]), session, launch_of(project, "p"), generation=1)
 """
 

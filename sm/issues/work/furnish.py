@@ -15,12 +15,13 @@ from msgspec import Struct
 from sm.adapters import submodules
 from sm.adapters.forge.local.check_folder import fingerprint
 from sm.adapters.git_files import list_ignored, select_ignored
-from sm.adapters.shell_command import copy_output, end_leftovers, running
+from sm.adapters.shell_command import copy_output, end_leftovers, running, spell
 from sm.base.clock import Deadline, is_ahead
 from sm.base.errors import SmError, TemporaryError
 from sm.base.redact import redact
 from sm.base.text import one_line
 from sm.issues.work import worktree
+from sm.sessions import sandboxes
 from sm.sessions.launch import make_environment
 from sm.sessions.session import IssueSession
 from sm.store.failpoint import crash_point
@@ -118,6 +119,7 @@ def _set_up(session: IssueSession, tree: Path, command: str, timeout_s: float) -
     Raises:
         SetupError: it failed, with its last lines.
         SetupPausedError: it failed a moment ago.
+        SandboxError: the sandbox that is configured cannot be had.
 
     """
     directory = session.dir
@@ -132,8 +134,12 @@ def _set_up(session: IssueSession, tree: Path, command: str, timeout_s: float) -
     env |= {"SM_CLONE": str(session.project.settings.repo), "SM_WORKTREE": str(tree)}
     deadline = Deadline(timeout_s)
     log = _Log(directory.setup_log)
-    with running(command, tree, env, directory.setup_process) as process:
-        in_time = copy_output(process, log.write, deadline)
+    argv = sandboxes.wrap(session, spell(command), env)
+    try:
+        with running(argv, tree, env, directory.setup_process) as process:
+            in_time = copy_output(process, log.write, deadline)
+    finally:
+        sandboxes.clean(session)
     crash_point("worktree:set-up")
     if in_time and process.returncode == 0:
         directory.setup_failed.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from sm.plugins.doctor.machine import Installation
 from sm.plugins.doctor.plugins import check_plugins
 from sm.plugins.doctor.project import CHECKS as OF_PROJECT
 from sm.plugins.doctor.project import check_ci, check_ci_exists
+from sm.plugins.doctor.services import check_services
 from sm.sessions.project import Project
 from sm.setup.finding import Check, Finding, fail, guard, ok
 from sm.store.paths import Root
@@ -51,6 +52,7 @@ def _examine(
     yield from guard(check_plugins)
     if isinstance(config, SmError):
         return
+    yield from guard(partial(check_services, root, config))
     added: list[Check] = [check for _, check in plugin.load_parts("checks")]
     for of_machine in filter(None, (check.machine for check in added)):
         yield from guard_plugin(partial(of_machine, config))

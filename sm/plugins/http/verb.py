@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from sm.base import plugin
 from sm.base.errors import UsageError
 from sm.cli.options import load_machine
 from sm.web.options import listening_options
@@ -82,9 +86,28 @@ def command(
     receivers = _make_receivers(machine)
     where = path and path.absolute()
     entry = Entry(address, port, where, token_file, readers_file, public_url)
-    with serving(machine, entry) as (listener, rules):
+    with serving(machine, entry) as (listener, rules), _keeping_services(machine):
         key = print_link(listener, rules, sites) if opened or only_reads else ""
         serve(machine, version(), listener, rules, receivers, key, key_reads=only_reads)
+
+
+@contextlib.contextmanager
+def _keeping_services(machine: Machine) -> Iterator[None]:
+    """Look after the services of plugins meanwhile: no dev-poll need run beside a server."""
+    if machine.source is None or not plugin.list_parts("services"):
+        yield
+        return
+    from sm.helper.services import keep_services
+
+    over = threading.Event()
+    keeping = threading.Thread(
+        target=keep_services, args=(machine.root, machine.source, over), daemon=True
+    )
+    keeping.start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def is_given(ctx: click.Context, name: str) -> bool:

@@ -12,12 +12,15 @@ from msgspec import structs
 
 from sm.adapters import procfs, submodules
 from sm.adapters.submodules import SubmoduleError
+from sm.base import plugin
+from sm.base.plugin import Plugin, Registry
 from sm.config.load import load
-from sm.config.schema import NewWorktree
+from sm.config.schema import NewWorktree, ProjectSettings
 from sm.issues.work import furnish
 from sm.issues.work.claim import claim
 from sm.issues.work.furnish import SetupError, SetupPausedError, make_ready
 from sm.sessions.project import Project
+from sm.sessions.sandboxes import AnySettings, Sandbox, SandboxError, Start
 from sm.sessions.session import IssueSession
 from sm.store.paths import Root
 from tests.helpers import Repository, git, put_session, sm_yaml, wait_for
@@ -297,3 +300,34 @@ def test_branch_brings_no_hook_that_sm_runs(
     session.project.git.at(tree).status()
     session.project.git.switch_to(head)  # as sm pr checkout does in the person's clone
     assert not bait.exists()
+
+
+# The sandbox
+
+
+def wrap_setup(start: Start) -> list[str]:
+    return ["env", f"INSIDE={start.session}", *start.argv]
+
+
+def take_away(settings: AnySettings, session: str) -> None:
+    assert isinstance(settings, ProjectSettings)
+    (settings.repo.parent / "cleaned").write_text(session)
+
+
+BOX = Sandbox(wrap_setup, lambda _: "", clean=take_away)
+NO_BOX = Sandbox(wrap_setup, lambda _: "no namespaces here")
+PLUGIN = Plugin(sandboxes={"box": f"{__name__}:BOX", "none": f"{__name__}:NO_BOX"})
+
+
+def test_setup_runs_in_the_sandbox_or_not_at_all(
+    session: IssueSession, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "_registry", Registry({"boxes": f"{__name__}:PLUGIN"}.items))
+    session = with_needs(session, setup='echo "$INSIDE" >>"$SM_CLONE/../ran"')
+    settings = structs.replace(session.project.settings, sandbox="none")
+    with pytest.raises(SandboxError, match="'none' cannot be had: no namespaces here"):
+        make_ready(session.provide(holder=settings))
+    assert not (repository.clone.parent / "ran").exists()
+    make_ready(session.provide(holder=structs.replace(settings, sandbox="box")))
+    assert (repository.clone.parent / "ran").read_text() == f"{session.name}\n"
+    assert (repository.clone.parent / "cleaned").read_text() == session.name

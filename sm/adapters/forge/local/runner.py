@@ -20,7 +20,7 @@ from sm.adapters.forge.local.repository import BareRepository
 from sm.adapters.forge.model import CheckState
 from sm.adapters.git import Git
 from sm.adapters.process import ask
-from sm.adapters.shell_command import copy_output, end_leftovers, running
+from sm.adapters.shell_command import copy_output, end_leftovers, running, spell
 from sm.base.clock import Deadline
 from sm.base.errors import SmError
 from sm.base.redact import redact
@@ -116,7 +116,9 @@ def _run(job: Job, place: Path, folder: CheckFolder) -> Outcome:
     (place / "tmp").mkdir(mode=0o700)
     record = folder.process
     deadline, oom_kills = Deadline(job.timeout_s), count_oom_kills()
-    with running(job.command, place / "checkout", _environment(place / "tmp"), record) as process:
+    with running(
+        spell(job.command), place / "checkout", _environment(place / "tmp"), record
+    ) as process:
         log = CleanLog(lambda lines: _append(folder.log, lines))
         in_time = copy_output(process, log.write, deadline)
         log.close()

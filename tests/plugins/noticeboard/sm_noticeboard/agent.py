@@ -11,5 +11,6 @@ SCRIBE = Profile(
     glyph=">",
     busy=("writing",),
     interrupt_key="Escape",
+    erase_key="C-u",
     clear="/new",
 )

@@ -26,4 +26,6 @@ PLUGIN = Plugin(
     meters={"noticeboard": "sm_noticeboard.meter:METER"},
     variables={"noticeboard": "sm_noticeboard.variables:make_variables"},
     runners={"noticeboard": "sm_noticeboard.runner:RUNNER"},
+    services={"noticeboard": "sm_noticeboard.service:SERVICE"},
+    sandboxes={"noticeboard": "sm_noticeboard.sandbox:SANDBOX"},
 )

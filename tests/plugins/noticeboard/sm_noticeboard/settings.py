@@ -17,3 +17,4 @@ class Noticeboard(Section, frozen=True):
         Path | None, Meta(description="a folder for notices; empty: nothing is pinned")
     ] = None
     keep: Annotated[Positive, Meta(description="how many notices stay, the newest ones")] = 20
+    answers: Annotated[bool, Meta(description="true: people may pin answers to questions")] = False
