@@ -22,6 +22,8 @@ from sm.config.schema import Config
 from sm.helper import services
 from sm.helper.services import Duty, Service, ServiceFiles, ServiceRun, count_failures
 from sm.plugins.doctor.services import check_services
+from sm.sessions.machine import Machine
+from sm.setup import uninstall
 from sm.setup.finding import Level
 from sm.store import journal
 from sm.store.events import Problem
@@ -262,3 +264,14 @@ def test_a_server_looks_after_them_too(root: Root, config: Path, files: ServiceF
     wait_for(lambda: files.is_running() and files.wake.exists(), "the service")
     over.set()
     keeping.join()
+
+
+def test_an_uninstall_ends_them(
+    root: Root, config: Path, files: ServiceFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "LOOK_S", 60.0)
+    start(root, config, files)
+    found = uninstall.list_parts(Machine(read(config), config), None, os.environ)
+    [part] = [one for one in found if one.what == "service: ear"]
+    part.remove()
+    assert not files.is_running()

@@ -354,6 +354,15 @@ def test_an_agent_that_is_a_wrapper_has_one_client(hooks: Hooks) -> None:
     assert hooks.words[0::2] == ["busy", CONTEXT]
 
 
+def test_the_client_of_an_agent_is_found_below_a_sandbox_of_several_processes(
+    hooks: Hooks,
+) -> None:
+    hooks.dir.agent_pid.write_text(f"{os.getpid()} 1\n")
+    hooks.be("starting", context="-")
+    start_from(hooks, ["python", "sh", "python", "sh", "python", "sh"])
+    assert hooks.words[0::2] == ["idle", OTHER]
+
+
 # Turns
 
 
