@@ -24,9 +24,9 @@ def problems(stage: Stage, progress: Progress, people: People) -> Iterator[str]:
     """
     if not stage.agent.own:
         yield from _journeys(progress, people)
-    given_up = [row for row in progress.over.values() if row.phase is ShownState.FAILED]
+    given_up = [row for row in progress.over.values() if row.state is ShownState.FAILED]
     for row in given_up:
-        yield f"#{row.issue} was not merged: {row.reason or row.last_event}"
+        yield f"#{row.issue} was not merged: {row.reason or row.event}"
     failed = {row.issue for row in given_up}
     yield from _merged(
         stage, {n: part for n, part in enumerate(PARTS, 1) if n not in failed}, people

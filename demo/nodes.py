@@ -25,7 +25,7 @@ from sm.issues.placements import read_placement
 from sm.sessions.project import Project
 from sm.store import journal
 from sm.store.events import Placed
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow
 from sm.views.trace import Summary
 
 AT_ONCE = 3
@@ -140,7 +140,7 @@ class NodesStage(Stage):
             recoveries=sum(one.recoveries for one in found) + len(placed) - 1,
         )
 
-    def find_plug(self, row: StatusRow) -> Plug | None:
+    def find_plug(self, row: SessionRow) -> Plug | None:
         """Whoever may cancel jobs can do it at any moment."""
         placement = read_placement(self.project.directory, row.issue)
         if placement is None or not placement.handle or placement.attempt > 1:

@@ -19,7 +19,8 @@ from stage import DemoError, Stage
 from sm.adapters.forge.model import BOT, CheckState, PullRequest
 from sm.views.open_need import OpenNeed
 from sm.views.project import read_overview
-from sm.views.session import StatusRow, read_last_look
+from sm.views.session import read_last_look
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 
 ANSWERS = 4
@@ -64,7 +65,7 @@ class People:
     _met: set[str] = field(default_factory=set)
     _done: set[tuple[object, ...]] = field(default_factory=set)
 
-    def act(self, rows: list[StatusRow], needs: Sequence[OpenNeed]) -> None:
+    def act(self, rows: list[SessionRow], needs: Sequence[OpenNeed]) -> None:
         """Do what is to be done now, once each.
 
         Raises:
@@ -87,10 +88,10 @@ class People:
                     raise
                 self.by_hand.add(need.issue)  # the person was quicker
 
-    def _meet(self, row: StatusRow, part: Part) -> None:
-        if row.phase is ShownState.ESCALATED:
+    def _meet(self, row: SessionRow, part: Part) -> None:
+        if row.state is ShownState.ESCALATED:
             self._answer(row, part)
-        elif row.phase is ShownState.AWAITING_REVIEW:
+        elif row.state is ShownState.AWAITING_REVIEW:
             self._review(row, part)
 
     def _is_open(self, need: OpenNeed) -> bool:
@@ -111,7 +112,7 @@ class People:
         self.left = {key: end for key, end in ends.items() if end > now}
         self._met &= self._open.keys()
 
-    def _review(self, row: StatusRow, part: Part) -> None:
+    def _review(self, row: SessionRow, part: Part) -> None:
         pull = next(
             (p for p in read_last_look(self.stage.project).pulls if p.number == row.pull), None
         )
@@ -148,12 +149,12 @@ class People:
             issue=issue,
         )
 
-    def _answer(self, row: StatusRow, part: Part) -> None:
+    def _answer(self, row: SessionRow, part: Part) -> None:
         """Answer the question, once it can be read on the issue."""
         answered = sum(deed[:2] == ("answer", row.issue) for deed in self._done)
         unforeseen = not part.answer and row.issue not in self.by_hand
         if (unforeseen and not self.stage.agent.own) or answered > ANSWERS:
-            what = row.reason or row.last_event
+            what = row.reason or row.event
             raise DemoError(f"#{row.issue} needs a person where none was foreseen: {what}")
         comments = self.stage.project.forge.issues.read(row.issue).comments
         asked = sum(comment.author == BOT for comment in comments)
@@ -162,21 +163,21 @@ class People:
             answer = part.answer or NO_ANSWER
             self._sm("an answer", "reply", NAME, str(row.issue), answer, issue=row.issue)
 
-    def _kill(self, row: StatusRow) -> None:
+    def _kill(self, row: SessionRow) -> None:
         """Pull the plug once the agent has edited all that it wants to, and committed nothing."""
-        if row.recoveries or ("kill", row.issue) in self._done or not self._has_edited(row):
+        if row.restarts or ("kill", row.issue) in self._done or not self._has_edited(row):
             return
         plug = self.stage.find_plug(row)
         if plug and self._first("kill", row.issue):
             self.report(Deed(time.time(), plug.command, plug.why))
             plug.pull()
 
-    def _has_edited(self, row: StatusRow) -> bool:
+    def _has_edited(self, row: SessionRow) -> bool:
         """README.md is what the script edits last; with others, any file will do."""
-        if not Path(row.worktree).is_dir():
+        if not Path(row.cwd).is_dir():
             return False
         try:
-            changed = self.stage.run("git", "-C", row.worktree, "status", "--porcelain")
+            changed = self.stage.run("git", "-C", row.cwd, "status", "--porcelain")
         except DemoError:  # it is just being made
             return False
         return bool(changed) if self.stage.agent.own else "README.md" in changed

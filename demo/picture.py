@@ -86,8 +86,8 @@ class Picture(Board):
 def _worth(progress: Progress) -> int:
     """How much there is to see: how different the rows are, and that some are yet to come."""
     rows = progress.rows
-    shown = {row.phase for row in rows} | {row.ci for row in rows} | {row.review for row in rows}
-    tried = sum(bool(row.fixes or row.rounds or row.recoveries) for row in rows)
+    shown = {row.state for row in rows} | {row.ci for row in rows} | {row.review for row in rows}
+    tried = sum(bool(row.fixes or row.rounds or row.restarts) for row in rows)
     return len(shown) + 2 * tried + 2 * bool(progress.next)
 
 

@@ -15,7 +15,8 @@ from sm.adapters.forge.model import PullState
 from sm.views import trace
 from sm.views.open_need import OpenNeed
 from sm.views.project import read_overview
-from sm.views.session import StatusRow, read_last_look
+from sm.views.session import read_last_look
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 
 QUEUE = "slurm"
@@ -42,12 +43,13 @@ class Progress:
 
     stage: Stage
     started_at: float = field(default_factory=time.time)
-    active: list[StatusRow] = field(default_factory=list)
+    active: list[SessionRow] = field(default_factory=list)
     needs: Sequence[OpenNeed] = ()
     queue: Sequence[str] = ()
-    over: dict[int, StatusRow] = field(default_factory=dict)
+    over: dict[int, SessionRow] = field(default_factory=dict)
     hosts: dict[int, list[str]] = field(default_factory=dict)
     _ended_at: dict[int, float] = field(default_factory=dict)
+    _took_s: dict[int, float] = field(default_factory=dict)
 
     def look(self) -> None:
         """Look at everything again.
@@ -68,7 +70,7 @@ class Progress:
             if row.host and row.host not in (QUEUE, *known[-1:]):
                 known.append(row.host)
 
-    def _settled(self, row: StatusRow) -> StatusRow:
+    def _settled(self, row: SessionRow) -> SessionRow:
         """The last row of a session that is over, with what came of it."""
         project, branch = self.stage.project, self.stage.project.settings.branch(row.issue)
         pull = read_last_look(project).pull(branch)
@@ -78,18 +80,18 @@ class Progress:
         told = self.summary(row.issue)
         if pull is None or pull.state is not PullState.MERGED:
             if self.stage.agent.own or self.stage.is_shared:
-                return structs.replace(
-                    row, phase=ShownState.FAILED, waits_for="", need=None, age_s=told.took_s
-                )
+                self._took_s[row.issue] = told.took_s
+                return structs.replace(row, state=ShownState.FAILED, waits_for="", need=None)
             raise DemoError(f"the session of issue #{row.issue} has ended, and nothing was merged")
+        # The first event comes a while after its beginning.
+        self._took_s[row.issue] = max(time.time() - row.begun_at, told.took_s)
         return structs.replace(
             row,
-            phase=ShownState.MERGED,
+            state=ShownState.MERGED,
             fixes=told.fixes,
             rounds=told.rounds,
-            recoveries=told.recoveries,
-            age_s=max(row.age_s, told.took_s),  # the first event comes a while after its beginning
-            last_event=f"merged as pull request #{pull.number}",
+            restarts=told.recoveries,
+            event=f"merged as pull request #{pull.number}",
             waits_for="",
             problem="",
             need=None,
@@ -100,11 +102,11 @@ class Progress:
         return self.stage.read_summary(issue)
 
     @property
-    def rows(self) -> list[StatusRow]:
+    def rows(self) -> list[SessionRow]:
         """Everything that was taken up, by issue."""
         now = time.time()
         over = [
-            structs.replace(row, last_event_age_s=now - self._ended_at[issue])
+            structs.replace(row, begun_at=now - self._took_s[issue], event_at=self._ended_at[issue])
             for issue, row in self.over.items()
         ]
         return sorted([*over, *self.active], key=lambda row: row.issue)
@@ -118,7 +120,7 @@ class Progress:
     @property
     def merged(self) -> int:
         """How many issues are merged."""
-        return sum(row.phase is ShownState.MERGED for row in self.over.values())
+        return sum(row.state is ShownState.MERGED for row in self.over.values())
 
     @property
     def is_over(self) -> bool:

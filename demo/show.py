@@ -109,7 +109,7 @@ class Lines:
             if self._jobs.get(job) != (told := " ".join((state, *where))):
                 self._jobs[job] = told
                 self._line(time.time(), "", f"squeue: {job} {name} {told}")
-        heard = {row.host for row in progress.active if row.worktree}  # each node says where it is
+        heard = {row.host for row in progress.active if row.cwd}  # each node says where it is
         if len(heard) > 1 and not self._has_told:
             self._has_told = True
             print(f"\n$ sm status\n{progress.stage.run('sm', 'status')}\n", flush=True)
@@ -266,7 +266,7 @@ def summary(console: Console, played: Played) -> None:
 
 def _told(number: int, part: Part, played: Played) -> str:
     """What came of an issue."""
-    if played.progress.over[number].phase is not ShownState.MERGED:
+    if played.progress.over[number].state is not ShownState.MERGED:
         return "not merged"
     is_so = went(number, part, played.progress, played.people)
     return played.progress.stage.tell(part.journey) if is_so else part.journey.otherwise

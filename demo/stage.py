@@ -30,7 +30,7 @@ from sm.adapters.procfs import Process
 from sm.config.load import load
 from sm.sessions.project import Project
 from sm.views import trace
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -112,9 +112,9 @@ class Stage:
     def _summarise(self, project: Project, issue: int) -> trace.Summary:
         return trace.read_story(project, issue).summary
 
-    def find_plug(self, row: StatusRow) -> Plug | None:
+    def find_plug(self, row: SessionRow) -> Plug | None:
         """How the agent of that session is cut off; None while it has none."""
-        pane = self.project.tmux.pane(row.session)
+        pane = self.project.tmux.pane(row.id)
         if pane is None:
             return None
         why = f"the agent of #{row.issue} is at work, nothing committed"

@@ -12,8 +12,8 @@ from msgspec import Struct, structs
 
 from sm.base.act import Act, ActKind
 from sm.issues.meters import SetLimit
-from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 
 
@@ -39,7 +39,7 @@ NO_LIMITS: Limits = MappingProxyType({})
 
 
 def list_answers(
-    need: OpenNeed, row: BoardRow | None, limits: Limits = NO_LIMITS
+    need: OpenNeed, row: SessionRow | None, limits: Limits = NO_LIMITS
 ) -> tuple[Offer, ...]:
     """List the offers that answer the need; () if it is answered elsewhere."""
     head = row.head if row else ""
@@ -156,7 +156,7 @@ def offer_to_raise(limit: SetLimit, session: str, project: str) -> Offer:
     )
 
 
-def list_steering(row: BoardRow, *, paused: bool) -> tuple[Offer, ...]:
+def list_steering(row: SessionRow, *, paused: bool) -> tuple[Offer, ...]:
     """List the offers that steer a session, whatever its state."""
     if row.state in (ShownState.ENDED, ShownState.DAMAGED):
         return ()
@@ -186,7 +186,7 @@ def list_steering(row: BoardRow, *, paused: bool) -> tuple[Offer, ...]:
     return (rest_or_not, rotate, *[restart] * bool(row.issue), _offer_end(row))
 
 
-def _offer_end(row: BoardRow) -> Offer:
+def _offer_end(row: SessionRow) -> Offer:
     tells = f"Ends {row.name} and its agent."
     if row.issue and row.state is not ShownState.MERGED:
         label = f"labels issue #{row.issue} blocked"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,9 +85,10 @@ def command(
     session = begin(machine, order)
     if as_json:
         from sm.cli.words import print_json
-        from sm.views.family import make_relative
+        from sm.views.family import read_row
+        from sm.views.session_row import KIN, tell
 
-        print_json(make_relative(session))
+        print_json(tell(read_row(session), KIN, time.time()))
     else:
         say(f"{session.name} {session.record.alias}".rstrip())
 

@@ -61,7 +61,10 @@ def command(
         return
     seen = watched.look()
     if as_json:
-        print_json(seen)
+        from sm.views.project import tell_overview
+
+        now = time.time()
+        print_json([tell_overview(one, now) for one in seen])
     elif sys.stdout.isatty():
         terminal = console()
         terminal.print(draw_status(seen, terminal.width))

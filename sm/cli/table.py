@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sm.base.text import format_count, one_line
 from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.figures import list_headers
-from sm.views.session import CHECKS, STATES, VERDICTS, StatusRow
-from sm.views.times import format_age
+from sm.views.session import STATES
+from sm.views.session_row import CHECKS, VERDICTS, SessionRow
+from sm.views.times import tell_age
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,17 +61,17 @@ LONGEST_AGE = 3
 """Number of characters of an age of less than a hundred days."""
 
 
-def _counted(row: StatusRow) -> list[tuple[int, str]]:
-    return [(row.fixes, "fix"), (row.rounds, "round"), (row.recoveries, "restart")]
+def _counted(row: SessionRow) -> list[tuple[int, str]]:
+    return [(row.fixes, "fix"), (row.rounds, "round"), (row.restarts, "restart")]
 
 
-def format_tries(row: StatusRow) -> str:
+def format_tries(row: SessionRow) -> str:
     """Format fixes, review rounds and restarts by their initials: `2f 1r`; restarts are `x`."""
     initials = {"fix": "f", "round": "r", "restart": "x"}
     return " ".join(f"{count}{initials[what]}" for count, what in _counted(row) if count)
 
 
-def describe_attempts(row: StatusRow) -> str:
+def describe_attempts(row: SessionRow) -> str:
     """Say in words how often something was tried: `2 fixes, 1 round`."""
     return ", ".join(format_count(count, what) for count, what in _counted(row) if count)
 
@@ -78,7 +79,7 @@ def describe_attempts(row: StatusRow) -> str:
 TRIES_HELP = "f: fixes after a CI failure, r: review rounds, x: restarts"
 
 
-def explain(rows: Iterable[StatusRow], width: int) -> str:
+def explain(rows: Iterable[SessionRow], width: int) -> str:
     """Explain the initials that a table of this width has for the `rows`; '' for none."""
     abbreviated = any(column.cell is format_tries for column in choose_columns(width))
     return TRIES_HELP if abbreviated and any(map(format_tries, rows)) else ""
@@ -88,26 +89,26 @@ SEE_BELOW = "see the problem below"
 SEE_NEEDS = "you: sm needs"
 
 
-def _event(row: StatusRow) -> str:
+def _event(row: SessionRow) -> str:
     """Return the last event, without the error that is told below the table already."""
-    if row.problem and row.problem in row.last_event:
-        return row.last_event.partition(":")[0]
-    return row.last_event
+    if row.problem and row.problem in row.event:
+        return row.event.partition(":")[0]
+    return row.event
 
 
-def _last_event(row: StatusRow) -> str:
-    return f"{format_age(row.last_event_age_s)} ago {_event(row)}" if row.last_event else ""
+def _last_event(row: SessionRow) -> str:
+    return f"{tell_age(row.event_at)} ago {_event(row)}" if row.event else ""
 
 
-def _growing(row: StatusRow) -> int:
-    return max(0, LONGEST_AGE - len(format_age(row.last_event_age_s))) if row.last_event else 0
+def _growing(row: SessionRow) -> int:
+    return max(0, LONGEST_AGE - len(tell_age(row.event_at))) if row.event else 0
 
 
-def _waits_for(row: StatusRow) -> str:
+def _waits_for(row: SessionRow) -> str:
     return SEE_BELOW if row.problem else row.waits_for
 
 
-def _waits_for_shortly(row: StatusRow) -> str:
+def _waits_for_shortly(row: SessionRow) -> str:
     """Shorten what a row waits for, beside a list of needs, and beside the pull requests."""
     return SEE_NEEDS if row.need else _waits_for(row).replace("pull request ", "")
 
@@ -115,10 +116,10 @@ def _waits_for_shortly(row: StatusRow) -> str:
 COLUMNS = (
     Column("#", lambda row: str(row.issue), right=True),
     Column("Title", lambda row: row.title, share=7, steady=True),
-    Column("Session", lambda row: row.session, ROOMY),
+    Column("Session", lambda row: row.id, ROOMY),
     Column(
         "Phase",
-        lambda row: row.phase,
+        lambda row: row.state,
         longest=_longest(state for state, _ in STATES),
         coloured=True,
     ),
@@ -139,11 +140,11 @@ COLUMNS = (
     ),
     Column("Tries", format_tries, widest=ROOMY, yields=True),
     Column("Attempts", describe_attempts, ROOMY, yields=True),
-    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE, right=True),
+    Column("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
     Column("Last event", _last_event, WIDE, share=3, grows=_growing),
     Column("Waits for", _waits_for_shortly, widest=VERY_WIDE, share=5),
     Column("Waits for", _waits_for, VERY_WIDE, share=3),
-    Column("Worktree", lambda row: row.worktree, VERY_WIDE),
+    Column("Worktree", lambda row: row.cwd, VERY_WIDE),
 )
 
 
@@ -152,13 +153,13 @@ KIN = (
     Column("State", lambda row: row.state, coloured=True),
     Column(
         "For",
-        lambda row: format_age(row.state_age_s) if row.state_age_s else "",
+        lambda row: tell_age(row.state_since),
         WIDE,
         least=LONGEST_AGE,
     ),
-    Column("Age", lambda row: format_age(row.age_s), least=LONGEST_AGE, right=True),
+    Column("Age", lambda row: tell_age(row.begun_at), least=LONGEST_AGE, right=True),
     Column("Agent", lambda row: row.provider),
-    Column("Waiting", lambda row: str(row.waiting) if row.waiting else ""),
+    Column("Waiting", lambda row: str(row.queued) if row.queued else ""),
     Column("Id", lambda row: row.id),
     Column("Parent", lambda row: row.parent, WIDE),
     Column("Directory", lambda row: row.cwd, share=3),

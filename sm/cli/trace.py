@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sm.sessions.machine import Machine
     from sm.sessions.project import Project
     from sm.sessions.session import AnySession
-    from sm.store.paths import Root
     from sm.views.trace import Story, StoryEvent
 
 COLOURS = {
@@ -54,8 +53,11 @@ def command(
     long after the line before, and what happened. At the end: how it ended or how it stands now,
     how long it has taken, and what it has cost.
     """
+    from sm.views.trace import bring_up_to_now
+
     machine = load_machine(click_context)
-    told = _add_figures(machine, _so_far(machine.root, _story(click_context, place)))
+    told = bring_up_to_now(_story(click_context, place), machine.root, time.time())
+    told = _add_figures(machine, told)
     if as_json:
         print_json(told)
         return
@@ -63,12 +65,6 @@ def command(
         say(*line)
     if told.log:
         say(f"terminal log: {told.log}")
-
-
-def _so_far(root: Root, told: Story) -> Story:
-    from sm.views.so_far import bring_up_to_now, find
-
-    return bring_up_to_now(told, find(root, told.session), time.time())
 
 
 def _add_figures(machine: Machine, told: Story) -> Story:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -22,16 +23,17 @@ if TYPE_CHECKING:
 def command(machine: Machine, as_json: bool) -> None:
     """Show the session that you are in; exit code 1 if you are in none."""
     from sm.sessions.caller import identify
-    from sm.views.family import make_relative
+    from sm.views.family import read_row
+    from sm.views.session_row import KIN, tell
 
     session = identify(machine.root, os.environ).session
     if session is None:
         raise SmError(
             "you are not inside an sm session: from this shell you may control all of them"
         )
-    found = make_relative(session)
+    found = read_row(session)
     if as_json:
-        print_json(found)
+        print_json(tell(found, KIN, time.time()))
         return
     for label, value in (
         ("id", found.id),

@@ -41,6 +41,11 @@ class Reading(Struct, frozen=True, kw_only=True):
             return self.tokens
         return round(self.percent * self.window / 100)
 
+    @property
+    def shown_percent(self) -> float | None:
+        """Percentage that is shown: what an agent tells above 100 is 100."""
+        return None if self.percent is None else min(self.percent, FULL)
+
 
 class Flags(Struct, frozen=True, kw_only=True):
     """Acts that were done in the agent's context of this id, '' if it tells none.

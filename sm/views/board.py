@@ -1,106 +1,37 @@
-"""Board: the rows of an overview, one for each session, for the page and `sm top`.
+"""Board: the rows of every overview and all needs, for the page and `sm top`, again and again.
 
-A row is made once, of what `sm status` and `sm needs` show too; it has values, and no markup.
+A caller that looks again reads unchanged rows no second time. A row is made again when its session
+has an event, or another file, issue, pull request, person or configuration; and after some seconds
+in any case, as time passes and processes end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from enum import StrEnum
+import os
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from sm.base.errors import SmError
-from sm.base.redact import redact
 from sm.base.text import one_line
-from sm.context import usage
-from sm.context.flags import read_flags
-from sm.context.thresholds import FULL
-from sm.messages import queue
-from sm.messages.follow_up import read_last_words
-from sm.messages.queue import Place
-from sm.sessions.activity import Proof
-from sm.store.paths import Root, SessionDir
-from sm.views.family import AdHocRow
-from sm.views.figures import NO_FIGURES, OfSession
-from sm.views.known import read_or
+from sm.config.schema import ProjectSettings
+from sm.issues.look.snapshot import Snapshot
+from sm.sessions.machine import Machine
+from sm.sessions.project import Project
+from sm.sessions.session import IssueSession
+from sm.store import journal
+from sm.store.events import Event
+from sm.views.family import People, look_near
 from sm.views.needs import sort_needs
 from sm.views.open_need import OpenNeed
-from sm.views.project import (
-    Overview,
-)
-from sm.views.session import CHECKS, VERDICTS, Inside, StatusRow
-from sm.views.states import ShownState
+from sm.views.project import Overview, read_all
+from sm.views.projects import Configured
+from sm.views.session import make_rows
+from sm.views.session_row import SessionRow
 
-WORDS = 200
-"""Characters of an agent's last words that a row has."""
-
-
-class Stop(StrEnum):
-    """A stop on the way of an issue, in its order."""
-
-    WORK = "work"
-    CI = "CI"
-    REVIEW = "review"
-    MERGE = "merge"
-
-
-class Mark(StrEnum):
-    """Progress of an issue at a stop: past it, at it, turned back there, or not there yet."""
-
-    DONE = "done"
-    NOW = "now"
-    BACK = "back"
-    AHEAD = "ahead"
-
-
-Track = tuple[tuple[Stop, Mark], ...]
-"""Every stop in its order; () for a session that works on no issue."""
-
-
-class BoardRow(Struct, frozen=True, kw_only=True):
-    """Row of one session. Times are in seconds since 1970, 0 if they are not known.
-
-    `id` is the session's, `name` what people call it, such as `shop#7`. `state` holds since
-    `state_since`, and `proof` proves it. `percent` says how full its context is, None if unknown.
-    `queued` is the number of messages that wait for its agent. `need` is what a person is needed
-    for, None for nothing; `person` says what somebody in its terminal is doing. `waits_for`,
-    `problem`, `event` (the last event, in few words) and `words` (what the agent said last at the
-    end of a turn) are '' for nothing. `link` leads to the pull request, which was seen at the
-    commit `head`. `figures` are what plugins know, such as its cost. `host` is the machine that it
-    runs on, '' for this one; `inside` is what another machine says of it.
-    """
-
-    id: str
-    name: str
-    project: str = ""
-    issue: int = 0
-    title: str = ""
-    state: ShownState
-    state_since: float = 0.0
-    proof: Proof
-    track: Track = ()
-    pull: int = 0
-    link: str = ""
-    head: str = ""
-    ci: str = ""
-    review: str = ""
-    fixes: int = 0
-    rounds: int = 0
-    restarts: int = 0
-    percent: float | None = None
-    queued: int = 0
-    need: OpenNeed | None = None
-    person: str = ""
-    waits_for: str = ""
-    problem: str = ""
-    event: str = ""
-    event_at: float = 0.0
-    words: str = ""
-    begun_at: float = 0.0
-    figures: OfSession = NO_FIGURES
-    host: str = ""
-    inside: Inside | None = None
+KEPT_S = 10.0
+"""Earliest age at which a row is made again, in seconds; twice that at the latest."""
 
 
 class Board(Struct, frozen=True, kw_only=True):
@@ -111,56 +42,14 @@ class Board(Struct, frozen=True, kw_only=True):
 
     at: float
     needs: tuple[OpenNeed, ...] = ()
-    rows: tuple[BoardRow, ...] = ()
+    rows: tuple[SessionRow, ...] = ()
     seen: dict[str, float] = {}
     paused: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def find(self, ident: str) -> BoardRow | None:
+    def find(self, ident: str) -> SessionRow | None:
         """Return the row of the session with that id."""
         return next((row for row in self.rows if row.id == ident), None)
-
-
-Link = Callable[[str, int], str]
-"""Function that returns the link to a project's pull request, '' for none."""
-
-
-Shown = StatusRow | AdHocRow
-"""Rows of `sm status`, from which the board makes its own."""
-
-
-def assemble(
-    overviews: Collection[Overview],
-    now: float,
-    make: Callable[[Shown], BoardRow],
-    of_machine: OpenNeed | None = None,
-) -> Board:
-    """Make the board of these overviews, and each of its rows by `make`.
-
-    `of_machine` is what the machine itself needs a person for.
-    """
-    needs = [need for one in overviews for need in one.needs]
-    return Board(
-        at=now,
-        needs=tuple(sort_needs([of_machine, *needs] if of_machine else needs)),
-        rows=tuple(make(row) for one in overviews for row in _list_shown(one)),
-        seen={one.project: one.seen_at for one in overviews if one.project},
-        paused=tuple(dict.fromkeys(sentence for one in overviews for sentence in one.paused)),
-        problems=tuple(_list_problems(overviews)),
-    )
-
-
-def _list_shown(one: Overview) -> Iterator[Shown]:
-    yield from one.sessions
-    yield from one.ad_hoc
-
-
-def make_row(root: Root, shown: Shown, now: float, link: Link) -> BoardRow:
-    """Make the row of a session."""
-    if isinstance(shown, AdHocRow):
-        return _of_person(root.session(shown.id), shown, now)
-    where = link(shown.project, shown.pull) if shown.pull else ""
-    return _of_issue(root.session(shown.session), shown, now, where)
 
 
 def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
@@ -170,140 +59,157 @@ def _list_problems(overviews: Iterable[Overview]) -> Iterator[str]:
             yield f"{one.project}: {one_line(one.hint)}"
 
 
-def _of_issue(directory: SessionDir, row: StatusRow, now: float, link: str) -> BoardRow:
-    inside = (row.inside or Inside()) if row.host else read_inside(directory)
-    digits = 0 if row.host else 2  # what another machine says has taken its time
-    return BoardRow(
-        id=row.session,
-        name=f"{row.project}#{row.issue}",
-        project=row.project,
-        issue=row.issue,
-        title=one_line(row.title),
-        state=row.phase,
-        state_since=row.state_since,
-        proof=row.proof,
-        track=draw_track(row),
-        pull=row.pull,
-        link=link,
-        head=row.head,
-        ci=row.ci,
-        review=row.review,
-        fixes=row.fixes,
-        rounds=row.rounds,
-        restarts=row.recoveries,
-        percent=inside.percent,
-        queued=inside.queued,
-        need=row.need,
-        person=row.person,
-        waits_for=one_line(row.waits_for),
-        problem=row.problem,
-        event=row.last_event,
-        event_at=_moment(now, row.last_event_age_s, digits) if row.last_event else 0.0,
-        words=inside.words,
-        begun_at=_moment(now, row.age_s, digits),
-        figures=row.figures,
-        host=row.host,
-        inside=row.inside,
+class _Kept(Struct):
+    """Row, what it was made of, and when it is made again."""
+
+    row: SessionRow
+    made_of: object
+    until: float
+
+
+class WatchedBoard:
+    """Board of a machine. One thread at a time."""
+
+    def __init__(self, machine: Machine) -> None:
+        """Begin with nothing read."""
+        self._machine = machine
+        self._kept: dict[str, _Kept] = {}
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._settings: dict[str, ProjectSettings] = {}
+        self._events: dict[str, Event] = {}
+        self._position: int | None = None
+        self.heard: frozenset[str] = frozenset()
+        """Sessions that had an event between the last two readings."""
+
+    @property
+    def position(self) -> int:
+        """Place in the journal up to which the board knows everything."""
+        return self._position or 0
+
+    def read_configured(self, configured: Configured, now: float | None = None) -> Board:
+        """Read the board of a configuration, which may have changed since."""
+        self._machine = configured.machine
+        return self.read(configured.projects, now, configured.need)
+
+    def read(
+        self,
+        projects: Collection[Project],
+        now: float | None = None,
+        of_machine: OpenNeed | None = None,
+    ) -> Board:
+        """Read the board. No forge is asked. `of_machine` is a need beside all others."""
+        now = time.time() if now is None else now
+        self._take_events()
+        for name in self._settings.keys() - {project.name for project in projects}:
+            self._drop(name)
+            del self._settings[name]
+        for project in projects:
+            if self._settings.get(project.name) != project.settings:
+                self._drop(project.name)
+                self._settings[project.name] = project.settings
+        seen = read_all(self._machine, projects, now, self._make_rows, near=True)
+        needs = [need for one in seen for need in one.needs]
+        rows = tuple(row for one in seen for row in (*one.sessions, *one.ad_hoc))
+        there = {row.id: row for row in rows}
+        for name, kept in self._kept.items():
+            kept.row = there.get(name, kept.row)  # which may have other figures
+        self._kept = {name: kept for name, kept in self._kept.items() if name in there}
+        self._paths = {name: paths for name, paths in self._paths.items() if name in there}
+        return Board(
+            at=now,
+            needs=tuple(sort_needs([of_machine, *needs] if of_machine else needs)),
+            rows=rows,
+            seen={one.project: one.seen_at for one in seen if one.project},
+            paused=tuple(dict.fromkeys(sentence for one in seen for sentence in one.paused)),
+            problems=tuple(_list_problems(seen)),
+        )
+
+    def _take_events(self) -> None:
+        """Learn the last event of each session; the first time they are looked for elsewhere."""
+        path = self._machine.root.journal
+        if self._position is None:
+            self._position = journal.find_size(path)
+            return
+        told, self._position = journal.read_since(path, self._position)
+        for event in told:
+            self._events[event.session] = event
+            self._kept.pop(event.session, None)
+        self.heard = frozenset(event.session for event in told)
+
+    def _drop(self, project: str) -> None:
+        self._kept = {
+            name: kept for name, kept in self._kept.items() if kept.row.project != project
+        }
+
+    def _make_rows(
+        self,
+        project: Project,
+        now: float,
+        sessions: list[IssueSession],
+        known: Snapshot,
+        people: People,
+    ) -> Sequence[SessionRow]:
+        slots = _stamp(str(project.root.project(project.name).slots))
+        made_of = {
+            one.name: (
+                self._stamp_files(one),
+                slots,
+                known.issue(one.issue),
+                known.pull(one.record.branch),
+                known.head(one.record.branch),
+                known.writers,
+                people.get(one.name),
+            )
+            for one in sessions
+        }
+        stale = [one for one in sessions if self._is_stale(one.name, made_of[one.name])]
+        self._look_up(project, stale)
+        made = make_rows(project, now, stale, known, people, self._events)
+        for row, one in zip(made, stale, strict=True):
+            until = time.monotonic() + KEPT_S * (1 + zlib.crc32(row.id.encode()) % 100 / 100)
+            self._kept[row.id] = _Kept(look_near(row, one), made_of[row.id], until)
+        return [self._kept[one.name].row for one in sessions]
+
+    def _look_up(self, project: Project, sessions: list[IssueSession]) -> None:
+        """Find the last events of sessions without one so far."""
+        unknown = {one.name for one in sessions} - self._events.keys()
+        if unknown:
+            self._events |= journal.find_latest(project.root.journal, unknown)
+
+    def _is_stale(self, name: str, made_of: object) -> bool:
+        kept = self._kept.get(name)
+        return kept is None or kept.made_of != made_of or time.monotonic() > kept.until
+
+    def _stamp_files(self, session: IssueSession) -> tuple[object, ...]:
+        """Return when the files of the row were written."""
+        paths = self._paths.get(session.name)
+        if paths is None:
+            paths = self._paths[session.name] = _list_paths(session)
+        return tuple(map(_stamp, paths))
+
+
+def _list_paths(session: IssueSession) -> tuple[str, ...]:
+    """List the files that the row is made of; a rename changes the folder itself.
+
+    Hooks write `events` in each call, and the status line `usage`; receipts are appended.
+    """
+    directory = session.dir
+    paths = (
+        directory.path,
+        directory.state,
+        directory.events,
+        directory.usage,
+        directory.receipts,
+        directory.agent_pid,
+        directory.queue / "new",
+        session.root.phase(session.record.project, session.issue),
     )
+    return tuple(map(str, paths))
 
 
-def read_inside(directory: SessionDir) -> Inside:
-    """Read what only the files of a session on this machine say."""
-    waiting = queue.count(directory, Place.WAITING)
-    return Inside(_read_percent(directory), waiting, read_words(directory))
-
-
-def _of_person(directory: SessionDir, kin: AdHocRow, now: float) -> BoardRow:
-    return BoardRow(
-        id=kin.id,
-        name=kin.name,
-        title=kin.cwd,
-        state=kin.state,
-        state_since=kin.state_since,
-        proof=kin.proof,
-        percent=_read_percent(directory),
-        queued=kin.waiting,
-        need=kin.need,
-        person=kin.person,
-        waits_for=kin.rotation,
-        words=read_words(directory),
-        begun_at=_moment(now, kin.age_s),
-        figures=kin.figures,
-    )
-
-
-def _moment(now: float, age_s: float, digits: int = 2) -> float:
-    """Return the moment that many seconds ago, rounded so that each look finds the same."""
-    return round(now - age_s, digits)
-
-
-def _read_percent(directory: SessionDir) -> float | None:
-    def read() -> float | None:
-        found = usage.read_current(directory, read_flags(directory))
-        return None if found is None or found.percent is None else min(found.percent, FULL)
-
-    return read_or(_pass_over, read, None)
-
-
-def read_words(directory: SessionDir) -> str:
-    """Return what the agent said at the end of its last turn, in one line, cleared of secrets."""
-    return one_line(redact(read_last_words(directory, 0.0)), WORDS)
-
-
-def _pass_over(_: SmError) -> None:
-    """Leave out what cannot be read: the state in the row says that the session is damaged."""
-
-
-# The way of an issue
-
-NOT_BEGUN = (ShownState.DAMAGED,)
-OVER = (ShownState.DONE, ShownState.MERGED)
-LOST = (ShownState.FAILED, ShownState.CRASHED)
-
-
-def draw_track(row: StatusRow) -> Track:
-    """Return how far the issue is: work, CI, review, merge."""
-    if row.phase in OVER:
-        return tuple((stop, Mark.DONE) for stop in Stop)
-    if row.phase in NOT_BEGUN:
-        return tuple((stop, Mark.AHEAD) for stop in Stop)
-    ci, review = _mark_ci(row), _mark_review(row)
-    merge = Mark.NOW if (ci, review) == (Mark.DONE, Mark.DONE) else Mark.AHEAD
-    return (
-        (Stop.WORK, _mark_work(row)),
-        (Stop.CI, ci),
-        (Stop.REVIEW, review),
-        (Stop.MERGE, Mark.BACK if row.review == "conflicts" else merge),
-    )
-
-
-def _mark_work(row: StatusRow) -> Mark:
-    if row.phase in LOST:
-        return Mark.BACK
-    return Mark.DONE if row.phase in OFFERED or _is_accepted(row) else Mark.NOW
-
-
-OFFERED = (ShownState.AWAITING_CI, ShownState.AWAITING_REVIEW)
-PASSED, FAILED, PENDING, BROKEN = CHECKS.values()
-APPROVED, CHANGES = VERDICTS.values()
-
-
-def _is_accepted(row: StatusRow) -> bool:
-    return row.ci == PASSED and row.review == APPROVED
-
-
-def _mark_ci(row: StatusRow) -> Mark:
-    if row.ci in (FAILED, BROKEN):
-        return Mark.BACK
-    if row.ci == PASSED or row.phase is ShownState.AWAITING_REVIEW:
-        return Mark.DONE
-    awaited = row.ci == PENDING or row.phase is ShownState.AWAITING_CI
-    return Mark.NOW if awaited else Mark.AHEAD
-
-
-def _mark_review(row: StatusRow) -> Mark:
-    if row.review == CHANGES:
-        return Mark.BACK
-    if row.review == APPROVED:
-        return Mark.DONE
-    return Mark.NOW if row.phase is ShownState.AWAITING_REVIEW else Mark.AHEAD
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a Path takes three times as long
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

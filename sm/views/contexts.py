@@ -10,15 +10,16 @@ from msgspec import Struct
 
 from sm.base.errors import SmError, StateError
 from sm.context import health_log, progress, rotation_files, usage
+from sm.context.flags import read_flags
 from sm.context.levels import make_levels
 from sm.context.progress import Replacement
-from sm.context.thresholds import FULL, Flags, Levels, list_ahead
-from sm.sessions import agent_state, window
+from sm.context.thresholds import FULL, Flags, Levels, Reading, list_ahead
+from sm.sessions import activity, agent_state, window
 from sm.sessions.activity import Proof
 from sm.sessions.session import AnySession
 from sm.sessions.settings import read_own
 from sm.store.paths import Root, SessionDir
-from sm.views.known import Damaged, Known, read_or, read_records, show
+from sm.views.records import Damaged, read_or, read_records, show
 from sm.views.states import ShownState
 
 
@@ -74,8 +75,9 @@ def read_gauge(session: AnySession) -> Gauge:
         StateError: a file that everything else depends on is damaged.
 
     """
-    known, notes = Known(session), list[str]()
-    directory, reading, flags = known.dir, known.reading, known.flags
+    directory, standing, notes = session.dir, activity.look(session), list[str]()
+    flags, state = read_flags(directory), ShownState(standing.state)
+    reading = usage.read_current(directory, flags)
     if flags.context != agent_state.read(directory).context:
         flags = Flags()
 
@@ -86,11 +88,11 @@ def read_gauge(session: AnySession) -> Gauge:
     last = read_or(report, lambda: rotation_files.load_last_document(directory), None)
     return Gauge(
         id=session.name,
-        name=known.name,
-        percent=known.percent,
+        name=session.address,
+        percent=reading.shown_percent if reading else None,
         tokens=reading.used if reading else None,
         window=reading.window if reading else None,
-        age_s=max(0.0, known.now - reading.at) if reading else None,
+        age_s=max(0.0, time.time() - reading.at) if reading else None,
         told="critical" if flags.critical else "warning" if flags.warned else "",
         next=tuple(_next(session, flags, notes)),
         rotation=_rotation(directory),
@@ -102,11 +104,11 @@ def read_gauge(session: AnySession) -> Gauge:
             *notes,
             *_of_replacement(session, flags, going_on),
             *filter(None, [usage.compare_with_transcript(directory, reading)]),
-            *_notes(known),
+            *_notes(session, state, reading),
         ),
-        state=known.state,
-        state_since=known.standing.since,
-        proof=known.standing.proof,
+        state=state,
+        state_since=standing.since,
+        proof=standing.proof,
     )
 
 
@@ -171,9 +173,8 @@ def describe_own_settings(session: AnySession) -> Iterator[str]:
         yield f"tells {' and '.join(found.tell) or 'nobody'}"
 
 
-def _notes(known: Known) -> Iterator[str]:
-    session, reading = known.session, known.reading
-    if known.state is ShownState.DEAD:
+def _notes(session: AnySession, state: ShownState, reading: Reading | None) -> Iterator[str]:
+    if state is ShownState.DEAD:
         yield "its agent has died"
         return
     with contextlib.suppress(SmError):

@@ -12,7 +12,7 @@ from sm.adapters.forge.model import Issue, IssueState
 from sm.base.act import ASK_DOCTOR, LOOK_AT_STATUS, run
 from sm.base.errors import SmError
 from sm.base.need import NeedKind
-from sm.base.text import one_line
+from sm.base.text import format_count, one_line
 from sm.issues.act.unblock import offer_unblock
 from sm.issues.look.backlog import list_ready
 from sm.issues.look.polled import MISSED, Silence, read_polled
@@ -26,14 +26,14 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
-from sm.store.paths import Root, name_session
+from sm.store.paths import OF_ISSUES, Root, name_session, prefix_sessions
 from sm.views import family
-from sm.views.known import read_or
 from sm.views.open_need import OpenNeed, list_account_needs
-from sm.views.orphans import list_orphans, make_orphans_need
 from sm.views.place import begin_remote_rows, list_remote_issues, list_remote_needs
 from sm.views.polling import find_missed
-from sm.views.session import NOTHING_SEEN, StatusRow, make_rows, read_last_look
+from sm.views.records import read_or
+from sm.views.session import NOTHING_SEEN, make_rows, read_last_look
+from sm.views.session_row import SessionRow
 from sm.views.trace import OUTCOMES
 
 OF_THE_MACHINE = (NeedKind.MACHINE, NeedKind.POLL)
@@ -80,7 +80,7 @@ def list_own_needs(root: Root) -> list[OpenNeed]:
 def collect_needs(
     project: Project,
     now: float,
-    rows: Iterable[StatusRow],
+    rows: Iterable[SessionRow],
     sessions: list[IssueSession],
     known: Snapshot,
     silence: Silence | None,
@@ -217,3 +217,43 @@ def _list_blocked(
 
 def _is_blocked(project: Project, issue: Issue) -> bool:
     return issue.state is IssueState.OPEN and project.settings.labels.blocked in issue.labels
+
+
+# Sessions of projects that were taken out of the configuration: dev-poll passes them over
+
+
+def list_orphans(
+    machine: Machine, projects: Iterable[Project]
+) -> dict[str, tuple[IssueSession, ...]]:
+    """Return the orphans by project. `projects` are all that the configuration has now.
+
+    Sessions of another configuration, which may share the state root, are not orphans.
+    """
+    if machine.source is None:
+        return {}
+    known = tuple(prefix_sessions(one.name) for one in projects)
+    names = registry.list_session_names(machine.root)
+    strangers = [one for one in names if one.startswith(OF_ISSUES) and not one.startswith(known)]
+    found: dict[str, tuple[IssueSession, ...]] = {}
+    for name in strangers:
+        try:
+            session = registry.find(machine.root, name)
+        except SmError:  # a damaged record does not say whose it is
+            continue
+        if isinstance(session, IssueSession) and session.record.config == machine.source:
+            project = session.project_name
+            found[project] = (*found.get(project, ()), session)
+    return found
+
+
+def make_orphans_need(project: str, sessions: Collection[IssueSession]) -> OpenNeed:
+    """Return what the sessions of such a project need a person for."""
+    count = format_count(len(sessions), "session")
+    named = ", ".join(one.address for one in sessions)
+    return OpenNeed(
+        key=f"{project}:orphans",
+        kind=NeedKind.MACHINE,
+        project=project,
+        text=f"Nobody looks after {count} ({named}): the project is not in the configuration",
+        act=run("sm config check"),
+    )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sm.views.contexts import Gauge
     from sm.views.documents import Document
     from sm.views.open_need import OpenNeed
-    from sm.views.session import StatusRow
+    from sm.views.session_row import SessionRow
     from sm.views.trace import Story
 
 
@@ -156,7 +156,7 @@ class SentThere(NamedTuple):
     why: str = ""
 
 
-ReadRows = Callable[[float, "Snapshot", Callable[["SmError"], None]], "list[StatusRow]"]
+ReadRows = Callable[[float, "Snapshot", Callable[["SmError"], None]], "list[SessionRow]"]
 """Function that waits for the rows that were asked for.
 
 It takes the time, what was seen of the forge, and a function that gets a problem for each machine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct, structs
 
@@ -26,18 +27,17 @@ from sm.sessions.session import IssueSession
 from sm.store import lock
 from sm.store.paths import Root
 from sm.views import family
-from sm.views.family import AdHocRow
-from sm.views.figures import NO_FIGURES, Subject, read_figures
-from sm.views.known import read_or
-from sm.views.needs import collect_needs, sort_needs
+from sm.views.family import People, find_people, look_near
+from sm.views.figures import NO_FIGURES, OfSession, Subject, read_figures
+from sm.views.needs import collect_needs, list_orphans, make_orphans_need, sort_needs
 from sm.views.open_need import OpenNeed, list_account_needs
-from sm.views.orphans import list_orphans, make_orphans_need
-from sm.views.people import People, find_people
 from sm.views.place import begin_remote_rows, list_remote_issues
 from sm.views.polling import START, find_missed, find_silence, word_silence
-from sm.views.session import NOTHING_SEEN, StatusRow, make_row, make_rows, read_last_look
+from sm.views.records import read_or
+from sm.views.session import NOTHING_SEEN, make_row, make_rows, read_last_look
+from sm.views.session_row import AD_HOC, SessionRow, tell, tell_status
 
-RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[StatusRow]]
+RowMaker = Callable[[Project, float, list[IssueSession], Snapshot, People], Sequence[SessionRow]]
 """Function that makes the rows of a project's sessions."""
 NAMED = 3
 """Greatest number of worktrees that a hint names."""
@@ -103,13 +103,13 @@ class Overview(Struct, frozen=True):
     project: str
     seen_at: float
     needs: tuple[OpenNeed, ...] = ()
-    sessions: tuple[StatusRow, ...] = ()
+    sessions: tuple[SessionRow, ...] = ()
     waiting: tuple[WaitingIssue, ...] = ()
     merged: tuple[MergedPull, ...] = ()
     kept: tuple[KeptWorktree, ...] = ()
     problems: tuple[str, ...] = ()
     hint: str = ""
-    ad_hoc: tuple[AdHocRow, ...] = ()
+    ad_hoc: tuple[SessionRow, ...] = ()
     unlisted: tuple[int, ...] = ()
     backlog: str = ""
     silent_s: float = 0.0
@@ -118,44 +118,59 @@ class Overview(Struct, frozen=True):
     configured: bool = True
 
 
+def tell_overview(one: Overview, now: float) -> dict[str, Any]:
+    """Return what `sm status --json` has of a project at the moment `now`."""
+    return structs.asdict(one) | {
+        "sessions": [tell_status(row, now) for row in one.sessions],
+        "ad_hoc": [tell(row, AD_HOC, now) for row in one.ad_hoc],
+    }
+
+
 def read_sessions_without_project(
-    root: Root, tmux: Tmux | None = None, settings: MachineSettings | None = None
+    root: Root,
+    tmux: Tmux | None = None,
+    settings: MachineSettings | None = None,
+    *,
+    near: bool = False,
 ) -> Overview | None:
     """Return the sessions that work for no project, under the name ''; None if there are none.
 
-    They have figures if the machine's `settings` are given.
+    They have figures if the machine's `settings` are given. `near` is as for `read_all`.
     """
-    found = family.list_ad_hoc(root, tmux)
+    found = family.list_ad_hoc(root, tmux, near=near)
     if not found:
         return None
-    if settings:  # a reading that fails is a problem of the projects, which read the same
-        subjects = [Subject(one.id) for one in found]
-        figures = read_figures(settings, subjects, lambda _: None)
-        found = [structs.replace(one, figures=figures.get(one.id, NO_FIGURES)) for one in found]
-    own = (one.need for one in found if one.need)
+    # A reading that fails is a problem of the projects, which read the same.
+    rows = _add_figures(settings, found, lambda _: None) if settings else tuple(found)
+    own = (one.need for one in rows if one.need)
     needs = tuple(sort_needs((*own, *list_account_needs(root))))
-    paused = _list_paused(root, "", [one.id for one in found])
-    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=tuple(found), paused=paused)
+    paused = _list_paused(root, "", [one.id for one in rows])
+    return Overview(project="", seen_at=0.0, needs=needs, ad_hoc=rows, paused=paused)
 
 
-def read_orphans(machine: Machine, projects: Iterable[Project], now: float) -> list[Overview]:
+def read_orphans(
+    machine: Machine, projects: Iterable[Project], now: float, *, near: bool = False
+) -> list[Overview]:
     """Return an overview of each project with sessions that is no longer in the configuration.
 
     `projects` are all that are in it. Without its configuration, the state of its sessions is
-    unknown.
+    unknown. `near` is as for `read_all`.
     """
-    return [
-        Overview(
-            project=name,
-            seen_at=0.0,
-            needs=(make_orphans_need(name, sessions),),
-            sessions=_add_figures(
-                machine.settings, [make_row(now, session) for session in sessions], lambda _: None
-            ),
-            configured=False,
+    found = list[Overview]()
+    for name, sessions in list_orphans(machine, projects).items():
+        rows = [make_row(now, session) for session in sessions]
+        if near:
+            rows = [look_near(row, one) for row, one in zip(rows, sessions, strict=True)]
+        found.append(
+            Overview(
+                project=name,
+                seen_at=0.0,
+                needs=(make_orphans_need(name, sessions),),
+                sessions=_add_figures(machine.settings, rows, lambda _: None),
+                configured=False,
+            )
         )
-        for name, sessions in list_orphans(machine, projects).items()
-    ]
+    return found
 
 
 def read_all(
@@ -164,26 +179,34 @@ def read_all(
     now: float,
     make: RowMaker = make_rows,
     *,
-    with_kept: bool = True,
+    near: bool = False,
 ) -> list[Overview]:
     """Read every project, those that were taken out, and the sessions without a project.
 
-    `projects` are all that the configuration has. The rest is as for `read_overview`.
+    `projects` are all that the configuration has, and `make` is as for `read_overview`. `near` is
+    for a board: contexts and last words, which `make` adds to its rows, and no kept worktrees.
     """
-    seen = [read_overview(project, now, make, with_kept=with_kept) for project in projects]
-    others = read_sessions_without_project(machine.root, machine.tmux, machine.settings)
-    return [*seen, *read_orphans(machine, projects, now), *([others] if others else [])]
+    seen = [read_overview(project, now, make, with_kept=not near) for project in projects]
+    others = read_sessions_without_project(machine.root, machine.tmux, machine.settings, near=near)
+    orphans = read_orphans(machine, projects, now, near=near)
+    return [*seen, *orphans, *([others] if others else [])]
 
 
 def _add_figures(
-    settings: MachineSettings, rows: Iterable[StatusRow], report: Callable[[SmError], None]
-) -> tuple[StatusRow, ...]:
+    settings: MachineSettings, rows: Iterable[SessionRow], report: Callable[[SmError], None]
+) -> tuple[SessionRow, ...]:
     listed = list(rows)
-    subjects = [Subject(row.session, row.project, row.issue) for row in listed]
-    figures = read_figures(settings, subjects, report)
-    return tuple(
-        structs.replace(row, figures=figures.get(row.session, row.figures)) for row in listed
+    figures = read_figures(
+        settings, [Subject(one.id, one.project, one.issue) for one in listed], report
     )
+    return tuple(_put_figures(row, figures.get(row.id)) for row in listed)
+
+
+def _put_figures(row: SessionRow, found: OfSession | None) -> SessionRow:
+    """Return the row with these figures; one that has them stays the same object."""
+    if found is None:
+        found = row.figures if row.host else NO_FIGURES  # of a host, what its own `sm` has said
+    return row if row.figures == found else structs.replace(row, figures=found)
 
 
 def _list_paused(root: Root, project: str, sessions: Iterable[str]) -> tuple[str, ...]:

@@ -1,13 +1,12 @@
-"""State of every session, read from the files alone. Changes nothing."""
+"""Rows of the sessions of issues, read from the files alone. Changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from sm.adapters.forge.model import CheckState, PullState, ReviewState
+from sm.adapters.forge.model import CheckState, PullState
 from sm.base.clock import format_time
 from sm.base.phase import Phase
 from sm.base.refusal import Refusal
@@ -21,15 +20,13 @@ from sm.sessions import agent, terminal
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.failure import Fault
 from sm.sessions.project import Project
-from sm.sessions.session import AnySession, IssueSession
+from sm.sessions.session import IssueSession
 from sm.sessions.signs import SILENT
 from sm.store import journal
 from sm.store.events import Event
 from sm.views.event_words import tell_shortly
-from sm.views.figures import NO_FIGURES, OfSession
-from sm.views.known import Damaged, Known, show
+from sm.views.family import HOLDERS, PEOPLE, People, add_fields, begin_row
 from sm.views.open_need import (
-    OpenNeed,
     find_forgotten_draft,
     find_need,
     find_need_of_account,
@@ -37,83 +34,13 @@ from sm.views.open_need import (
     find_unknown_screen,
     make_need,
 )
-from sm.views.people import HOLDERS, WORDS, People
+from sm.views.records import show
+from sm.views.session_row import CHECKS, CONFLICTS, VERDICTS, SessionRow
 from sm.views.states import ShownState
 
 NOTHING_SEEN = Snapshot(0.0)
 LAST_WORDS = 200
 """Greatest number of characters of the line that tells why an agent ended."""
-
-
-class Inside(Struct, frozen=True):
-    """Facts that only the machine of a session can read, told by it to another machine.
-
-    `percent` says how full its context is, None if that is not known. `queued` is the number of
-    messages that wait for its agent, `words` what the agent said last, '' for nothing. `documents`:
-    it has a handoff document. `told`: by a channel of that machine a person hears of what it needs.
-    `reminders` is how often that machine has reminded the person who was asked.
-    """
-
-    percent: float | None = None
-    queued: int = 0
-    words: str = ""
-    paused: bool = False
-    documents: bool = False
-    told: bool = False
-    reminders: int = 0
-
-
-class StatusRow(Struct, frozen=True, kw_only=True):
-    """Row of one session. Ages are in seconds; `pull` is 0 while there is no pull request.
-
-    `recoveries` counts all restarts, `reason` is what the agent wrote beside its phase, `why` a
-    person is asked, `problem` why something cannot be done at the moment, `doing` what the agent's
-    hooks say of it, `rotation` what is done with its context; `monitor` and `agent` say whether
-    they are alive. `state_since` is when `phase` began, in seconds since 1970, 0 if unknown. `need`
-    is what a person is needed for, None for nothing. `person` says what somebody in its terminal is
-    doing, '' for nobody; that takes nothing from `need`. `slotless`: it has work for its agent, and
-    waits for a free slot. `figures` are what plugins know, such as its cost. `head` is the commit
-    that its pull request is at. `host` is the machine that it runs on, '' for this one; `inside` is
-    what that machine says of it beside all this, None for this machine.
-    """
-
-    project: str
-    issue: int
-    title: str
-    session: str
-    phase: ShownState
-    ci: str = ""
-    review: str = ""
-    pull: int = 0
-    fixes: int = 0
-    rounds: int = 0
-    recoveries: int = 0
-    age_s: float
-    last_event: str = ""
-    last_event_age_s: float = 0.0
-    reason: str = ""
-    waits_for: str = ""
-    why: str = ""
-    problem: str = ""
-    worktree: str
-    doing: str = ""
-    rotation: str = ""
-    monitor: bool = False
-    agent: bool = False
-    state_since: float = 0.0
-    slotless: bool = False
-    proof: Proof = Proof(Evidence.ERROR)
-    need: OpenNeed | None = None
-    person: str = ""
-    figures: OfSession = NO_FIGURES
-    head: str = ""
-    host: str = ""
-    inside: Inside | None = None
-
-    @property
-    def alone(self) -> bool:
-        """Whether it was started and has no monitor."""
-        return not self.monitor and self.phase not in (ShownState.STARTING, ShownState.DAMAGED)
 
 
 STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
@@ -132,13 +59,6 @@ STATES: tuple[tuple[ShownState, Callable[[Facts], bool]], ...] = (
 )
 """States of a session, each with its condition: the first that holds counts."""
 
-CHECKS = {
-    CheckState.SUCCESS: "passed",
-    CheckState.FAILURE: "failed",
-    CheckState.PENDING: "pending",
-    CheckState.BROKEN: "broken",
-}
-VERDICTS = {ReviewState.APPROVED: "approved", ReviewState.CHANGES_REQUESTED: "changes"}
 DOING = {
     "starting": "the agent's prompt",
     "idle": "a new phase: its turn has ended",
@@ -163,7 +83,7 @@ def make_rows(
     known: Snapshot,
     people: People | None = None,
     events: Mapping[str, Event] | None = None,
-) -> list[StatusRow]:
+) -> list[SessionRow]:
     """Make the rows of these sessions, from what was `known` of the forge and who is in which.
 
     `events` are their last ones, for a caller that knows them.
@@ -172,53 +92,45 @@ def make_rows(
     if events is None:
         events = journal.find_latest(project.root.journal, {session.name for session in found})
     there: Mapping[str, Refusal] = people or {}
-    return [_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
+    return [make_row(now, s, known, events.get(s.name), there.get(s.name)) for s in found]
 
 
-def make_row(now: float, session: IssueSession) -> StatusRow:
-    """Make the row of a session of which nothing else was seen: no forge, no events."""
-    return _row(now, session, NOTHING_SEEN, None, None)
+def make_row(
+    now: float,
+    session: IssueSession,
+    known: Snapshot = NOTHING_SEEN,
+    event: Event | None = None,
+    there: Refusal | None = None,
+) -> SessionRow:
+    """Make the row of a session, from what is `known` of the forge, its last event, who is in it.
 
-
-def _row(
-    now: float, session: IssueSession, known: Snapshot, event: Event | None, there: Refusal | None
-) -> StatusRow:
+    One that cannot be read says what is damaged.
+    """
     if event is not None and event.at < session.record.created_at <= now:
         event = None  # of an earlier session of that issue; else the clock was set back
-    one = Known(session, now)
-    row = StatusRow(
-        project=one.project,
-        issue=one.issue,
-        title=session.record.title,
-        session=session.name,
-        phase=ShownState.DAMAGED,
-        age_s=one.age_s,
-        last_event=one_line(tell_shortly(event)) if event else "",
-        last_event_age_s=max(0.0, now - event.at) if event else 0.0,
-        worktree=str(session.worktree),
+    row = begin_row(session)
+    if event is not None:
+        row = structs.replace(row, event=one_line(tell_shortly(event)), event_at=event.at)
+    return show(
+        session,
+        lambda _: _fill(row, session, recall(session, known), now, there),
+        lambda one: structs.replace(row, problem=one.why, proof=one.proof),
     )
 
-    def make(_: AnySession) -> StatusRow:
-        return _filled(row, one, session, recall(session, known), there)
 
-    return show(session, make, partial(_damaged, row))
-
-
-def _damaged(row: StatusRow, one: Damaged) -> StatusRow:
-    return structs.replace(row, problem=one.why, proof=one.proof)
-
-
-def _filled(
-    row: StatusRow, one: Known, session: IssueSession, known: Observation, there: Refusal | None
-) -> StatusRow:
-    facts = structs.replace(known.facts, now=one.now)
+def _fill(
+    row: SessionRow, session: IssueSession, known: Observation, now: float, there: Refusal | None
+) -> SessionRow:
+    facts = structs.replace(known.facts, now=now)
     known = structs.replace(known, facts=facts)
     state = next(state for state, holds in STATES if holds(facts))
-    since, proof = _proof(state, facts, known, one)
+    since, proof = _proof(state, facts, known, session)
     found, problem = find_need(session, known), read_problem(session.dir)
     waits_for, why = _waits_for(state, facts, row, known), ""
     if state is ShownState.STARTING and not facts.history.started_at:
-        waits_for = _of_start(session)
+        # No dev-poll runs on a machine where another one has placed it.
+        finisher = "its machine" if session.attempt else "dev-poll"
+        waits_for = f"{finisher} to finish its start"
     if found and state is ShownState.ESCALATED:
         _, asked = found
         waits_for, why = f"{asked.waits_for}: {asked.command}", asked.why
@@ -238,38 +150,41 @@ def _filled(
         # A machine that has placed a session here asks this one for rows alone.
         need = find_need_of_account(session)
     verdict = VERDICTS.get(facts.review, "") if facts.review else ""
-    return structs.replace(
+    row = structs.replace(
         row,
-        phase=state,
+        state=state,
         ci=CHECKS.get(facts.check, ""),
-        review="conflicts" if facts.conflicts else verdict,
-        pull=known.pull.number if known.pull else 0,
+        review=CONFLICTS if facts.conflicts else verdict,
         fixes=facts.history.fixes,
         rounds=facts.history.rounds,
-        recoveries=facts.history.recoveries_ever,
+        restarts=facts.history.recoveries_ever,
         reason=known.write.reason,
         doing=facts.signs.doing if facts.signs else "",
         waits_for=_put_paused(facts, waits_for + _last_words(state, session)),
         why=one_line(why),
         problem=one_line(known.problem or problem_told or _unasked(known)),
-        rotation=one_line(one.rotation),
-        monitor=one.monitor,
-        agent=facts.session is Life.ALIVE,
+        alive=facts.session is Life.ALIVE,
         state_since=since,
         slotless=facts.slotless,
         proof=proof,
         need=need,
-        person=WORDS.get(there, "") if there else "",
-        head=known.pull.head if known.pull else "",
+        person=PEOPLE.get(there, "") if there else "",
     )
+    if pull := known.pull:
+        link = session.project.settings.forge.link_pull(pull.number)
+        row = structs.replace(row, pull=pull.number, head=pull.head, link=link)
+    row = add_fields(row, session, ("monitor", "rotation"))
+    return structs.replace(row, rotation=one_line(row.rotation))
 
 
-def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> tuple[float, Proof]:
+def _proof(
+    state: ShownState, facts: Facts, known: Observation, one: IssueSession
+) -> tuple[float, Proof]:
     """Return since when the state holds, 0 if unknown, and what proves it."""
     signs = facts.signs or SILENT
     match state:
         case ShownState.STARTING if not facts.history.started_at:
-            found = Proof(Evidence.RECORD, one.session.record.created_at, one.dir.identity.name)
+            found = Proof(Evidence.RECORD, one.record.created_at, one.dir.identity.name)
         case ShownState.STARTING:
             found = Proof(Evidence.RECEIPT, facts.history.started_at, "start")
         case ShownState.MERGED if known.pull:
@@ -292,7 +207,7 @@ def _proof(state: ShownState, facts: Facts, known: Observation, one: Known) -> t
     return found.at, found
 
 
-def _process(one: Known) -> Proof:
+def _process(one: IssueSession) -> Proof:
     process = agent.read_process(one.dir)
     return Proof(Evidence.PROCESS, what=str(process.pid) if process else "")
 
@@ -318,7 +233,7 @@ def _put_paused(facts: Facts, waits_for: str) -> str:
     return f"paused; then {waits_for}" if waits_for else "paused"
 
 
-def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observation) -> str:
+def _waits_for(state: ShownState, facts: Facts, row: SessionRow, known: Observation) -> str:
     pull = f"pull request {known.pull.name}" if known.pull else "its pull request"
     match state:
         case ShownState.STARTING:
@@ -343,11 +258,6 @@ def _waits_for(state: ShownState, facts: Facts, row: StatusRow, known: Observati
             return f"the agent to merge {pull}"
         case _:
             return _of_agent(state, facts)
-
-
-def _of_start(session: IssueSession) -> str:
-    """Say who finishes its start: no dev-poll runs on a machine where another one placed it."""
-    return "its machine to finish its start" if session.attempt else "dev-poll to finish its start"
 
 
 def _of_parked(facts: Facts) -> str:

@@ -17,6 +17,11 @@ def format_age(seconds: float) -> str:
     return f"{whole // size}{unit}"
 
 
+def tell_age(at: float) -> str:
+    """Format how long ago that was, in seconds since 1970; '' for 0, which is not known."""
+    return format_age(time.time() - at) if at else ""
+
+
 def format_span(seconds: float) -> str:
     """Format a duration in its two largest units: `1m02s`, `3h07m`; below ten seconds: `0.4s`."""
     if seconds < 10:

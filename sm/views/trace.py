@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from sm.base.errors import SmError
 from sm.issues.rules.matrix import BY_NAME
-from sm.sessions import terminal_log
+from sm.sessions import activity, registry, terminal_log
 from sm.sessions.history import Count, Verb
 from sm.sessions.project import Project
+from sm.sessions.session import AnySession, IssueSession
 from sm.store import events, journal
 from sm.store.events import Event, Rotation, RotationStep
 from sm.store.paths import Root, name_session
 from sm.views.event_words import describe, name_event, tell
+from sm.views.records import read_or
+from sm.views.session import make_rows, read_last_look
+from sm.views.states import ShownState
 from sm.views.times import format_span
 
 AT_WORK = "still at work"
@@ -169,3 +173,50 @@ def sum_up(summary: Summary) -> str:
     )
     tries = [format_count(count, what) for count, what in counted if count]
     return ", ".join([f"{summary.outcome}, {format_span(summary.took_s)}", *tries])
+
+
+# So far: a session that is not over
+
+FORGOTTEN = "not on record any more"
+AD_HOC = {
+    "ended": "ended",
+    "busy": AT_WORK,
+    "running": AT_WORK,
+    "dead": "its agent has died",
+    "dialog": "asks something in its terminal",
+    "cut short": "its start was cut short",
+}
+"""Words for states of a session that works on no issue; the others speak for themselves."""
+
+
+def bring_up_to_now(told: Story, root: Root, now: float) -> Story:
+    """Return the story with how it stands `now` instead of how its last event left it.
+
+    A story that has an end stays as it is.
+    """
+    summary = told.summary
+    if summary.outcome != AT_WORK:
+        return told
+    session = read_or(lambda _: None, lambda: registry.find(root, told.session), None)
+    if session is None:  # or its record cannot be read
+        summary = structs.replace(summary, outcome=FORGOTTEN)
+    else:
+        took_s = max(0.0, now - told.entries[0].at)
+        summary = structs.replace(summary, outcome=_stand(session, now), took_s=took_s)
+    return structs.replace(told, summary=summary)
+
+
+def _stand(session: AnySession, now: float) -> str:
+    """Say how a session stands, for the last line of its story."""
+    if not isinstance(session, IssueSession):
+        state = activity.describe_activity(session)
+        return AD_HOC.get(state, state)
+    try:
+        project = session.project
+        [row] = make_rows(project, now, [session], read_last_look(project))
+    except SmError as error:
+        return f"its state is not known ({error.message})"
+    state = AT_WORK if row.state is ShownState.WORKING else str(row.state)
+    if row.why:
+        state = f"a person is needed: {row.why}"
+    return f"{state} (waits for {row.waits_for})" if row.waits_for else state

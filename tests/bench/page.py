@@ -15,7 +15,7 @@ from sm.plugins.http.app import make_application
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.files import append_line
-from sm.views.watched_board import WatchedBoard
+from sm.views.board import WatchedBoard
 from sm.web.guard import Rules
 from tests.bench.crowd import make_crowd
 from tests.bench.measure import Bench, Figure, Take, call_ms, in_turns

@@ -92,7 +92,7 @@ class Hooked:
     def waits_for(self) -> tuple[str, str]:
         """The state, and what it waits for, as `sm status` shows them."""
         row = read_overview(self.stage.project, time.time()).sessions[0]
-        return row.phase, row.waits_for
+        return row.state, row.waits_for
 
     def comments(self) -> list[str]:
         return [

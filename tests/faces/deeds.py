@@ -23,7 +23,7 @@ from sm.messages.observe import KEYS_S
 from sm.sessions import agent, agent_state, registry
 from sm.sessions.activity import Evidence, Proof
 from sm.views.open_need import OpenNeed
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from tests.faces.book import Book, Doing, There
 from tests.helpers import git, put_tick, wait_for
@@ -478,18 +478,21 @@ def _show_there(world: World) -> str:
     placed = Placement(name, THERE, f"dev-{name}-{THERE}", "farm", "one", 1, "c" * 40, "x")
     directory = world.project(name).directory
     placements.keep(directory, placed)
-    row = StatusRow(
+    row = SessionRow(
+        id=placed.session,
+        name=f"{name}#{THERE}",
         project=name,
         issue=THERE,
         title="There",
-        session=placed.session,
-        phase=ShownState.ESCALATED if need else ShownState.WORKING,
-        age_s=60.0,
-        worktree="/there",
+        state=ShownState.ESCALATED if need else ShownState.WORKING,
+        begun_at=time.time() - 60,
+        cwd="/there",
         proof=Proof(Evidence.PROCESS, time.time() - 5, "7"),
         need=_make_need_there(placed) if need else None,
     )
-    shown = {placed.session: Shown(msgspec.to_builtins(row), time.time() - 1)}
+    shown = {
+        placed.session: Shown(msgspec.to_builtins(tell_status(row, time.time())), time.time() - 1)
+    }
     farm.RUNNER.shown = shown
 
     def clear() -> None:

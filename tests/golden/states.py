@@ -67,7 +67,7 @@ from sm.store.files import ensure_private_dir, write_atomic, write_json
 from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
 from sm.views.projects import ProjectsReader
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from tests.conftest import end_tmux
 from tests.events import samples
@@ -476,18 +476,19 @@ def _place_there(world: World) -> None:
         command="",
         case=Case("escalate", f"harb#{THERE}", reason="In the path or in a header?"),
     )
-    row = StatusRow(
+    row = SessionRow(
+        id=session,
+        name=f"harb#{THERE}",
         project="harb",
         issue=THERE,
         title=TITLES[THERE],
-        session=session,
-        phase=ShownState.ESCALATED,
-        age_s=2900.0,
-        worktree="/there/harb-16",
+        state=ShownState.ESCALATED,
+        begun_at=NOW - 2915,
+        cwd="/there/harb-16",
         proof=Proof(Evidence.PROCESS, NOW - 5, "7"),
         need=need,
     )
-    farm.RUNNER.shown = {session: Shown(to_builtins(row), NOW - 15)}
+    farm.RUNNER.shown = {session: Shown(to_builtins(tell_status(row, NOW - 15)), NOW - 15)}
 
 
 def _spend(world: World) -> None:

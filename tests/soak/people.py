@@ -38,7 +38,7 @@ class People:
         try:
             found = self.room.project.forge.observe(start_checks=False)
             rows = read_overview(self.room.project, time.time()).sessions
-            at_work = {row.issue: row.phase for row in rows}
+            at_work = {row.issue: row.state for row in rows}
         except (SmError, OSError) as error:  # the disk is full, or the machine just starts
             self.problems.append(f"look: {error}")
             return False

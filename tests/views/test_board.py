@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from msgspec import structs
 
 from sm.adapters.forge.model import CheckState
 from sm.base.need import NeedKind
+from sm.messages import queue
+from sm.messages.queue import Message
+from sm.sessions import registry
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.views.board import Board, Stop, draw_track
-from sm.views.session import StatusRow
+from sm.sessions.session import IssueSession
+from sm.store import events
+from sm.views import board as board_module
+from sm.views.board import Board, WatchedBoard
+from sm.views.session import make_rows
+from sm.views.session_row import SessionRow, Stop
 from sm.views.states import ShownState
-from sm.views.watched_board import WatchedBoard
-from tests.helpers import a_pull, an_issue, put_session, put_snapshot
+from tests.helpers import a_pull, an_issue, put_session, put_snapshot, remove_tree
 from tests.views.test_session import done, project, write_of  # noqa: F401 - the fixture
 
 WORK, CI, REVIEW, MERGE = Stop
+Change = Callable[[Project, IssueSession], object]
 
 
 def read(project: Project) -> Board:  # noqa: F811
     return WatchedBoard(project.machine).read([project])
 
 
-def a_row(phase: ShownState, **more: object) -> StatusRow:
-    row = StatusRow(
-        project="shop",
-        issue=7,
-        title="Mend it",
-        session="dev-shop-7",
-        phase=phase,
-        age_s=1.0,
-        worktree="/w",
-        proof=Proof(Evidence.PHASE),
+def a_row(state: ShownState, **more: object) -> SessionRow:
+    row = SessionRow(
+        id="dev-shop-7", name="shop#7", issue=7, state=state, proof=Proof(Evidence.PHASE)
     )
     return structs.replace(row, **more)
 
@@ -56,10 +57,9 @@ def a_row(phase: ShownState, **more: object) -> StatusRow:
         (a_row(ShownState.DAMAGED), "ahead ahead ahead ahead"),
     ],
 )
-def test_the_track_says_where_an_issue_is(row: StatusRow, marks: str) -> None:
-    track = draw_track(row)
-    assert [stop for stop, _ in track] == [WORK, CI, REVIEW, MERGE]
-    assert " ".join(mark for _, mark in track) == marks
+def test_the_track_says_where_an_issue_is(row: SessionRow, marks: str) -> None:
+    assert [stop for stop, _ in row.track] == [WORK, CI, REVIEW, MERGE]
+    assert " ".join(mark for _, mark in row.track) == marks
 
 
 def test_a_row_says_what_its_agent_said_last_and_how_full_its_context_is(
@@ -105,3 +105,92 @@ def test_a_session_that_cannot_be_read_is_a_row_like_the_others(
     states = {row.issue: row.state for row in read(project).rows}
     assert states[7] is not ShownState.DAMAGED
     assert states[8] is ShownState.DAMAGED
+
+
+# A board that is watched shows what a new one would, and reads only what has changed
+
+
+def tell(project: Project, session: IssueSession) -> None:  # noqa: F811
+    project.record(events.Monitor(session=session.name, state="started"))
+
+
+def write_phase(project: Project, session: IssueSession) -> None:  # noqa: F811
+    project.root.phase(project.name, session.issue).write_text("PHASE:awaiting_ci\n")
+
+
+def fill_context(_project: Project, session: IssueSession) -> None:
+    session.dir.usage.write_text(f"{time.time():.6f} - 41.5 200000 - - - - 83000\n")
+    session.dir.usage.chmod(0o600)
+
+
+def speak(_project: Project, session: IssueSession) -> None:
+    """As the hook of a turn's end does."""
+    session.dir.stop_payload.write_text(json.dumps({"last_assistant_message": "Done."}))
+    session.dir.stop_payload.chmod(0o600)
+
+
+def queue_message(_project: Project, session: IssueSession) -> None:
+    queue.put(session.dir, Message(id=queue.make_id(), text="Hello.", created_at=time.time()))
+
+
+def pass_ci(project: Project, session: IssueSession) -> None:  # noqa: F811
+    pull = a_pull(24, session.record.branch, CheckState.SUCCESS)
+    put_snapshot(project, an_issue(3), an_issue(4), pull)
+
+
+def begin_another(project: Project, _session: IssueSession) -> None:  # noqa: F811
+    put_session(project, 5)
+
+
+def end(project: Project, session: IssueSession) -> None:  # noqa: F811
+    remove_tree(session.dir.path)
+    assert not registry.find(project.root, session.name)
+
+
+def look(watched: WatchedBoard, project: Project, now: float) -> tuple[SessionRow, ...]:  # noqa: F811
+    return watched.read([project], now).rows
+
+
+@pytest.mark.parametrize(
+    "change",
+    [tell, write_phase, fill_context, speak, queue_message, pass_ci, begin_another, end],
+)
+def test_it_shows_each_change_as_a_new_board_does(project: Project, change: Change) -> None:  # noqa: F811
+    session = put_session(project, 3)
+    put_session(project, 4)
+    put_snapshot(project, an_issue(3), an_issue(4))
+    watched, now = WatchedBoard(project.machine), time.time()
+    before = look(watched, project, now)
+    change(project, session)
+    now = time.time()
+    after = look(watched, project, now)
+    assert after == WatchedBoard(project.machine).read([project], now).rows
+    assert after != before
+
+
+def test_what_is_as_it_was_is_not_read_again(
+    project: Project,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def note(project: Project, now: float, sessions: list[IssueSession], *more: object) -> object:
+        made.extend(one.name for one in sessions)
+        return make_rows(project, now, sessions, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(board_module, "make_rows", note)
+    session = put_session(project, 3)
+    put_session(project, 4)
+    put_snapshot(project, an_issue(3), an_issue(4))
+    watched = WatchedBoard(project.machine)
+    first = look(watched, project, time.time())
+    assert look(watched, project, time.time()) == first
+    assert made == ["dev-harb-3", "dev-harb-4"]
+    tell(project, session)
+    look(watched, project, time.time())
+    assert made[2:] == ["dev-harb-3"]
+    monkeypatch.setattr(board_module, "KEPT_S", -1.0)
+    tell(project, session)
+    look(watched, project, time.time())
+    look(watched, project, time.time())
+    assert made[3:] == ["dev-harb-3", "dev-harb-3"]

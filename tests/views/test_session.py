@@ -33,6 +33,7 @@ from sm.messages import queue
 from sm.messages.hold import hold_back
 from sm.messages.queue import Message, Mode
 from sm.sessions import plan, registry
+from sm.sessions.activity import Evidence, Proof
 from sm.sessions.history import Count, Receipt, Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
@@ -42,7 +43,7 @@ from sm.store.paths import Root
 from sm.views.columns import STYLES
 from sm.views.event_words import describe
 from sm.views.project import Overview, read_overview
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 from sm.views.trace import read_story
 from tests.helpers import (
@@ -70,7 +71,7 @@ def project(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Proj
     return open_project(path)
 
 
-def only(project: Project) -> StatusRow:
+def only(project: Project) -> SessionRow:
     [row] = read_overview(project, time.time()).sessions
     return row
 
@@ -110,7 +111,7 @@ def test_each_state_has_its_word(project: Project) -> None:
         a_pull(23, "fix/11", merged_as="a" * 40, state=PullState.MERGED),
     )
     found = {row.issue: row for row in read_overview(project, time.time()).sessions}
-    assert {number: row.phase for number, row in found.items()} == {
+    assert {number: row.state for number, row in found.items()} == {
         1: ShownState.WORKING,
         2: ShownState.AWAITING_CI,
         3: ShownState.AWAITING_REVIEW,
@@ -128,14 +129,14 @@ def test_each_state_has_its_word(project: Project) -> None:
     assert found[4].waits_for == "an answer: sm reply harb 4 TEXT"
     assert found[11].waits_for == "the agent to finish: it is merged, and PHASE:done is not written"
     assert found[10].fixes == 1
-    assert all(row.phase in STYLES for row in found.values())
+    assert all(row.state in STYLES for row in found.values())
 
 
 def test_a_merged_session_without_an_agent_waits_for_nothing(project: Project) -> None:
     put_session(project, 1, alive=False)
     put_snapshot(project, an_issue(1), a_pull(2, "fix/1", state=PullState.MERGED))
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.waits_for) == (ShownState.MERGED, "")
+    assert (row.state, row.waits_for) == (ShownState.MERGED, "")
 
 
 def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> None:
@@ -152,10 +153,10 @@ def test_a_row_tells_review_attempts_and_the_last_event(project: Project) -> Non
     project.record(events.StepDone(session=session.name, verb=Verb.INJECT, result="ci-failed"))
     project.record(events.Claimed(session="dev-harb-4", how="won"))
     row = only(project)
-    assert (row.review, row.fixes, row.rounds, row.recoveries) == ("changes", 2, 1, 1)
-    assert (row.last_event, row.last_event_age_s < 60) == ("told: CI failed", True)
-    assert 7300 <= row.age_s < 7400
-    assert row.worktree == str(project.settings.worktree(3))
+    assert (row.review, row.fixes, row.rounds, row.restarts) == ("changes", 2, 1, 1)
+    assert (row.event, time.time() - row.event_at < 60) == ("told: CI failed", True)
+    assert 7300 <= time.time() - row.begun_at < 7400
+    assert row.cwd == str(project.settings.worktree(3))
 
 
 def test_events_of_an_earlier_session_of_the_issue_are_not_shown(
@@ -166,7 +167,7 @@ def test_events_of_an_earlier_session_of_the_issue_are_not_shown(
         earlier.setattr(time, "time", lambda: then)
         project.record(events.StepDone(session="dev-harb-3", verb=Verb.FORGET))
     put_session(project, 3, age_s=5)
-    assert only(project).last_event == ""
+    assert only(project).event == ""
 
 
 def test_a_monitor_is_seen_by_its_lock(project: Project) -> None:
@@ -174,7 +175,7 @@ def test_a_monitor_is_seen_by_its_lock(project: Project) -> None:
     assert not only(project).monitor
     with lock.hold(session.dir.monitor_lock):
         assert only(project).monitor
-    assert only(project).agent
+    assert only(project).alive
 
 
 def test_a_damaged_session_has_a_row_and_spoils_no_other(project: Project) -> None:
@@ -185,7 +186,7 @@ def test_a_damaged_session_has_a_row_and_spoils_no_other(project: Project) -> No
     worse = put_session(project, 3)
     worse.dir.identity.write_text("{")
     seen = read_overview(project, time.time())
-    assert [(row.issue, row.phase) for row in seen.sessions] == [
+    assert [(row.issue, row.state) for row in seen.sessions] == [
         (1, ShownState.WORKING),
         (2, ShownState.DAMAGED),
     ]
@@ -207,7 +208,7 @@ def test_nothing_is_asked_and_nothing_changed(
     put_snapshot(project, an_issue(2), a_pull(21, "fix/2"))
     before = {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")}
     monkeypatch.setenv("PATH", "/nowhere")  # neither git nor tmux can be called
-    assert only(project).phase is ShownState.AWAITING_CI
+    assert only(project).state is ShownState.AWAITING_CI
     assert {path: path.stat().st_mtime_ns for path in project.root.path.rglob("*")} == before
 
 
@@ -289,30 +290,35 @@ def test_nobody_misses_a_dev_poll_that_has_nothing_to_do(project: Project) -> No
     assert "no dev-poll has run" in read_overview(project, time.time()).hint
 
 
-ROW = StatusRow(
-    project="harb",
-    issue=12,
-    title="Parse durations like 1h30m",
-    session="dev-harb-12",
-    phase=ShownState.AWAITING_REVIEW,
-    ci="passed",
-    review="approved",
-    pull=13,
-    fixes=1,
-    rounds=2,
-    recoveries=1,
-    age_s=3 * 3600,
-    last_event="told: approved",
-    last_event_age_s=130,
-    waits_for="the merge of pull request #13",
-    worktree="/w/harb-12",
-)
+def a_row(**changed: object) -> SessionRow:
+    now = time.time()
+    row = SessionRow(
+        id="dev-harb-12",
+        name="harb#12",
+        project="harb",
+        issue=12,
+        title="Parse durations like 1h30m",
+        state=ShownState.AWAITING_REVIEW,
+        proof=Proof(Evidence.PHASE),
+        ci="passed",
+        review="approved",
+        pull=13,
+        fixes=1,
+        rounds=2,
+        restarts=1,
+        begun_at=now - 3 * 3600,
+        event="told: approved",
+        event_at=now - 130,
+        waits_for="the merge of pull request #13",
+        cwd="/w/harb-12",
+    )
+    return structs.replace(row, **changed)
 
 
 def rendered(width: int) -> list[str]:
     console = Console(width=width, color_system=None, force_terminal=True)
     with console.capture() as capture:
-        console.print(make_table([ROW], width))
+        console.print(make_table([a_row()], width))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -326,7 +332,7 @@ def test_the_table_fits_eighty_columns() -> None:
 
 def test_only_words_of_ours_have_a_colour() -> None:
     """An issue titled 'failed' looked like one that has failed."""
-    row = structs.replace(ROW, title="failed", phase=ShownState.FAILED, waits_for="merged")
+    row = a_row(title="failed", state=ShownState.FAILED, waits_for="merged")
     spans = {
         header: [cell.style for cell in column.cells if isinstance(cell, Text)]
         for column in make_table([row], 100).columns
@@ -339,9 +345,7 @@ def test_only_words_of_ours_have_a_colour() -> None:
 
 @pytest.mark.parametrize("live", [False, True])
 def test_a_title_is_whole_while_another_column_has_room(live: bool) -> None:
-    new = structs.replace(
-        ROW, last_event="", waits_for="", phase=ShownState.STARTING, ci="", review=""
-    )
+    new = a_row(event="", waits_for="", state=ShownState.STARTING, ci="", review="")
     console = Console(width=120, color_system=None, force_terminal=True)
     with console.capture() as capture:
         below = [("13", "Say which version it is")]
@@ -363,7 +367,7 @@ def test_a_wide_table_says_more() -> None:
 
 
 def test_a_pipe_gets_plain_text_with_nothing_cut() -> None:
-    head, line = list_plain_lines([ROW])
+    head, line = list_plain_lines([a_row()])
     assert head.startswith("#   TITLE                       SESSION      PHASE            CI")
     assert "Parse durations like 1h30m  dev-harb-12  awaiting review  passed" in line
     assert line.endswith("the merge of pull request #13  /w/harb-12")
@@ -557,7 +561,7 @@ def test_an_agent_that_has_ended_is_told_by_its_last_line(project: Project) -> N
 
 def test_an_age_that_grows_moves_no_column() -> None:
     def at(age_s: float, width: int) -> list[int]:
-        row = structs.replace(ROW, age_s=age_s, last_event_age_s=age_s)
+        row = a_row(begun_at=time.time() - age_s, event_at=time.time() - age_s)
         console = Console(width=width, color_system=None, force_terminal=True)
         with console.capture() as capture:
             console.print(make_table([row], width))
@@ -571,7 +575,7 @@ def test_an_age_that_grows_moves_no_column() -> None:
 
 def test_in_a_live_view_no_word_moves_a_column() -> None:
     def at(width: int, **changed: object) -> list[int]:
-        row = structs.replace(ROW, **changed)
+        row = a_row(**changed)
         console = Console(width=width, color_system=None, force_terminal=True)
         with console.capture() as capture:
             console.print(draw_status([Overview("harb", time.time(), sessions=(row,))], width, 40))
@@ -579,19 +583,19 @@ def test_in_a_live_view_no_word_moves_a_column() -> None:
         return [line.index(word) for word in ("Phase", "CI", "Review", "Age", "Waits for")]
 
     moments = (
-        {"phase": ShownState.STARTING, "ci": "", "review": ""},
-        {"phase": ShownState.AWAITING_REVIEW, "ci": "pending", "review": "changes"},
-        {"phase": ShownState.DONE, "ci": "passed", "review": "approved"},
+        {"state": ShownState.STARTING, "ci": "", "review": ""},
+        {"state": ShownState.AWAITING_REVIEW, "ci": "pending", "review": "changes"},
+        {"state": ShownState.DONE, "ci": "passed", "review": "approved"},
     )
     for width in (80, 100, 160, 220):
         assert len({tuple(at(width, **moment)) for moment in moments}) == 1
 
 
 def test_initials_are_explained_where_a_table_has_them() -> None:
-    assert explain([ROW], 80).startswith("f: fixes after a CI failure")
-    assert explain([ROW], 160) == ""
-    assert explain([structs.replace(ROW, fixes=0, rounds=0, recoveries=0)], 80) == ""
-    seen = Overview("harb", time.time(), sessions=(ROW,))
+    assert explain([a_row()], 80).startswith("f: fixes after a CI failure")
+    assert explain([a_row()], 160) == ""
+    assert explain([a_row(fixes=0, rounds=0, restarts=0)], 80) == ""
+    seen = Overview("harb", time.time(), sessions=(a_row(),))
     console = Console(width=80, color_system=None, force_terminal=True)
     with console.capture() as capture:
         console.print(draw_status([seen], 80))
@@ -600,7 +604,7 @@ def test_initials_are_explained_where_a_table_has_them() -> None:
 
 def test_an_error_is_told_once_and_whole_below_the_table() -> None:
     error = "git push failed: the remote end hung up unexpectedly"
-    row = structs.replace(ROW, problem=error, last_event=f"waits for another try: {error}")
+    row = a_row(problem=error, event=f"waits for another try: {error}")
     seen = Overview("harb", time.time(), sessions=(row,))
     for width in (80, 160, 240):
         console = Console(width=width, color_system=None, force_terminal=True)
@@ -670,10 +674,10 @@ def test_a_dialog_at_the_start_is_no_work(claude: Project) -> None:
     session.dir.state.write_text(f"starting {at:.6f} - -\n")
     session.dir.state.chmod(0o600)
     row = only(claude)
-    assert row.phase is ShownState.STARTING
+    assert row.state is ShownState.STARTING
     assert row.waits_for.endswith("if it asks something, sm attach harb 1")
     done(session, Verb.NOTIFY, "dialog", f"dialog:{at:.3f}")
-    assert only(claude).phase is ShownState.ESCALATED
+    assert only(claude).state is ShownState.ESCALATED
     assert asks(claude) == (
         "needs you harb#1 Mend it: A dialog is open in the agent's terminal: sm attach harb 1"
     )
@@ -736,8 +740,9 @@ def test_the_demos_age_of_a_merged_issue_runs_on(
     registry.forget(project.root, session)
     progress.look()
     [after] = progress.rows
-    assert (after.phase, after.last_event) == (ShownState.MERGED, "merged as pull request #2")
-    assert after.age_s >= before.age_s >= 7.5
+    assert (after.state, after.event) == (ShownState.MERGED, "merged as pull request #2")
+    assert time.time() - after.begun_at >= 7.5
+    assert after.begun_at == pytest.approx(before.begun_at, abs=0.1)
 
 
 def test_what_was_merged_within_a_day_is_named(

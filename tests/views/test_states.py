@@ -22,9 +22,10 @@ from sm.sessions.project import Project
 from sm.sessions.session import AdHocSession, AnySession
 from sm.store.paths import Root
 from sm.views.contexts import list_gauges, read_gauge
-from sm.views.family import list_descendants, make_relative
+from sm.views.family import list_descendants, read_row
 from sm.views.project import read_overview
 from sm.views.session import STATES
+from sm.views.session_row import KIN, tell
 from sm.views.states import ShownState
 from tests.helpers import (
     a_pull,
@@ -63,7 +64,7 @@ def write(path: Path, text: str) -> None:
 def agrees(session: AnySession) -> tuple[ShownState, float, Proof]:
     """What all views say that it is at."""
     kin, full, http = (
-        make_relative(session),
+        read_row(session),
         read_gauge(session),
         views.show_session(session.machine, session),
     )
@@ -112,7 +113,7 @@ def opened(folder: Path, look: Callable[[], object]) -> dict[str, int]:
 
 def test_each_file_of_a_session_is_read_once_for_a_list(ann: AdHocSession) -> None:
     write(ann.dir.state, "idle 2000.0 c1 p1\n")
-    read = opened(ann.dir.path, lambda: make_relative(ann))
+    read = opened(ann.dir.path, lambda: read_row(ann))
     assert {"agent.pid", "state"} <= read.keys()
     assert set(read.values()) == {1}
 
@@ -154,7 +155,7 @@ def test_nobody_knows_since_when_an_agent_is_dead_that_did_not_say_so(ann: AdHoc
     write(ann.dir.agent_pid, f"{GONE} 5\n")
     write(ann.dir.state, "busy 2000.0 c1 p1\n")
     assert agrees(ann) == (ShownState.DEAD, 0.0, Proof(Evidence.PROCESS, what=GONE))
-    assert make_relative(ann).state_age_s == 0.0
+    assert tell(read_row(ann), KIN, time.time())["state_age_s"] == 0.0
     write(ann.dir.state, "dead 2000.0 c1 p1\n")
     assert agrees(ann) == (ShownState.DEAD, 2000.0, Proof(Evidence.PROCESS, what=GONE))
 
@@ -189,7 +190,7 @@ def test_an_issue_says_since_when_and_what_proves_it(project: Project) -> None:
     merged = a_pull(21, "fix/6", merged_as="a" * 40, state=PullState.MERGED, closed_at=start + 9e3)
     put_snapshot(project, *map(an_issue, range(1, 9)), merged)
     found = {row.issue: row for row in read_overview(project, time.time()).sessions}
-    proved = {number: (row.phase, row.proof.kind, row.proof.what) for number, row in found.items()}
+    proved = {number: (row.state, row.proof.kind, row.proof.what) for number, row in found.items()}
     assert proved == {
         1: (ShownState.WORKING, Evidence.PROCESS, NOW),
         2: (ShownState.AWAITING_CI, Evidence.PHASE, "PHASE:awaiting_ci"),
@@ -217,7 +218,7 @@ def test_a_hook_proves_that_an_agent_works_on_its_issue(tmp_path: Path, root: Ro
     os.utime(session.dir.events, (2500.0, 2500.0))
     put_snapshot(project, an_issue(1))
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.proof) == (ShownState.WORKING, Proof(Evidence.HOOK, 2500.0))
+    assert (row.state, row.proof) == (ShownState.WORKING, Proof(Evidence.HOOK, 2500.0))
     assert abs(row.state_since - session.record.created_at) < 1
 
 
@@ -232,7 +233,7 @@ def test_what_is_damaged_says_so_everywhere(project: Project) -> None:
     record = settle(project.root, project.root.path, "s-bob")
     write(record.dir.identity, "{")
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.proof.kind) == (ShownState.DAMAGED, Evidence.ERROR)
+    assert (row.state, row.proof.kind) == (ShownState.DAMAGED, Evidence.ERROR)
     assert row.proof.what == row.problem != ""
     [_, full] = list_gauges(project.root)
     [_, http] = views.show_all(project.machine)
@@ -248,7 +249,7 @@ def test_a_session_that_cannot_be_read_keeps_its_name_and_hides_no_other(
     def fail(_: AnySession) -> Standing:
         raise OSError("no such disk")
 
-    monkeypatch.setattr("sm.views.known.look", fail)
+    monkeypatch.setattr("sm.sessions.activity.look", fail)
     assert [(one.name, one.state, one.notes) for one in list_gauges(project.root)] == [
         ("s-ann", ShownState.DAMAGED, ("no such disk",))
     ]

@@ -17,7 +17,6 @@ from msgspec import structs
 
 from sm.adapters.forge.model import PullRequest, PullState
 from sm.base.act import Act, ActKind
-from sm.base.decoding import convert
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import one_line
@@ -32,7 +31,7 @@ from sm.sessions.project import Project
 from sm.views.open_need import NO_ACT, OpenNeed, put_into_words
 from sm.views.place import ReadRows
 from sm.views.quotation import bound
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow, read_status
 from sm.views.states import ShownState
 
 TIME = re.compile(r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} )?[0-9]{2}:[0-9]{2}")
@@ -51,7 +50,7 @@ def begin_rows(project: Project) -> ReadRows:
     asked = pool.submit(_ask, project, placements, unasked.append)
     pool.shutdown(wait=False)
 
-    def finish(now: float, known: Snapshot, report: Callable[[SmError], None]) -> list[StatusRow]:
+    def finish(now: float, known: Snapshot, report: Callable[[SmError], None]) -> list[SessionRow]:
         shown = asked.result()
         silent = _list_silent(placements, shown, now)
         for problem in (*unasked, *silent, *_list_short(placements, shown)):
@@ -102,25 +101,25 @@ def _list_short(placements: Sequence[Placement], shown: Mapping[str, Shown]) -> 
 
 def make_row(
     project: Project, placement: Placement, shown: Shown | None, known: Snapshot, now: float
-) -> StatusRow:
+) -> SessionRow:
     """Return the row that shows what its node has said of the session.
 
     Its name, its issue and its pull request are what is `known` here.
     """
-    row = _read_row(shown.row) if shown and shown.row else None
+    row = _read_row(shown.row, shown.known_at) if shown and shown.row else None
     host = one_line(shown.host, TEXT_LIMIT) if shown and shown.host else placement.host
     issue = known.issue(placement.issue)
     title = one_line(issue.title, TEXT_LIMIT) if issue else ""
     if row is None or shown is None:
         words = one_line(shown.words, TEXT_LIMIT) if shown else ""
-        return StatusRow(
+        return SessionRow(
+            id=placement.session,
+            name=f"{placement.project}#{placement.issue}",
             project=placement.project,
             issue=placement.issue,
             title=title,
-            session=placement.session,
-            phase=ShownState.STARTING,
-            age_s=max(0.0, now - placement.placed_at) if placement.placed_at else 0.0,
-            worktree="",
+            begun_at=placement.placed_at or now,
+            state=ShownState.STARTING,
             waits_for=words or f"host '{placement.host}' to say how it stands",
             monitor=True,
             proof=Proof(Evidence.RECORD, placement.placed_at),
@@ -130,15 +129,15 @@ def make_row(
     pull = _find_pull(project, placement, known)
     made = structs.replace(
         row,
+        id=placement.session,
+        name=f"{placement.project}#{placement.issue}",
         project=placement.project,
         issue=placement.issue,
         title=title or row.title,
-        session=placement.session,
         host=host,
         pull=pull.number if pull else 0,
+        link=project.settings.forge.link_pull(pull.number) if pull else "",
         head=pull.head if pull else "",
-        age_s=row.age_s + later_s,
-        last_event_age_s=row.last_event_age_s + later_s,
         problem=f"{host} says: {row.problem}" if row.problem else "",
     )
     is_open = pull is not None and pull.state is PullState.OPEN
@@ -149,22 +148,20 @@ def make_row(
     return made
 
 
-def _read_row(said: Mapping[str, Any]) -> StatusRow | None:
+def _read_row(said: Mapping[str, Any], known_at: float) -> SessionRow | None:
     """Return the row, if this version of `sm`, or one with fewer fields, has made it."""
-    known = {name: value for name, value in said.items() if name in StatusRow.__struct_fields__}
     try:
-        row = convert(known, StatusRow)
+        row = read_status(said, known_at)
     except msgspec.ValidationError:
         return None
-    texts: dict[str, Any] = {
+    texts = {
         name: one_line(value, TEXT_LIMIT)
-        for name in StatusRow.__struct_fields__
-        if isinstance(value := getattr(row, name), str) and name != "phase"
+        for name in SessionRow.__struct_fields__
+        if type(value := getattr(row, name)) is str
     }
-    inside = row.inside
-    if inside:
-        texts["inside"] = structs.replace(inside, words=one_line(inside.words, TEXT_LIMIT))
-    return structs.replace(row, **texts)
+    # What another machine says has taken its time: each look finds the same moments.
+    moments = {"begun_at": round(row.begun_at, 0), "event_at": round(row.event_at, 0)}
+    return structs.replace(row, **texts, **moments)
 
 
 def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullRequest | None:
@@ -174,8 +171,8 @@ def _find_pull(project: Project, placement: Placement, known: Snapshot) -> PullR
 
 
 def _take_need(
-    project: Project, placement: Placement, row: StatusRow, pull: PullRequest | None
-) -> StatusRow:
+    project: Project, placement: Placement, row: SessionRow, pull: PullRequest | None
+) -> SessionRow:
     """Say again what the row needs a person for: of the node's words only the agent's are taken."""
     said = row.need
     if said is None:
@@ -198,7 +195,7 @@ def _take_need(
         merges=said.merges,
     )
     told = put_into_words(entry, need, project.settings.forge, pull)
-    asked = row.phase is ShownState.ESCALATED
+    asked = row.state is ShownState.ESCALATED
     return structs.replace(
         row,
         need=told,

@@ -31,12 +31,12 @@ from sm.web.endpoint import Call
 from sm.web.errors import HttpError, UnknownSessionError
 
 
-def list_sessions(call: Call[None]) -> shapes.Sessions:
+def list_sessions(call: Call[None]) -> Any:
     """List all sessions."""
     return shapes.Sessions(views.show_all(call.machine))
 
 
-def show_session(call: Call[None]) -> shapes.Session:
+def show_session(call: Call[None]) -> Any:
     """Show one session."""
     return views.show_session(call.machine, views.find_meant(call.root, call.ident))
 
@@ -52,7 +52,7 @@ def list_needs_of_session(call: Call[None]) -> shapes.Needs:
     return shapes.Needs([one for one in views.show_needs(call.machine) if one.session == name])
 
 
-def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
+def begin_session(call: Call[shapes.NewSession]) -> Any:
     """Begin a session. Only a profile names the program, never a request."""
     wish = call.body
     directory = Path(wish.working_dir)
@@ -70,7 +70,7 @@ def begin_session(call: Call[shapes.NewSession]) -> shapes.Session:
     return views.show_session(call.machine, lifecycle.begin(call.machine, order))
 
 
-def change_session(call: Call[shapes.SessionChange]) -> shapes.Session:
+def change_session(call: Call[shapes.SessionChange]) -> Any:
     """Change the record of a session in the named fields; if one cannot be changed, none is."""
     session, wish = views.find_exactly(call.root, call.ident), call.body
     caller = _caller(call.root, wish.requester_session_id)

@@ -6,16 +6,14 @@ already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from types import GenericAlias
+from typing import Annotated, Any, Literal, get_type_hints
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from sm.messages.queue import Mode
-from sm.sessions.activity import Proof
-from sm.views.figures import Figure
 from sm.views.open_need import OpenNeed
-from sm.views.states import ShownState
+from sm.views.session_row import Face, SessionRow
 
 Number = Annotated[float, Meta(ge=0, le=1e12)]
 """A count of tokens, a percentage: JSON makes no difference between 8 and 8.0."""
@@ -29,55 +27,66 @@ class Health(Struct, frozen=True):
     version: str
 
 
-class PendingRotation(Struct, frozen=True):
-    """A rotation that is about to replace the agent's context.
+SESSION: Face = {
+    "id": "id",
+    "name": "name",
+    "status": "state",
+    "provider": "provider",
+    "parent_session_id": "parent",
+    "working_dir": "cwd",
+    "tmux_session": "id",
+    "transcript_path": "transcript",
+    "created_at": "begun_at",
+    "project": "project",
+    "issue": "issue",
+    "waiting": "queued",
+    "tokens_used": "tokens",
+    "used_percentage": "percent",
+    "context_window_size": "window",
+    "last_handoff_path": "document",
+    "pending_rotation": "pending",
+    "state_since": "state_since",
+    "proof": "proof",
+    "figures": "figures",
+}
+"""Fields of a row that a session has over HTTP."""
+ALWAYS = ("id", "status", "proof")
+"""Keys of a session that are known of a damaged one, too."""
+ABOUT_SESSION = """\
+A session, and how full its agent's context is; null stands for what is not known yet.
 
-    `state` is `scheduled` until the turn ends, then the step under way; `path` the document that
-    the next context begins with, null while it is not written yet; `since` seconds since 1970.
-    """
-
-    state: str
-    path: str | None
-    since: float
-
-
-class Session(Struct, frozen=True, kw_only=True):
-    """A session, and how full its agent's context is; null stands for what is not known yet.
-
-    `transcript_path` is the file in which the agent CLI writes down the present context.
-    `status` is as in `sm children`, `state_since` in seconds since 1970, and `proof` is what the
-    status was read from; `waiting` counts the messages that wait for the agent. If a session cannot
-    be read, its `status` is `damaged`, `error` says why, and what is not known is null. `figures`
-    are those of plugins, by their names, such as what the session has cost.
-    """
-
-    id: str
-    name: str | None = None
-    status: ShownState
-    provider: str | None = None
-    parent_session_id: str | None = None
-    working_dir: str | None = None
-    tmux_session: str | None = None
-    transcript_path: str | None = None
-    created_at: str | None = None
-    project: str | None = None
-    issue: int | None = None
-    waiting: int | None = None
-    tokens_used: int | None = None
-    used_percentage: float | None = None
-    context_window_size: int | None = None
-    last_handoff_path: str | None = None
-    pending_rotation: PendingRotation | None = None
-    state_since: float | None = None
-    proof: Proof
-    figures: Mapping[str, Figure] = {}
-    error: str | UnsetType = UNSET
+`transcript_path` is the file in which the agent CLI writes down the present context.
+`status` is as in `sm children`, `state_since` in seconds since 1970, and `proof` is what the
+status was read from; `waiting` counts the messages that wait for the agent. If a session cannot
+be read, its `status` is `damaged`, `error` says why, and what is not known is null. `figures`
+are those of plugins, by their names, such as what the session has cost."""
 
 
-class Sessions(Struct, frozen=True):
-    """All sessions on record, by id."""
+def _declare_session() -> Any:
+    """Return the shape of a session: the keys of `SESSION`, with the types of a row's fields."""
+    kinds = get_type_hints(SessionRow)
+    kinds["begun_at"] = str  # ISO 8601
+    fields: list[Any] = []
+    for key, name in SESSION.items():
+        if key in ALWAYS:
+            fields.append((key, kinds[name]))
+        elif key == "figures":
+            fields.append((key, kinds[name], {}))
+        else:
+            fields.append((key, kinds[name] | None, None))
+    fields.append(("error", str | UnsetType, UNSET))
+    return defstruct(
+        "Session", fields, namespace={"__doc__": ABOUT_SESSION}, frozen=True, kw_only=True
+    )
 
-    sessions: list[Session]
+
+Session = _declare_session()
+Sessions: Any = defstruct(
+    "Sessions",
+    [("sessions", GenericAlias(list, (Session,)))],
+    namespace={"__doc__": "All sessions on record, by id."},
+    frozen=True,
+)
 
 
 class Needs(Struct, frozen=True):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 from msgspec import structs
 
 from sm.base.errors import UsageError
-from sm.context import rotation_files
-from sm.plugins.http.shapes import PendingRotation, Session
+from sm.plugins.http.shapes import SESSION, Session
 from sm.sessions import address as targets
-from sm.sessions import agent_hooks, agent_state, registry, window
+from sm.sessions import agent_hooks, registry, window
 from sm.sessions.machine import Machine
 from sm.sessions.project import list_configured
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
+from sm.views.family import read_row
 from sm.views.figures import NO_FIGURES, Subject, read_figures
-from sm.views.known import Damaged, Known, read_records, show
 from sm.views.needs import list_machine_needs
 from sm.views.open_need import OpenNeed
+from sm.views.records import Damaged, read_records, show
+from sm.views.session_row import tell
 from sm.views.states import ShownState
 from sm.web.errors import UnknownSessionError
 
@@ -76,64 +78,52 @@ def find_exactly(root: Root, text: str) -> AnySession:
     raise UnknownSessionError(f"no session '{text}': send the whole id '{found.name}', or the name")
 
 
-def show_all(machine: Machine) -> list[Session]:
+def show_all(machine: Machine) -> list[Any]:
     """Show every session on record, by id; of a damaged one what is wrong with it."""
     found, damaged = read_records(machine.root)
-    rows = [show(one, _show, _damaged) for one in found]
-    rows = sorted([*rows, *map(_damaged, damaged)], key=lambda row: row.id)
-    return _add_figures(machine, rows)
+    shown = [*(show(one, _show, _show_damaged) for one in found), *map(_show_damaged, damaged)]
+    return _add_figures(machine, sorted(shown, key=lambda one: str(one.id)))
 
 
-def _add_figures(machine: Machine, rows: list[Session]) -> list[Session]:
-    """Add the figures of plugins; one that cannot be read is left out: `sm status` says why."""
-    subjects = [Subject(row.id, row.project or "", row.issue or 0) for row in rows]
-    figures = read_figures(machine.settings, subjects, lambda _: None)
-    return [structs.replace(row, figures=figures.get(row.id, NO_FIGURES)) for row in rows]
-
-
-def _damaged(one: Damaged) -> Session:
-    return Session(
-        id=one.id, name=one.name, status=ShownState.DAMAGED, error=one.why, proof=one.proof
-    )
-
-
-def show_session(machine: Machine, session: AnySession) -> Session:
+def show_session(machine: Machine, session: AnySession) -> Any:
     """Show one session.
 
     Raises:
         StateError: its files are not what they must be.
 
     """
-    (row,) = _add_figures(machine, [_show(session)])
-    return row
+    (shown,) = _add_figures(machine, [_show(session)])
+    return shown
 
 
-def _show(session: AnySession) -> Session:
-    known, last = Known(session), rotation_files.read_last_document(session.dir)
-    reading = known.reading
+def _add_figures(machine: Machine, shown: list[Any]) -> list[Any]:
+    """Add the figures of plugins; one that cannot be read is left out: `sm status` says why."""
+    subjects = [Subject(one.id, one.project or "", one.issue or 0) for one in shown]
+    figures = read_figures(machine.settings, subjects, lambda _: None)
+    return [structs.replace(one, figures=figures.get(one.id, NO_FIGURES)) for one in shown]
+
+
+def _show_damaged(one: Damaged) -> Any:
     return Session(
-        id=session.name,
-        name=known.name,
-        status=known.state,
-        provider=session.record.provider,
-        parent_session_id=session.record.parent or None,
-        working_dir=str(session.record.cwd),
-        tmux_session=session.name,
-        transcript_path=_transcript(session),
-        created_at=datetime.fromtimestamp(session.record.created_at, UTC).isoformat(
-            timespec="seconds"
-        ),
-        project=known.project or None,
-        issue=known.issue or None,
-        waiting=known.waiting,
-        tokens_used=reading.used if reading else None,
-        used_percentage=known.percent,
-        context_window_size=reading.window if reading else None,
-        last_handoff_path=str(last) if last and not _is_recalled(session) else None,
-        pending_rotation=_pending(session),
-        state_since=known.standing.since or None,
-        proof=known.standing.proof,
+        id=one.id, name=one.name, status=ShownState.DAMAGED, error=one.why, proof=one.proof
     )
+
+
+def _show(session: AnySession) -> Any:
+    row = read_row(session, SESSION.values())
+    told = tell(row, SESSION, time.time())
+    told |= {key: None for key in NULL if not told[key]}
+    told["created_at"] = datetime.fromtimestamp(row.begun_at, UTC).isoformat(timespec="seconds")
+    if row.document and _is_recalled(session):
+        told["last_handoff_path"] = None
+    return Session(**told)
+
+
+NULL = (
+    *("parent_session_id", "transcript_path", "project", "issue"),
+    *("last_handoff_path", "state_since"),
+)
+"""Keys that are null where the field of the row is empty."""
 
 
 def show_needs(machine: Machine) -> list[OpenNeed]:
@@ -144,14 +134,6 @@ def show_needs(machine: Machine) -> list[OpenNeed]:
 
     """
     return list_machine_needs(machine, list_configured(machine))
-
-
-def _transcript(session: AnySession) -> str | None:
-    """Return the transcript of the present context; a name that is no text cannot be told."""
-    known = window.read(session.dir)
-    if known.conversation is None or known.id != agent_state.read(session.dir).context:
-        return None
-    return str(known.conversation)
 
 
 def _is_recalled(session: AnySession) -> bool:
@@ -166,10 +148,3 @@ def _is_recalled(session: AnySession) -> bool:
         return time.time() < directory.recalled.lstat().st_mtime + RECALLED_S
     except OSError:
         return False
-
-
-def _pending(session: AnySession) -> PendingRotation | None:
-    if under_way := rotation_files.read_record(session.dir):
-        return PendingRotation(under_way.step, under_way.document or None, under_way.since)
-    wish = rotation_files.read_wish(session.dir)
-    return PendingRotation("scheduled", wish.path, wish.at) if wish else None

@@ -31,11 +31,11 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project
 from sm.store import events
 from sm.store.events import Event, MessageEnd, RotationStep
+from sm.views.board import WatchedBoard
 from sm.views.numbers import DayNumbers, add_up
 from sm.views.numbers_reading import NumbersReader
 from sm.views.open_need import OpenNeed
 from sm.views.projects import Configured, ProjectsReader
-from sm.views.watched_board import WatchedBoard
 
 T = TypeVar("T")
 

@@ -25,10 +25,11 @@ from sm.plugins.notify.outbox import Destination, Outbox, Post
 from sm.plugins.notify.settings import Notify, NotifyChannel
 from sm.sessions.project import Project
 from sm.store.paths import Root
-from sm.views.known import read_or
 from sm.views.open_need import OpenNeed
 from sm.views.place import begin_remote_rows, list_remote_needs
-from sm.views.session import NOTHING_SEEN, StatusRow, read_last_look
+from sm.views.records import read_or
+from sm.views.session import NOTHING_SEEN, read_last_look
+from sm.views.session_row import SessionRow
 
 OURS = "there:"
 """The ids of words about sessions begin with it."""
@@ -87,11 +88,11 @@ def _pass_over(_: SmError) -> None:
     """A host that is silent needs nobody for this; `sm status` names it."""
 
 
-def list_untold(rows: Iterable[StatusRow]) -> Iterator[Untold]:
+def list_untold(rows: Iterable[SessionRow]) -> Iterator[Untold]:
     """The needs of these sessions of which their own machine tells nobody."""
     for row in rows:
-        if row.need and row.inside and not row.inside.told:
-            yield Untold(row.need, row.inside.reminders)
+        if row.need and row.told is False:
+            yield Untold(row.need, row.reminders)
 
 
 def make_word(settings: Notify, untold: Untold) -> Held:

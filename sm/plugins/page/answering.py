@@ -28,8 +28,8 @@ from sm.plugins.page.looks import Looks
 from sm.plugins.page.numbers.data import NumbersDesk
 from sm.plugins.page.rendering import RowDrawer, render
 from sm.plugins.page.stream import Stream
-from sm.views.board import BoardRow
 from sm.views.place import Place
+from sm.views.session_row import SessionRow
 from sm.web.sites import Entrance
 from sm.web.worker_pools import WorkerPools
 
@@ -69,7 +69,7 @@ class Page(Struct, frozen=True):
     numbers: NumbersDesk
     clerks: CapacityLimiter
 
-    def draw(self, row: BoardRow) -> str:
+    def draw(self, row: SessionRow) -> str:
         """Return the HTML of a row."""
         return self.drawer.draw(row, find_group(row))
 

@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from sm.acts.offer import NO_LIMITS, Limits, Offer, list_answers
 from sm.store.paths import name_session
-from sm.views.board import Board, BoardRow
+from sm.views.board import Board
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 
 WORKING = (ShownState.WORKING, ShownState.BUSY, ShownState.RUNNING, ShownState.STARTING)
@@ -33,7 +34,7 @@ GROUPS = {"needs": "needs you", "working": "at work", "waiting": "waits", "over"
 """Groups of rows, and what they are called."""
 
 
-def find_group(row: BoardRow) -> str:
+def find_group(row: SessionRow) -> str:
     """Return the group that a row is in."""
     if row.need:
         return "needs"
@@ -47,7 +48,7 @@ class AnsweredNeed(Struct, frozen=True):
 
     need: OpenNeed
     answers: tuple[Offer, ...]
-    row: BoardRow | None
+    row: SessionRow | None
     anchor: str = ""
 
     @property
@@ -78,13 +79,13 @@ def _name_anchors(needs: Iterable[OpenNeed]) -> Iterator[str]:
         named.add(session)
 
 
-def choose_rows(board: Board, choice: Choice) -> list[BoardRow]:
+def choose_rows(board: Board, choice: Choice) -> list[SessionRow]:
     """Return the chosen rows, in an order that nothing but a new session changes."""
     found = (row for row in board.rows if _is_chosen(row, choice))
     return sorted(found, key=lambda row: (not row.project, row.project, row.issue, row.begun_at))
 
 
-def _is_chosen(row: BoardRow, choice: Choice) -> bool:
+def _is_chosen(row: SessionRow, choice: Choice) -> bool:
     if choice.project and row.project != choice.project:
         return False
     if choice.group and find_group(row) != choice.group:
@@ -93,7 +94,7 @@ def _is_chosen(row: BoardRow, choice: Choice) -> bool:
     return all(word in text for word in choice.words.casefold().split())
 
 
-def count_groups(rows: Iterable[BoardRow]) -> dict[str, int]:
+def count_groups(rows: Iterable[SessionRow]) -> dict[str, int]:
     """Count the rows of each group."""
     listed = [find_group(row) for row in rows]
     return {group: listed.count(group) for group in GROUPS}

@@ -25,8 +25,9 @@ from sm.plugins.page.gone import GoneError
 from sm.plugins.page.patch import BYTES, Patch, draw_stat, make_patch
 from sm.plugins.page.paths import BELOW
 from sm.sessions.project import Project
-from sm.views.board import Board, BoardRow
+from sm.views.board import Board
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 
 DECIDED = (NeedKind.REVIEW, NeedKind.MERGE)
 """Needs that a person decides by what a pull request changes."""
@@ -48,7 +49,7 @@ class Desk(Struct, frozen=True):
     patch: Patch
 
 
-def read_desk(project: Project, board: Board, row: BoardRow) -> Desk:
+def read_desk(project: Project, board: Board, row: SessionRow) -> Desk:
     """Read what the pull request of the session changes now.
 
     Raises:
@@ -63,7 +64,7 @@ def read_desk(project: Project, board: Board, row: BoardRow) -> Desk:
     return Desk(row.id, change.head, row.head, offers, patch)
 
 
-def _list_offers(need: OpenNeed | None, row: BoardRow, head: str) -> Iterator[Offer]:
+def _list_offers(need: OpenNeed | None, row: SessionRow, head: str) -> Iterator[Offer]:
     """List answers to the need, of the commit `head`; and the merge of what is not merged."""
     is_known = head == row.head
     if need and not is_known:  # what is missing there is not known yet
@@ -111,7 +112,7 @@ async def show_news(page: Page, request: Request, _visitor: Visitor) -> Response
         return PlainTextResponse(UNKNOWN_NEWS)
 
 
-def _find_offered(board: Board, ident: str) -> BoardRow:
+def _find_offered(board: Board, ident: str) -> SessionRow:
     row = board.find(ident)
     if row is None or not row.pull:
         raise GoneError("there is no such pull request any more")

@@ -12,9 +12,9 @@ from sm.sessions.machine import Machine
 from sm.sessions.project import Project, list_configured
 from sm.sessions.session import AnySession, IssueSession
 from sm.store import journal
-from sm.views.board import Board, BoardRow
+from sm.views.board import Board, WatchedBoard
 from sm.views.projects import ProjectsReader
-from sm.views.watched_board import WatchedBoard
+from sm.views.session_row import SessionRow
 
 FRESH_S = 1.0
 """Age up to which a board is as good as new, in seconds, unless something was told since."""
@@ -59,7 +59,7 @@ class Looks:
         """Return a value that is another one once the configuration's files have changed."""
         return self._reader.stamp()
 
-    def read_there(self) -> dict[str, BoardRow]:
+    def read_there(self) -> dict[str, SessionRow]:
         """Read the rows of sessions elsewhere again; none without a look if there were none."""
         if self._last is None or not any(row.host for row in self._last[2].rows):
             return {}
@@ -73,7 +73,7 @@ class Looks:
         """
         self._spoilt = time.monotonic()
 
-    def find_row(self, ident: str) -> BoardRow:
+    def find_row(self, ident: str) -> SessionRow:
         """Find the row of a session.
 
         Raises:

@@ -7,7 +7,6 @@ what hides or turns around other text.
 from __future__ import annotations
 
 import functools
-import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,9 +18,9 @@ from msgspec import json
 
 from sm.base.text import format_count, printable
 from sm.sessions.activity import Evidence, Proof
-from sm.views.board import BoardRow, Mark
 from sm.views.figures import list_headers
-from sm.views.times import format_age, format_moment
+from sm.views.session_row import Mark, SessionRow
+from sm.views.times import format_moment, tell_age
 
 TEMPLATES = Path(__file__).parent / "templates"
 LINKS = ("https://", "http://")
@@ -39,7 +38,7 @@ def _environment() -> Environment:
         finalize=_clear,
     )
     found.filters |= {
-        "age": _name_age,
+        "age": tell_age,
         "moment": lambda at: format_moment(at) if at else "",
         "safe_link": find_safe_link,
         "version": find_version,
@@ -61,9 +60,9 @@ class RowDrawer:
 
     def __init__(self) -> None:
         """Draw nothing yet."""
-        self._drawn: dict[str, tuple[BoardRow, Markup]] = {}
+        self._drawn: dict[str, tuple[SessionRow, Markup]] = {}
 
-    def draw(self, row: BoardRow, group: str) -> Markup:
+    def draw(self, row: SessionRow, group: str) -> Markup:
         """Return the row as an element of the list."""
         known = self._drawn.get(row.id)
         if known and known[0] is row:
@@ -73,7 +72,7 @@ class RowDrawer:
         self._drawn[row.id] = row, drawn
         return drawn
 
-    def forget_others(self, rows: Iterable[BoardRow]) -> None:
+    def forget_others(self, rows: Iterable[SessionRow]) -> None:
         """Forget sessions that are gone."""
         there = {row.id for row in rows}
         for ident in self._drawn.keys() - there:
@@ -83,10 +82,6 @@ class RowDrawer:
 def _clear(value: Any) -> Any:
     """Return a text without what a reader cannot see; our own HTML stays as it is."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _name_age(at: float) -> str:
-    return format_age(time.time() - at) if at else ""
 
 
 def find_safe_link(link: str) -> str:

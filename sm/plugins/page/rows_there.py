@@ -7,7 +7,7 @@ import time
 from sm.base.errors import SmError
 from sm.plugins.page.looks import Looks
 from sm.plugins.page.session_files import find_touched
-from sm.views.board import BoardRow
+from sm.views.session_row import SessionRow
 
 LOOK_S = 3.0
 """Seconds between two looks, unless they take long."""
@@ -21,7 +21,7 @@ class RowsThere:
     def __init__(self, looks: Looks) -> None:
         """Look at nothing yet."""
         self._looks = looks
-        self._rows: dict[str, BoardRow] = {}
+        self._rows: dict[str, SessionRow] = {}
         self._next = 0.0
 
     def is_due(self) -> bool:
@@ -36,7 +36,7 @@ class RowsThere:
         self._next = now + max(LOOK_S, (now - begun) * LOOKS_PART)
         return find_touched(before, self._rows)
 
-    def _read(self) -> dict[str, BoardRow]:
+    def _read(self) -> dict[str, SessionRow]:
         try:
             return self._looks.read_there()
         except SmError:  # whoever asks for the page is told

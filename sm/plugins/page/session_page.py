@@ -17,6 +17,7 @@ from sm.acts.offer import (
     offer_message,
 )
 from sm.base.errors import SmError, UsageError
+from sm.context import rotation_files
 from sm.plugins.page import desk, session_parts
 from sm.plugins.page.access import Visitor
 from sm.plugins.page.answering import Page, Way, show
@@ -25,8 +26,9 @@ from sm.plugins.page.ended import read_ended, read_screen
 from sm.plugins.page.patch import read_patch
 from sm.plugins.page.paths import BELOW
 from sm.sessions.session import IssueSession
-from sm.views.board import BoardRow
+from sm.views.family import add_fields
 from sm.views.place import Place
+from sm.views.session_row import SessionRow
 
 PULL = "the pull request"
 
@@ -62,27 +64,27 @@ async def show_session(page: Page, request: Request, visitor: Visitor) -> Respon
     return await page.read(make)
 
 
-def _gather_here(page: Page, row: BoardRow, place: Place) -> dict[str, Any]:
+def _gather_here(page: Page, row: SessionRow, place: Place) -> dict[str, Any]:
     """Gather what the page has of a session of this machine alone, which is read at once."""
     session = page.looks.find_session(row.id)
+    row = add_fields(row, session, ("document", "paused"))
     return {
         "host": "",
         "told": session_parts.read_told(place),
         "messages": session_parts.list_messages(place),
         "has_branch": isinstance(session, IssueSession),
-        "has_documents": session_parts.has_documents(session),
-        "steering": list_steering(row, paused=session_parts.is_paused(session)),
+        "has_documents": bool(row.document) or rotation_files.is_wanted(session.dir),
+        "steering": list_steering(row, paused=row.paused),
     }
 
 
-def _gather_there(row: BoardRow) -> dict[str, Any]:
+def _gather_there(row: SessionRow) -> dict[str, Any]:
     """Gather the same of a session elsewhere, without what its node is asked for."""
-    inside = row.inside
     return {
         "host": row.host,
         "has_branch": True,
-        "has_documents": inside is not None and inside.documents,
-        "steering": list_steering(row, paused=inside is not None and inside.paused),
+        "has_documents": row.documents,
+        "steering": list_steering(row, paused=row.paused),
     }
 
 

@@ -14,13 +14,10 @@ from sm.adapters.forge.model import Check, PullRequest
 from sm.base.errors import SmError
 from sm.base.redact import redact
 from sm.base.text import printable
-from sm.context import rotation_files
 from sm.issues.look.snapshot import full_check
 from sm.messages import queue
 from sm.messages.send import PLACES, QueuedMessage
-from sm.sessions import pause
 from sm.sessions.project import Project
-from sm.sessions.session import AnySession
 from sm.views.place import Place
 from sm.views.trace import Story, StoryEvent
 
@@ -126,15 +123,3 @@ def _follow(message: QueuedMessage, now: float, *, confirms: bool) -> ShownMessa
     else:
         stage, tells = Stage.TYPED, "its client cannot confirm it"
     return ShownMessage(message, stage, round(now - message.age_s, 1), tells)
-
-
-def has_documents(session: AnySession) -> bool:
-    """Say whether the session has written a handoff document, or is about to."""
-    return rotation_files.read_last_document(session.dir) is not None or rotation_files.is_wanted(
-        session.dir
-    )
-
-
-def is_paused(session: AnySession) -> bool:
-    """Say whether the session is paused, alone or with others."""
-    return pause.find(session.root, session.project_name, session.name) is not None

@@ -23,8 +23,8 @@ from sm.sessions.caller import identify
 from sm.sessions.project import Project
 from sm.sessions.session import AnySession
 from sm.store.paths import Root
-from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 
 if TYPE_CHECKING:
     from sm.views.place import Place
@@ -146,10 +146,10 @@ def plan(root: Root, act: ActKind, entry: Entry, projects: Projects = NO_PROJECT
     return Plan(Act(act, session=entry.row.id), entry.key, says, asks=ASKED.get(act, ""))
 
 
-def _is_paused(root: Root, row: BoardRow) -> bool:
+def _is_paused(root: Root, row: SessionRow) -> bool:
     """Say whether the session rests, here or as its node says."""
     if row.host:
-        return row.inside is not None and row.inside.paused
+        return row.paused
     return pause.read(root).find(row.project, row.id) is not None
 
 

@@ -17,11 +17,11 @@ from msgspec import Struct
 from sm.base.errors import SmError
 from sm.sessions.machine import Machine
 from sm.sessions.project import Project
-from sm.views.board import Board, BoardRow
+from sm.views.board import Board, WatchedBoard
 from sm.views.open_need import OpenNeed
 from sm.views.projects import ProjectsReader
+from sm.views.session_row import SessionRow
 from sm.views.trace import AT_WORK, read_story_of
-from sm.views.watched_board import WatchedBoard
 
 LOOK_S = 0.25
 """Seconds between two looks at the size of the journal."""
@@ -47,7 +47,7 @@ Stamps = tuple[int, ...]
 class Seen(Struct, frozen=True):
     """Result of a read. `changed` are the sessions in which something has happened since then."""
 
-    rows: tuple[BoardRow, ...] = ()
+    rows: tuple[SessionRow, ...] = ()
     needs: tuple[OpenNeed, ...] = ()
     paused: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Feed:
         self.root = machine.root
         self._reader = reader
         self._watched = WatchedBoard(machine)
-        self._rows: tuple[BoardRow, ...] = ()
+        self._rows: tuple[SessionRow, ...] = ()
         self._size = 0
         self._files: dict[str, tuple[str, ...]] = {}
         self._stamps: dict[str, Stamps] = {}
@@ -157,7 +157,7 @@ class Feed:
             self._outcomes[name] = self._find_end(name)
         self._stamps = {name: stamps.get(name) or self._watch(name) for name in there}
 
-    def _list_unreadable(self, board: Board) -> Iterator[BoardRow]:
+    def _list_unreadable(self, board: Board) -> Iterator[SessionRow]:
         """List sessions that are on record and cannot be read, as they were: they are not over."""
         there = {row.id for row in board.rows}
         for row in self._rows:

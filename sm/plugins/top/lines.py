@@ -15,10 +15,10 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 from sm.base.need import NeedKind
 from sm.base.text import one_line, printable
 from sm.plugins.top.listing import Entry
-from sm.views.board import BoardRow, Mark
 from sm.views.columns import LONGEST_FIGURE, STYLES, Demand, allot, fit
 from sm.views.open_need import OpenNeed
 from sm.views.polling import START
+from sm.views.session_row import Mark, SessionRow
 from sm.views.states import ShownState
 from sm.views.times import format_age
 
@@ -121,7 +121,7 @@ def _age(entry: Entry, look: Look) -> Line:
     return ((format_age(look.now - since), ""),) if since and not entry.over else ()
 
 
-def describe_tries(row: BoardRow) -> str:
+def describe_tries(row: SessionRow) -> str:
     """Tell fixes, review rounds and restarts by their initials, as `sm status` has them."""
     counted = ((row.fixes, "f"), (row.rounds, "r"), (row.restarts, "x"))
     return " ".join(f"{count}{initial}" for count, initial in counted if count)
@@ -344,7 +344,7 @@ def draw_detail(entry: Entry | None, look: Look) -> tuple[Line, Line]:
     return tuple(first), _waits(entry)
 
 
-def _facts(row: BoardRow, look: Look) -> Iterator[str]:
+def _facts(row: SessionRow, look: Look) -> Iterator[str]:
     if row.host:
         yield f"on {row.host}"
     if row.pull:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, structs
 
-from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 
 
 class Entry(Struct, frozen=True):
     """A session, or a need without a session; `over` says how it has ended, '' if it has not."""
 
     key: str
-    row: BoardRow | None = None
+    row: SessionRow | None = None
     need: OpenNeed | None = None
     over: str = ""
 
@@ -44,7 +44,7 @@ GONE = "over"
 SETTLED = "settled"
 
 
-def make_entries(rows: Iterable[BoardRow], needs: Iterable[OpenNeed]) -> list[Entry]:
+def make_entries(rows: Iterable[SessionRow], needs: Iterable[OpenNeed]) -> list[Entry]:
     """Make an entry for each session, and for each need that no session has: needs come first."""
     listed = list(rows)
     ranks = {need.key: rank for rank, need in enumerate(needs)}

@@ -16,7 +16,7 @@ from sm.plugins.top.lines import DIM, HEAD, NEED, Line, Look, draw_rule, plain, 
 from sm.plugins.top.listing import Entry
 from sm.sessions import registry
 from sm.store.paths import Root
-from sm.views.known import read_or
+from sm.views.records import read_or
 from sm.views.times import format_age
 from sm.views.trace import Story
 

@@ -24,7 +24,8 @@ from sm.plugins.cost.sync.wire import Inquiry, LedgerReport, Totals
 from sm.plugins.hosts import wire
 from sm.plugins.hosts.node.report import NodeReport
 from sm.plugins.hosts.wire import Answer, Hello, Request
-from sm.views.session import StatusRow
+from sm.sessions.activity import Evidence, Proof
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from tests.helpers import wait_for
 
@@ -139,18 +140,20 @@ class Crowd:
 def make_row(session: str) -> dict[str, Any]:
     """Return what a node says of a session at work."""
     _, project, issue = session.split("-")
-    row = StatusRow(
+    row = SessionRow(
+        id=session,
+        name=f"{project}#{issue}",
         project=project,
         issue=int(issue),
         title=f"Issue {issue}",
-        session=session,
-        phase=ShownState.WORKING,
-        age_s=60.0,
-        worktree=f"/home/ada/worktrees/{project}-{issue}",
+        state=ShownState.WORKING,
+        begun_at=time.time() - 60,
+        cwd=f"/home/ada/worktrees/{project}-{issue}",
+        proof=Proof(Evidence.ERROR),
         monitor=True,
-        agent=True,
+        alive=True,
     )
-    found: dict[str, Any] = msgspec.to_builtins(row)
+    found: dict[str, Any] = msgspec.to_builtins(tell_status(row, time.time()))
     return found
 
 

@@ -23,7 +23,7 @@ from sm.plugins.hosts.rows import make_row
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.views.open_need import OpenNeed
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from tests.acts.commands import read_act
 from tests.helpers import a_pull
@@ -34,14 +34,15 @@ LOCAL = LocalSettings(path=Path("/bare"))
 PULL = a_pull(8, "fix/7")
 SEEN = Snapshot(taken_at=NOW - 5, pulls=(PULL, a_pull(2, "fix/3")))
 UNSEEN = Snapshot(taken_at=0.0)
-ROW = StatusRow(
+ROW = SessionRow(
+    id="dev-harb-7",
+    name="harb#7",
     project="harb",
     issue=7,
     title="Add a file",
-    session="dev-harb-7",
-    phase=ShownState.WORKING,
-    age_s=50.0,
-    worktree="/there",
+    state=ShownState.WORKING,
+    begun_at=NOW - 60,
+    cwd="/there",
     proof=Proof(Evidence.PROCESS, 1.0, "7"),
 )
 
@@ -51,26 +52,26 @@ def show(
     known: Snapshot = UNSEEN,
     forge: LocalSettings | GiteaSettings = LOCAL,
     **changed: Any,
-) -> StatusRow:
+) -> SessionRow:
     settings = ProjectSettings(name="harb", repo=Path("/clone"), forge=forge)
     project = Project(Config(source=Path("/sm.yaml"), projects=(settings,)), settings)
-    said = to_builtins(ROW) | changed
+    said = to_builtins(tell_status(ROW, NOW - 10)) | changed
     return make_row(project, PLACED, Shown(said, NOW - 10, trouble), known, NOW)
 
 
 def test_a_row_is_the_nodes_with_its_host_and_the_age_of_now() -> None:
-    assert show() == structs.replace(ROW, host="box", age_s=60.0, last_event_age_s=10.0)
+    assert show() == structs.replace(ROW, host="box", event_at=NOW - 10)
 
 
 def test_a_host_that_does_not_answer_is_what_a_session_waits_for() -> None:
     row = show("host 'box' does not answer: no route")
     assert row.waits_for == "host 'box', which was heard last 10s ago"
-    assert row.phase is ShownState.WORKING
+    assert row.state is ShownState.WORKING
 
 
 def test_a_row_is_about_what_was_placed_whatever_a_node_says() -> None:
     row = show(project="other", issue=8, session="dev-other-8", host="here")
-    assert (row.project, row.issue, row.session, row.host) == ("harb", 7, "dev-harb-7", "box")
+    assert (row.project, row.issue, row.id, row.host) == ("harb", 7, "dev-harb-7", "box")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_a_row_is_about_what_was_placed_whatever_a_node_says() -> None:
 )
 def test_a_row_of_another_shape_is_none(changed: dict[str, Any]) -> None:
     row = show(**changed)
-    assert row.phase is ShownState.STARTING
+    assert row.state is ShownState.STARTING
     assert row.waits_for == "host 'box' to say how it stands"
 
 

@@ -25,7 +25,7 @@ from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.store.paths import Root
 from sm.views.open_need import OpenNeed
-from sm.views.session import Inside, StatusRow
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from tests.channels.commands import await_commands
 from tests.helpers import make_repository, sm_yaml
@@ -65,19 +65,19 @@ def tick(tmp_path: Path, root: Root, monkeypatch: pytest.MonkeyPatch) -> Tick:
 
 
 def show(need: OpenNeed | None, *, told: bool = False, reminders: int = 0) -> None:
-    row = StatusRow(
+    row = SessionRow(
+        id=PLACED.session,
+        name="harb#7",
         project="harb",
         issue=7,
         title="Add a file",
-        session=PLACED.session,
-        phase=ShownState.WORKING,
-        age_s=5.0,
-        worktree="/there",
+        state=ShownState.WORKING,
         proof=Proof(Evidence.PROCESS, 1.0, "7"),
         need=need,
-        inside=Inside(told=told, reminders=reminders),
+        told=told,
+        reminders=reminders,
     )
-    shown = Shown(to_builtins(row), time.time())
+    shown = Shown(to_builtins(tell_status(row, time.time())), time.time())
     farms.RUNNER.shown = {PLACED.session: shown}
 
 

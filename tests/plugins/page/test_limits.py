@@ -11,9 +11,8 @@ import pytest
 from sm.base.need import NeedKind
 from sm.plugins.cost.budget.meter import METER
 from sm.sessions.session import IssueSession
-from sm.views.board import Board
+from sm.views.board import Board, WatchedBoard
 from sm.views.open_need import OpenNeed
-from sm.views.watched_board import WatchedBoard
 from tests.acts.commands import read_act
 from tests.plugins.cost.conftest import shop as shop
 from tests.plugins.cost.shop import begin, begin_ad_hoc, open_project, write

@@ -21,11 +21,11 @@ from sm.plugins.page.rendering import find_safe_link, render
 from sm.sessions.activity import Evidence
 from sm.sessions.project import Project
 from sm.store import events, journal
-from sm.views.board import Board, BoardRow, Mark
+from sm.views.board import Board, WatchedBoard
 from sm.views.figures import Figure, list_headers
 from sm.views.open_need import OpenNeed
 from sm.views.projects import Configured
-from sm.views.watched_board import WatchedBoard
+from sm.views.session_row import Mark, SessionRow
 from tests.helpers import put_session
 from tests.plugins.page.client import Browser, Read
 
@@ -339,7 +339,7 @@ def test_rows_have_an_order_of_their_own(review: Project, browser: Browser) -> N
     """A row that changes never moves: the list would jump under a person's hand."""
     assert review
     board, _ = Looks(review.machine).read()
-    rows: list[BoardRow] = [*board.rows, structs.replace(board.rows[0], id="x", issue=1)]
+    rows: list[SessionRow] = [*board.rows, structs.replace(board.rows[0], id="x", issue=1)]
     choice = Choice()
     shown = choose_rows(structs.replace(board, rows=tuple(rows)), choice)
     assert [row.issue for row in shown] == [1, 3]

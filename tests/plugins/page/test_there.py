@@ -23,7 +23,7 @@ from sm.plugins.page.terminal.words import OverError
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.views.open_need import OpenNeed
-from sm.views.session import Inside, StatusRow
+from sm.views.session_row import SessionRow, tell_status
 from sm.views.states import ShownState
 from sm.views.trace import Story, StoryEvent, Summary
 from tests.acts.commands import read_act
@@ -36,22 +36,27 @@ PATH = f"/page/session/{PLACED.session}"
 TEXT = f"/page/terminal/{PLACED.session}/text"
 
 
-def make_row(**changed: object) -> StatusRow:
+def make_row(**changed: object) -> SessionRow:
     case = Case("escalate", "harb#7", reason="which colour?")
     need = OpenNeed(key="k", kind=NeedKind.QUESTION, text="", case=case)
     values: dict[str, object] = {
+        "id": PLACED.session,
+        "name": "harb#7",
         "project": "harb",
         "issue": 7,
         "title": "Add a file",
-        "session": PLACED.session,
-        "phase": ShownState.WORKING,
-        "age_s": 50.0,
-        "worktree": "/there",
+        "state": ShownState.WORKING,
+        "begun_at": time.time() - 50,
+        "cwd": "/there",
         "proof": Proof(Evidence.PROCESS, 1.0, "7"),
         "need": need,
-        "inside": Inside(42.0, 2, "I have <b>looked</b>.", paused=False, documents=True),
+        "percent": 42.0,
+        "queued": 2,
+        "words": "I have <b>looked</b>.",
+        "documents": True,
+        "told": False,
     }
-    return StatusRow(**(values | changed))  # type: ignore[arg-type]
+    return SessionRow(**(values | changed))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -63,8 +68,10 @@ def farm(tmp_path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> F
     return farms.RUNNER
 
 
-def show_row(row: StatusRow, trouble: str = "") -> None:
-    farms.RUNNER.shown = {PLACED.session: Shown(to_builtins(row), time.time() - 5, trouble)}
+def show_row(row: SessionRow, trouble: str = "") -> None:
+    at = time.time() - 5
+    shown = Shown(to_builtins(tell_status(row, at)), at, trouble)
+    farms.RUNNER.shown = {PLACED.session: shown}
 
 
 def answer(farm: Farm, code: int, said: str = "") -> None:
@@ -146,7 +153,7 @@ def test_it_is_steered_by_its_nodes_own_sm(farm: Farm, browser: Browser, project
     answer(farm, 1, "sm: there is no question\n")
     assert "here is no question" in browser.act(act="reply", text="x", **about).text
     assert not list_kept(project.directory)
-    show_row(make_row(inside=Inside(paused=True)))
+    show_row(make_row(paused=True))
     assert "Resume …" in browser.get(PATH).text
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from sm.base.need import NeedKind
 from sm.sessions.activity import Evidence, Proof
-from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 from tests.acts.commands import read_act
 
 
-def a_row(issue: int, **more: Any) -> BoardRow:
+def a_row(issue: int, **more: Any) -> SessionRow:
     """The session of that issue, at work."""
     given: dict[str, Any] = {
         "id": f"dev-shop-{issue}",
@@ -23,7 +23,7 @@ def a_row(issue: int, **more: Any) -> BoardRow:
         "state": ShownState.WORKING,
         "proof": Proof(Evidence.PHASE),
     }
-    return BoardRow(**given | more)
+    return SessionRow(**given | more)
 
 
 def a_need(issue: int = 0, **more: Any) -> OpenNeed:

@@ -29,8 +29,8 @@ from sm.sessions import pause, registry
 from sm.sessions.project import Project
 from sm.store import events as happened
 from sm.store.files import write_atomic
-from sm.views.board import BoardRow
 from sm.views.projects import ProjectsReader
+from sm.views.session_row import SessionRow
 from tests.helpers import an_issue, put_session, put_snapshot, put_tick
 from tests.plugins.top.rows import a_need, a_row
 from tests.views.test_session import project  # noqa: F401 - the fixture
@@ -339,7 +339,7 @@ def test_on_the_smallest_terminal_the_selected_session_is_seen(
     play(steps, size=size)
 
 
-def see(top: Top, *rows: BoardRow, is_first: bool = False) -> None:
+def see(top: Top, *rows: SessionRow, is_first: bool = False) -> None:
     """What the feed has read."""
     top._take(Seen(rows, tuple(row.need for row in rows if row.need)), is_first=is_first)
 

@@ -15,10 +15,11 @@ from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events, journal
-from sm.views import watched_board
+from sm.views import board as board_module
+from sm.views.board import WatchedBoard
 from sm.views.projects import ProjectsReader
-from sm.views.session import StatusRow, make_rows
-from sm.views.watched_board import WatchedBoard
+from sm.views.session import make_rows
+from sm.views.session_row import SessionRow
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot
 from tests.views.test_session import project  # noqa: F401 - the fixture
 
@@ -67,11 +68,11 @@ def test_an_event_has_its_session_read_and_no_other(
         now: float,
         sessions: list[IssueSession],
         *more: Any,
-    ) -> list[StatusRow]:
+    ) -> list[SessionRow]:
         made.extend(one.name for one in sessions)
         return make_rows(project, now, sessions, *more)
 
-    monkeypatch.setattr(watched_board, "make_rows", note)
+    monkeypatch.setattr(board_module, "make_rows", note)
     ask(project, 8)
     project.record(events.Monitor(session="dev-harb-8", state="started"))
     assert is_due_after_a_pause(feed)

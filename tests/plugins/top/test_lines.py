@@ -11,13 +11,11 @@ from sm.plugins.top.lines import ASCII, UNICODE, Glyphs, Line, Look, lay_out
 from sm.plugins.top.listing import Entry
 from sm.plugins.top.story import Nearby, draw_nearby, draw_peek
 from sm.plugins.top.widgets import make_strip
-from sm.views.board import Mark, Stop
 from sm.views.figures import Figure
 from sm.views.states import ShownState
 from tests.plugins.top.rows import a_need, a_row
 
 NOW = 1_800_000_000.0
-TRACK = tuple(zip(Stop, (Mark.DONE, Mark.BACK, Mark.NOW, Mark.AHEAD), strict=True))
 HOSTILE = (
     "[bold red]no markup[/] \x1b[31mred\x1b]52;c;eA==\x07 \x9b2J\r\n\t"
     "日本語 e\u0301 👩\u200d👩\u200d👧 \u202eabc "
@@ -26,7 +24,6 @@ HARD = a_row(
     7,
     name=HOSTILE,
     title=HOSTILE * 3,
-    track=TRACK,
     words=HOSTILE,
     problem="",
     waits_for=HOSTILE,
@@ -97,7 +94,7 @@ def test_a_row_says_what_counts() -> None:
         7,
         state=ShownState.AWAITING_REVIEW,
         state_since=NOW - 200,
-        track=TRACK,
+        ci="failed",
         percent=41.4,
         fixes=2,
         restarts=1,

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from sm.plugins.top.listing import Listing, make_entries
-from sm.views.board import BoardRow
 from sm.views.open_need import OpenNeed
+from sm.views.session_row import SessionRow
 from tests.plugins.top.rows import a_need, a_row
 
 
-def a_list(*rows: BoardRow, needs: tuple[OpenNeed, ...] = ()) -> Listing:
+def a_list(*rows: SessionRow, needs: tuple[OpenNeed, ...] = ()) -> Listing:
     listing = Listing()
     update(listing, *rows, needs=needs)
     listing.arrange()
     return listing
 
 
-def update(listing: Listing, *rows: BoardRow, needs: tuple[OpenNeed, ...] = ()) -> None:
+def update(listing: Listing, *rows: SessionRow, needs: tuple[OpenNeed, ...] = ()) -> None:
     listing.update(make_entries(rows, needs), lambda name: f"{name} is merged")
 
 

@@ -11,17 +11,17 @@ from msgspec import DecodeError, Struct, structs, to_builtins
 from sm.base.decoding import decode
 from sm.base.errors import SmError, UsageError
 from sm.channels import people
-from sm.context import rotation_files
 from sm.issues.look.room import list_shortages
 from sm.plugins.hosts.node.begin import find_attempt, has_begun
 from sm.plugins.hosts.rules import Rules, read_rules
-from sm.sessions import pause, plan, registry
+from sm.sessions import plan, registry
 from sm.sessions.history import Escalation, fold
 from sm.sessions.project import Project
+from sm.sessions.session import AnySession
 from sm.store.paths import SessionDir
-from sm.views.board import read_inside
+from sm.views.family import add_fields, look_near
 from sm.views.project import read_overview
-from sm.views.session import StatusRow
+from sm.views.session_row import SessionRow, tell_status
 
 
 class NodeReport(Struct, frozen=True, kw_only=True):
@@ -56,7 +56,11 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
     rows = overview.sessions if overview else ()
     found = NodeReport(
         now=now,
-        rows={row.session: _describe(project, row) for row in rows if row.session in here},
+        rows={
+            row.id: _describe(row, session, now)
+            for row in rows
+            if row.id in here and (session := registry.find(project.root, row.id))
+        },
         ended=tuple(
             name
             for name, attempt in wanted
@@ -72,19 +76,19 @@ def report(project: Project, asked: Iterable[Asked]) -> NodeReport:
     return structs.replace(found, said_at=time.time())
 
 
-def _describe(project: Project, row: StatusRow) -> dict[str, Any]:
+def _describe(row: SessionRow, session: AnySession, now: float) -> dict[str, Any]:
     """The row with what is only here: the other machine shows it as if it were its own."""
-    directory = project.root.session(row.session)
+    row = add_fields(look_near(row, session), session, ("document", "paused"))
     # As long as a session is asked before people, these are told nothing anywhere.
-    asked = _find_last_asked(directory) if row.need else None
-    inside = structs.replace(
-        read_inside(directory),
-        paused=pause.find(project.root, project.name, row.session) is not None,
-        documents=rotation_files.read_last_document(directory) is not None,
-        told=bool(row.need) and (bool(asked and asked.first) or _tells(project, row)),
+    asked = _find_last_asked(session.dir) if row.need else None
+    is_first = asked is not None and bool(asked.first)
+    row = structs.replace(
+        row,
+        documents=bool(row.document),
+        told=row.need is not None and (is_first or people.reaches(session, row.need.kind)),
         reminders=asked.reminders if asked else 0,
     )
-    found: dict[str, Any] = to_builtins(structs.replace(row, inside=inside))
+    found: dict[str, Any] = to_builtins(tell_status(row, now))
     return found
 
 
@@ -95,11 +99,6 @@ def _find_last_asked(directory: SessionDir) -> Escalation | None:
     except SmError:  # its passes say what is wrong with it
         return None
     return max(asked, key=lambda one: one.at, default=None)
-
-
-def _tells(project: Project, row: StatusRow) -> bool:
-    session = registry.find(project.root, row.session)
-    return bool(row.need and session and people.reaches(session, row.need.kind))
 
 
 def read_asked(text: str) -> list[Asked]:

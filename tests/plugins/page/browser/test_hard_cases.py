@@ -15,7 +15,7 @@ from sm.adapters.forge.model import CheckState
 from sm.adapters.tmux_start import start_session
 from sm.sessions.history import Verb
 from sm.store import events
-from sm.views.people import find_people
+from sm.views.family import find_people
 from tests.e2e.stage import started
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot, wait_for
 from tests.plugins.page.browser.conftest import MakeSite, Site

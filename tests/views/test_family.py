@@ -19,8 +19,8 @@ from sm.issues.act.problem import Problem, write_problem
 from sm.sessions.history import Verb
 from sm.sessions.project import Project
 from sm.store.paths import Root
+from sm.views.family import find_people
 from sm.views.needs import list_needs
-from sm.views.people import find_people
 from sm.views.project import read_overview
 from sm.views.session import make_rows, read_last_look
 from sm.views.states import ShownState
@@ -115,7 +115,7 @@ def test_a_merge_is_called_one_while_a_person_keeps_its_session(
     put_snapshot(project, an_issue(1), structs.replace(pull, closed_at=time.time()))
     write_problem(session.dir, Problem("its end waits", Refusal.TYPING))
     [row] = read_overview(project, time.time()).sessions
-    assert (row.phase, row.problem, row.need) == (ShownState.MERGED, "", None)
+    assert (row.state, row.problem, row.need) == (ShownState.MERGED, "", None)
     assert row.waits_for.endswith("the person in its terminal (its end waits)")
     assert run(["status"]) == 0
     assert "problem #1" not in capsys.readouterr().out
