@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct, structs
 
@@ -13,7 +13,7 @@ from sm.base.act import LOOK_AT_STATUS, Act, ActKind, run
 from sm.base.need import CUT, NeedKind
 from sm.base.redact import redact
 from sm.base.refusal import Refusal
-from sm.base.text import one_line
+from sm.base.text import normalise, one_line
 from sm.config.forges import ForgeSettings
 from sm.issues import meters
 from sm.issues.act.limiting import SPENDING
@@ -39,10 +39,9 @@ from sm.sessions.account_fault import AccountFault, Way
 from sm.sessions.agent_state import State
 from sm.sessions.failure import Fault
 from sm.sessions.presence_rule import LEFT_S
-from sm.sessions.session import AdHocSession, IssueSession
+from sm.sessions.session import AdHocSession, IssueSession, Session
 from sm.sessions.signs import Signs
 from sm.store.paths import Root
-from sm.views.quotation import quote
 
 NO_ACT = run("")
 """Act of a need until its answer is known."""
@@ -314,3 +313,50 @@ def _is_of_account(session: AdHocSession, signs: Signs) -> bool:
 
 LOOKED_INTO = (State.IDLE, State.DIALOG, State.LIMITED)
 """States of an agent that may need a person."""
+
+
+# Quotation of all that an agent has said: a line of a list has room for its end alone
+
+QUOTATION_LIMIT = 8000
+"""Longest quotation, in characters. Of a longer one the end is kept: question and choices."""
+
+
+def bound_quotation(text: str) -> str:
+    """Return `text` as a person may see it: without secrets, harmless to a terminal, bounded."""
+    clean = normalise(redact(text[-4 * QUOTATION_LIMIT :]))
+    return clean if len(clean) <= QUOTATION_LIMIT else f"… {clean[-QUOTATION_LIMIT:]}"
+
+
+def quote(session: Session, row: str, reason: str, shown: str) -> str:
+    """Return all that the agent has said where `row` asks; '' if `shown` is all of it.
+
+    `reason` is what the agent has written into its phase file.
+    """
+    parts = [bound_quotation(one) for one in SOURCES.get(row, _quote_nothing)(session, reason)]
+    whole = bound_quotation("\n\n".join(filter(None, dict.fromkeys(parts))))
+    return "" if whole.split() == shown.split() else whole
+
+
+def _quote_nothing(_session: Session, _reason: str) -> tuple[str, ...]:
+    return ()
+
+
+def _quote_last(session: Session, _reason: str) -> tuple[str, ...]:
+    return (turn.read_last_words(session.dir, agent_state.read(session.dir)),)
+
+
+def _quote_both(session: Session, reason: str) -> tuple[str, ...]:
+    return (reason, *_quote_last(session, reason))
+
+
+def _quote_dialog(session: Session, _reason: str) -> tuple[str, ...]:
+    return (turn.read_dialog(session.dir, agent_state.read(session.dir)),)
+
+
+SOURCES: dict[str, Callable[[Session, str], tuple[str, ...]]] = {
+    "question": _quote_last,
+    "silent": _quote_last,
+    "escalate": _quote_both,
+    "dialog": _quote_dialog,
+}
+"""Sources of the agent's words, by the row that asks; other rows are told in our own words."""

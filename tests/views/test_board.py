@@ -1,4 +1,4 @@
-"""The board: one row for each session, its track, and what it says of needs, contexts and words."""
+"""The board: one row for each session, and what it says of needs, contexts and words."""
 
 from __future__ import annotations
 
@@ -7,59 +7,30 @@ import time
 from collections.abc import Callable
 
 import pytest
-from msgspec import structs
 
 from sm.adapters.forge.model import CheckState
 from sm.base.need import NeedKind
 from sm.messages import queue
 from sm.messages.queue import Message
 from sm.sessions import registry
-from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
 from sm.sessions.session import IssueSession
 from sm.store import events
 from sm.views import board as board_module
+from sm.views import project as project_module
 from sm.views.board import Board, WatchedBoard
+from sm.views.figures import Figure
 from sm.views.session import make_rows
-from sm.views.session_row import SessionRow, Stop
+from sm.views.session_row import SessionRow
 from sm.views.states import ShownState
 from tests.helpers import a_pull, an_issue, put_session, put_snapshot, remove_tree
 from tests.views.test_session import done, project, write_of  # noqa: F401 - the fixture
 
-WORK, CI, REVIEW, MERGE = Stop
 Change = Callable[[Project, IssueSession], object]
 
 
 def read(project: Project) -> Board:  # noqa: F811
     return WatchedBoard(project.machine).read([project])
-
-
-def a_row(state: ShownState, **more: object) -> SessionRow:
-    row = SessionRow(
-        id="dev-shop-7", name="shop#7", issue=7, state=state, proof=Proof(Evidence.PHASE)
-    )
-    return structs.replace(row, **more)
-
-
-@pytest.mark.parametrize(
-    ("row", "marks"),
-    [
-        (a_row(ShownState.WORKING), "now ahead ahead ahead"),
-        (a_row(ShownState.AWAITING_CI, ci="pending"), "done now ahead ahead"),
-        (a_row(ShownState.WORKING, ci="failed"), "now back ahead ahead"),
-        (a_row(ShownState.AWAITING_REVIEW, ci="passed"), "done done now ahead"),
-        (a_row(ShownState.AWAITING_REVIEW), "done done now ahead"),
-        (a_row(ShownState.WORKING, ci="passed", review="changes"), "now done back ahead"),
-        (a_row(ShownState.WORKING, ci="passed", review="approved"), "done done done now"),
-        (a_row(ShownState.WORKING, ci="passed", review="conflicts"), "now done ahead back"),
-        (a_row(ShownState.MERGED), "done done done done"),
-        (a_row(ShownState.CRASHED), "back ahead ahead ahead"),
-        (a_row(ShownState.DAMAGED), "ahead ahead ahead ahead"),
-    ],
-)
-def test_the_track_says_where_an_issue_is(row: SessionRow, marks: str) -> None:
-    assert [stop for stop, _ in row.track] == [WORK, CI, REVIEW, MERGE]
-    assert " ".join(mark for _, mark in row.track) == marks
 
 
 def test_a_row_says_what_its_agent_said_last_and_how_full_its_context_is(
@@ -194,3 +165,32 @@ def test_what_is_as_it_was_is_not_read_again(
     look(watched, project, time.time())
     look(watched, project, time.time())
     assert made[3:] == ["dev-harb-3", "dev-harb-3"]
+
+
+def test_a_row_stays_the_same_object_as_long_as_nothing_of_it_changes(
+    project: Project,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = ["$1"]
+
+    def read_figures(*_: object) -> dict[str, dict[str, Figure]]:
+        return {"dev-harb-3": {"cost": Figure(shown[-1])}}
+
+    monkeypatch.setattr(project_module, "read_figures", read_figures)
+    put_session(project, 3)
+    watched, now = WatchedBoard(project.machine), time.time()
+    [first] = look(watched, project, now)
+    assert first.figures == {"cost": Figure("$1")}
+    [again] = look(watched, project, now)
+    assert again is first
+    shown.append("$2")
+    [dearer] = look(watched, project, now)
+    assert dearer.figures == {"cost": Figure("$2")}
+
+
+def test_a_session_whose_project_was_taken_out_says_how_full_its_context_is(
+    project: Project,  # noqa: F811
+) -> None:
+    fill_context(project, put_session(project, 3))
+    [row] = WatchedBoard(project.machine).read([]).rows
+    assert (row.id, row.percent) == ("dev-harb-3", 41.5)

@@ -28,9 +28,8 @@ from sm.issues.rules.needs import Case, describe_need, find_approval_page
 from sm.issues.runners import Placement, Shown, load_runner
 from sm.sessions.activity import Evidence, Proof
 from sm.sessions.project import Project
-from sm.views.open_need import NO_ACT, OpenNeed, put_into_words
+from sm.views.open_need import NO_ACT, OpenNeed, bound_quotation, put_into_words
 from sm.views.place import ReadRows
-from sm.views.quotation import bound
 from sm.views.session_row import SessionRow, read_status
 from sm.views.states import ShownState
 
@@ -191,7 +190,7 @@ def _take_need(
         since=said.since,
         text="",
         act=NO_ACT,
-        whole=bound(said.whole),
+        whole=bound_quotation(said.whole),
         merges=said.merges,
     )
     told = put_into_words(entry, need, project.settings.forge, pull)

@@ -1,4 +1,7 @@
-"""Sees which sessions have changed without an event, by the files that hooks and others write."""
+"""Sees which sessions have changed without an event: files that hooks and others have written.
+
+A session on another machine writes no file here: its row is looked at.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sm.base.errors import SmError
+from sm.plugins.page.looks import Looks
 from sm.plugins.page.written import Written
 from sm.store.paths import Root, SessionDir
+from sm.views.session_row import SessionRow
 
 Stamps = dict[str, tuple[int, ...]]
 
@@ -18,6 +24,8 @@ LOOK_S = 3.0
 """Seconds between two looks at the files of all sessions, unless these are many."""
 LOOKS_PART = 1000
 """Denominator of the part of a processor that looks take at most: one in so many."""
+THERE_PART = 100
+"""The same of the time that looks at other machines take at most."""
 STILL_S = 15.0
 """Seconds between two looks while the kernel says that nothing is written."""
 
@@ -95,3 +103,31 @@ def find_touched(before: Mapping[str, object], after: Mapping[str, object]) -> s
     """Find the sessions that are not as they were."""
     names = before.keys() | after.keys()
     return {name for name in names if before.get(name) != after.get(name)}
+
+
+class RowsThere:
+    """The rows of sessions elsewhere, as they were at the last look."""
+
+    def __init__(self, looks: Looks) -> None:
+        """Look at nothing yet."""
+        self._looks = looks
+        self._rows: dict[str, SessionRow] = {}
+        self._next = 0.0
+
+    def is_due(self) -> bool:
+        """Say whether to look at them now."""
+        return time.monotonic() >= self._next
+
+    def look(self) -> set[str]:
+        """Look at them. Return the sessions that are not as they were at the last look."""
+        begun = time.monotonic()
+        before, self._rows = self._rows, self._read()
+        now = time.monotonic()
+        self._next = now + max(LOOK_S, (now - begun) * THERE_PART)
+        return find_touched(before, self._rows)
+
+    def _read(self) -> dict[str, SessionRow]:
+        try:
+            return self._looks.read_there()
+        except SmError:  # whoever asks for the page is told
+            return {}

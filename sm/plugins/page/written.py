@@ -6,9 +6,13 @@ Python has no inotify of its own. The functions called here, and the numbers, ar
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 IN_MODIFY, IN_ATTRIB, IN_MOVED_FROM, IN_MOVED_TO = 0x2, 0x4, 0x40, 0x80
 IN_CREATE, IN_DELETE = 0x100, 0x200
@@ -44,3 +48,41 @@ class Written:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+class Growth:
+    """Wakes as soon as a file of a folder is written, without a look in between.
+
+    Unless the kernel tells (`is_told`), as on a network's file system, only the time wakes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Watch nothing yet."""
+        self._folder = folder
+        self._news = asyncio.Event()
+        self.is_told = False
+
+    def __enter__(self) -> Self:
+        self._written = Written()
+        self.is_told = self._written.add(str(self._folder))
+        if self.is_told:
+            asyncio.get_running_loop().add_reader(self._written.fd, self._hear)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: object, _trace: TracebackType | None
+    ) -> None:
+        if self.is_told:
+            asyncio.get_running_loop().remove_reader(self._written.fd)
+        self._written.close()
+
+    def _hear(self) -> None:
+        self._written.take()
+        self._news.set()
+
+    async def wait(self, longest_s: float) -> None:
+        """Wait until something was written since the last call, but no longer than that."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(longest_s):
+                await self._news.wait()
+        self._news.clear()
