@@ -82,7 +82,7 @@ def add_fields(row: SessionRow, session: AnySession, fields: Collection[str]) ->
 
     """
     wanted = frozenset(fields)
-    found = {name: READERS[name](session) for name in READERS.keys() & wanted}
+    found = {name: read(session) for name, read in READERS.items() if name in wanted}
     if "percent" in wanted:
         found |= _read_context(session)
     return structs.replace(row, **found)
