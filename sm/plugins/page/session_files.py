@@ -25,7 +25,7 @@ LOOK_S = 3.0
 LOOKS_PART = 1000
 """Denominator of the part of a processor that looks take at most: one in so many."""
 THERE_PART = 100
-"""The same of the time that looks at other machines take at most."""
+"""Denominator of the part of the time that looks at other machines take at most."""
 STILL_S = 15.0
 """Seconds between two looks while the kernel says that nothing is written."""
 
